@@ -20,20 +20,20 @@ NOTHING = "nothing"
 
 def ask(out: str, names: list[str], memory: str) -> None:
     """Ask answers in this process, and print how many rows each has."""
-    from flexwire.answers import KNOWN  # noqa: PLC0415 - what is measured begins here
-    from flexwire.answers.asking.asking import ask as answer  # noqa: PLC0415 - see above
-    from flexwire.answers.asking.asking import chosen  # noqa: PLC0415 - see above
+    from flexwire.answers import ANSWERS_BY_NAME  # noqa: PLC0415 - what is measured begins here
+    from flexwire.answers.asking.results import ask as answer  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.results import choose_answers  # noqa: PLC0415 - see above
     from flexwire.spark.answers.outputs import tables_of  # noqa: PLC0415 - see above
+    from flexwire.spark.dataframes import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
-    from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
-    from flexwire.spark.stored import output_of  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import are_small, java_for, set_for_answers  # noqa: PLC0415 - see above
 
     found = output_of(out)
     spark = session(memory=memory, conf=java_for(found))
     is_small = are_small(found)
-    with answering(spark, is_small=is_small):
+    with set_for_answers(spark, is_small=is_small):
         spark.range(1).groupBy("id").count().toArrow()
-        for one in [] if names == [NOTHING] else chosen(names, KNOWN):
+        for one in [] if names == [NOTHING] else choose_answers(names, ANSWERS_BY_NAME):
             tables = tables_of(spark, found, is_small=is_small)
             print(f"{one.name}: {answer(one, tables).count:,} rows")
     spark.stop()

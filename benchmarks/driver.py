@@ -34,11 +34,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from captures import Asked as Capture
+from captures import AnalysisRequest as Capture
 from captures import make
 from processes import run
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.facts.audit import Audit
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
@@ -46,26 +46,26 @@ from flexwire.spark.capture_job import SummedFiles, merged_sums
 from flexwire.spark.inputs import capture_sources
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
-    Committed,
-    Files,
-    Written,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
     joined_name,
     part_name,
     settle,
 )
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables, mark
-from flexwire.storage.listing import list_sources
-from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
-from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.inflated import Meter
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.local import compress, decompress
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry
+from flexwire.survey.survey import AnalysisRequest, Surveyor
+from flexwire.tables.inflation import InflationMeter
 
 MOST_TABLES = 60
 LARGE = ("records", "frames", "messages/FetchResponse")
@@ -164,21 +164,21 @@ def store(asked: argparse.Namespace) -> str:
 def sources(count: int) -> list:
 
     return [
-        Source(f"s3://captures/{name_of(number)}", 86_400_000 + number, f"{number:032x}")
+        InputFile(f"s3://captures/{name_of(number)}", 86_400_000 + number, f"{number:032x}")
         for number in range(count)
     ]
 
 
-def surveyed(_asked: object, number: int, _drop: object) -> int:
+def surveyed(_asked: object, number: int, _task_output: object) -> int:
     return number
 
 
 def ask(asked: argparse.Namespace) -> str:
 
-    told = Asked(tuple(sources(asked.files)))
+    told = AnalysisRequest(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
-        job = commit._Job(None, partial(surveyed, told), Place(place), bytes(32)).light()
+        job = commit._Job(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
         size = (Path(place) / job.left).stat().st_size
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 
@@ -195,7 +195,7 @@ def files_of(number: int) -> list:
         is_whole = place < len(LARGE)
         folder, size = (TABLES, 250_000_000) if is_whole else (PARTS, 12_000 * place + number % 997)
         name = f"{folder}/{table}/{part_name('9f86d081884c7d65', number, 0)}"
-        found.append(Written(name, table, size, size // 40, zlib.crc32(name.encode())))
+        found.append(WrittenFile(name, table, size, size // 40, zlib.crc32(name.encode())))
     return found
 
 
@@ -204,7 +204,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 
     job = commit._Job(None, surveyed, place, bytes(32))
     job.leave(
-        (number, pickle.dumps(Committed(number, Files(files_of(number)), None)))
+        (number, pickle.dumps(CommittedTask(number, WrittenFiles(files_of(number)), None)))
         for number in range(asked.tasks)
     )
     return commit._checked(job.opened(place.read(job.results)), asked.tasks)
@@ -213,7 +213,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 def committed(asked: argparse.Namespace) -> str:
 
     with tempfile.TemporaryDirectory() as place:
-        found = results(asked, Place(place))
+        found = results(asked, OutputDirectory(place))
         return f"{sum(len(one.files) for one in found):,} files of {len(found):,} tasks"
 
 
@@ -224,7 +224,7 @@ class Paper:
 
     def __init__(self, root: Path, asked: argparse.Namespace) -> None:
 
-        self._kept = Place(str(root))
+        self._kept = OutputDirectory(str(root))
         self._tasks = asked.tasks
         self.write, self.read = self._kept.write, self._kept.read
         self.removed = 0
@@ -236,10 +236,10 @@ class Paper:
             for number in range(self._tasks):
                 for one in files_of(number):
                     if one.name.startswith(prefix):
-                        yield Entry(one.name, one.size, FIRST, "")
+                        yield FileEntry(one.name, one.size, FIRST, "")
         elif prefix == "tables/":
             for one in self.tables:
-                yield Entry(one.name, one.size, FIRST, "")
+                yield FileEntry(one.name, one.size, FIRST, "")
         else:
             yield from self._kept.entries(prefix)
 
@@ -256,24 +256,24 @@ def tables(asked: argparse.Namespace) -> str:
         place = Paper(Path(root), asked)
         counts = []
 
-        def planned(_spark, count, _work, drop) -> list:
+        def planned(_spark, count, _work, task_output) -> list:
             found = []
             for number in range(count):
-                runs = pickle.loads(drop.place.read(compaction._plan_of(number)))
+                runs = pickle.loads(task_output.directory.read(compaction._plan_of(number)))
                 made = [
-                    Written(
+                    WrittenFile(
                         f"tables/{one.folder}/{joined_name(one.prefix, *one.span, 0)}",
                         *(one.table, one.size, 1, 1),
                     )
                     for one in runs
                 ]
-                found.append(Committed(number, Files(made), None))
+                found.append(CommittedTask(number, WrittenFiles(made), None))
             counts.append(count)
             return found
 
         compaction.run_tasks = planned
         found = results(asked, place)
-        written = compaction.compact(None, found, Drop(place))
+        written = compaction.compact(None, found, TaskOutput(place))
         compaction.remove_parts(place)
         written = list(written)
         place.tables = written
@@ -290,18 +290,18 @@ def sums_of_a_range(folder: Path) -> bytes:
     merged = AnalysisSums(0)
     for kind in ("heavy", "small"):
         make(folder / kind, Capture(kind, mb=20))
-        told = Asked(tuple(list_sources([folder / kind])))
+        told = AnalysisRequest(tuple(list_captures([folder / kind])))
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
-            Drop(Place(str(folder))).opened(0) as drop,
-            SummedFiles(drop, told.digest, 0, 0) as writers,
+            TaskOutput(OutputDirectory(str(folder))).open_attempt(0) as task_output,
+            SummedFiles(task_output, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
-                meter = Meter(told.inflation, 20 << 20)
+                meter = InflationMeter(told.inflation, 20 << 20)
                 writers.write_range(told, number, kept.__getitem__, meter)
         (data,) = [one.read_bytes() for one in (folder / "_sums").rglob("0*") if one.is_file()]
-        merged.merge(pickle.loads(unsqueezed(data)))
+        merged.merge(pickle.loads(decompress(data)))
         shutil.rmtree(folder / "_sums")
     return pickle.dumps(merged, pickle.HIGHEST_PROTOCOL)
 
@@ -323,7 +323,7 @@ def publish(asked: argparse.Namespace) -> str:
     names = [one.url for one in sources(asked.files)]
     gathered = AnalysisSums(0)
     gathered._packets = dict.fromkeys(names, 1)
-    facts = facts_of(gathered.parts(Brokers()), Audit(), title="", made_at_us=0)
+    facts = facts_of(gathered.parts(BrokerEnds()), Audit(), title="", made_at_us=0)
     with tempfile.TemporaryDirectory() as root:
         mark(Tables(Path(root)), names)
         size = sum(one.stat().st_size for one in Path(root).iterdir())
@@ -332,9 +332,9 @@ def publish(asked: argparse.Namespace) -> str:
     return f"marks {size / 1e6:,.1f} MB, facts {told / 1e6:,.1f} MB, report {page / 1e6:,.1f} MB"
 
 
-def paper_task(data: bytes, number: int, drop: object) -> None:
-    drop.files += files_of(number)
-    drop.place.write(f"_sums/0/{number:06d}", squeezed(data))
+def paper_task(data: bytes, number: int, task_output: object) -> None:
+    task_output.files += files_of(number)
+    task_output.directory.write(f"_sums/0/{number:06d}", compress(data))
 
 
 def on_spark(asked: argparse.Namespace) -> str:
@@ -344,11 +344,11 @@ def on_spark(asked: argparse.Namespace) -> str:
         (Path(root) / "out").mkdir()
         data = sums_of_a_range(Path(root) / "capture")
         spark = session(memory="2g")
-        drop = Drop(Place(f"{root}/out"))
+        task_output = TaskOutput(OutputDirectory(f"{root}/out"))
         began = time.perf_counter()
-        found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
+        found = run_tasks(spark, asked.tasks, partial(paper_task, data), task_output)
         ran = time.perf_counter() - began
-        merged_sums(drop.place, 0, asked.tasks)
+        merged_sums(task_output.directory, 0, asked.tasks)
         merged = time.perf_counter() - began - ran
         spark.stop()
     assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks

@@ -19,8 +19,8 @@ from captures import file_head, make
 from pipeline import ROOT, Case, parse_case
 from ranges import Clock, analyzed
 
-from flexwire.storage.listing import list_sources
-from flexwire.survey.survey import Asked
+from flexwire.storage.file_search import list_captures
+from flexwire.survey.survey import AnalysisRequest
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 # So many microseconds each host's clock is ahead.
@@ -66,7 +66,7 @@ def deal_out(files: list[Path], out: Path, file_bytes: int) -> None:
 
 def seconds_of(files: list[Path], rounds: int) -> tuple[dict[str, float], float, int]:
     """Seconds by stage, the MB of the tables, and how many records they have."""
-    asked = Asked(tuple(list_sources(files)), range_bytes=1 << 40)
+    asked = AnalysisRequest(tuple(list_captures(files)), range_bytes=1 << 40)
     best: dict[str, float] = {}
     size = records = 0
     for _ in range(rounds):

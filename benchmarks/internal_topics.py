@@ -36,7 +36,7 @@ from flexwire.answers.state import (
     last_commits,
     open_log,
 )
-from flexwire.answers.state.log import Asked, typed_piece
+from flexwire.answers.state.log import LogSelection, typed_piece
 from flexwire.codec import message
 from flexwire.columnar import encode_record_pieces
 from flexwire.logs import LogQuery, plan
@@ -206,7 +206,7 @@ def spark_cases(
     def log(upto: int) -> InternalLog:
         return open_log(spark, paths(upto), TOPIC.value)
 
-    def prebuilt(whole: DataFrame, asked: Asked, upto: int) -> DataFrame:
+    def prebuilt(whole: DataFrame, asked: LogSelection, upto: int) -> DataFrame:
         file = place / f"{root.name}-{len(whole.columns)}.arrow"
         if not file.exists():
             prebuild(file, root, asked, whole.columns)
@@ -223,12 +223,14 @@ def spark_cases(
         "read": read,
         "by rows": lambda upto: internal_records(read(upto), TOPIC.value, RECORDS),
         "typed": lambda upto: log(upto).typed(RECORDS),
-        "prebuilt": partial(prebuilt, whole.drop("is_later", "hides"), Asked(RECORDS, columns)),
+        "prebuilt": partial(
+            prebuilt, whole.drop("is_later", "hides"), LogSelection(RECORDS, columns)
+        ),
         "fields": lambda upto: log(upto).typed(FIELDS, COLUMNS),
         "prebuilt fields": partial(
             prebuilt,
             some.drop("is_later", "hides"),
-            Asked(FIELDS, [one for one in some.columns if one not in structures]),
+            LogSelection(FIELDS, [one for one in some.columns if one not in structures]),
         ),
         "last_commits": lambda upto: last_commits(log(upto)),
         "lag": lambda upto: lag(last_commits(log(upto)), ended),
@@ -237,7 +239,7 @@ def spark_cases(
     }
 
 
-def prebuild(file: Path, root: Path, asked: Asked, columns: list[str]) -> None:
+def prebuild(file: Path, root: Path, asked: LogSelection, columns: list[str]) -> None:
     """Write what a task gives of the first partition."""
     [[piece]] = plan([str(root)], LogQuery(partitions={0}, piece_bytes=1 << 40))
     found = list(typed_piece(TOPIC.value, asked, columns, piece))

@@ -34,7 +34,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from flexwire.columnar import encode_record_pieces
 from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.logs import LogQuery, plan, read_piece
-from flexwire.logs.reading import KAFKA_COLUMNS, LogRows
+from flexwire.logs.records import KAFKA_COLUMNS, LogRows
 from flexwire.spark.session import session
 from flexwire.tasks import begin_task
 

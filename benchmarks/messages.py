@@ -18,7 +18,7 @@ import peers
 from flexwire import __version__, load_kernels, message
 from flexwire.codec.definition import python_functions
 from flexwire.wire.schema import struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 
 class Flexwire(peers.Adapter):
@@ -74,7 +74,7 @@ def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
         if one.attribute not in content or one.presence.value == "absent":
             continue
         value, inner = content[one.attribute], struct_of(one.type)
-        if inner is not None and isinstance(one.type, Array):
+        if inner is not None and isinstance(one.type, ArrayType):
             value = [made(inner, item, classes) for item in value]
         elif inner is not None:
             value = made(inner, value, classes)

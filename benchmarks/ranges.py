@@ -23,13 +23,13 @@ import pyarrow as pa
 from captures import make
 from pipeline import ROOT, Case, parse_case
 
-from flexwire.capture.pairing.pairing import Turns
+from flexwire.capture.pairing.pairing import Pairing
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import ranges
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.parquet import TableWriter
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
@@ -37,7 +37,7 @@ CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 STAGES = (
     (SegmentReader, "__iter__", "segments"),
     (Flows, "push", "frames"),
-    (Turns, "facts", "headers"),
+    (Pairing, "facts", "headers"),
     (ranges, "paired", "pairs"),
     (ranges, "message_rows", "bodies"),
     (ranges, "record_runs", "records"),
@@ -110,7 +110,7 @@ def bare(files: list[Path], clock: Clock) -> None:
             np.copyto(copy[:read], room[:read])
 
 
-def analyzed(asked: Asked, out: Path, clock: Clock) -> tuple[int, int]:
+def analyzed(asked: AnalysisRequest, out: Path, clock: Clock) -> tuple[int, int]:
     """Write all tables; gives their size, and the number of records."""
     kept: dict[str, bytes] = {}
     with clock.stage("survey"):
@@ -144,7 +144,7 @@ def measured(case: Case, captures: Path, rounds: int) -> dict[str, Any]:
     if not folder.exists():
         make(folder, case.asked)
     files = sorted(folder.iterdir())
-    asked = Asked(tuple(list_sources(files)), range_bytes=1 << 40)
+    asked = AnalysisRequest(tuple(list_captures(files)), range_bytes=1 << 40)
     best: dict[str, float] = {}
     size = records = 0
     for _ in range(rounds):

@@ -30,7 +30,7 @@ from isal import isal_zlib
 
 from flexwire import __version__
 from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
-from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.columnar.records import RecordReader, RecordSelection, decode_records
 from flexwire.records import Record, encode_batch
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
 
 def consume(data: bytes, **wanted: Any) -> int:
     """Read as a pipeline does: a batch is let go before the next."""
-    return sum(len(batch) for batch in RecordReader(data, Wanted(**wanted)))
+    return sum(len(batch) for batch in RecordReader(data, RecordSelection(**wanted)))
 
 
 def write(rows: Any) -> int:

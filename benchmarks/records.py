@@ -21,7 +21,7 @@ import peers
 
 from flexwire import __version__, load_kernels
 from flexwire.records import Record, decode_batches, decode_records, encode_batch
-from flexwire.records.batch_executors import PYTHON, kernel_functions, run_on
+from flexwire.records.batch_executors import PYTHON, kernel_functions, use_functions
 
 # The partition leader epoch, in the header of a batch.
 EPOCH = slice(12, 16)
@@ -117,10 +117,10 @@ class NoKernels:
     """A while without kernels."""
 
     def __enter__(self):
-        run_on(PYTHON)
+        use_functions(PYTHON)
 
     def __exit__(self, *error):
-        run_on(kernel_functions())
+        use_functions(kernel_functions())
 
 
 class AioKafka(peers.AioKafka):

@@ -13,19 +13,19 @@ import pickle
 import time
 from pathlib import Path
 
-from captures import Asked as Shape
+from captures import AnalysisRequest as Shape
 from captures import add_options, make
 
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import Asked, Survey, Surveyor, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, Surveyor, in_order
 
 
 def measured(files: list[Path], piece_bytes: int) -> dict[str, float]:
     """Survey the files both ways."""
-    asked = Asked(tuple(list_sources(files)), range_bytes=piece_bytes)
+    asked = AnalysisRequest(tuple(list_captures(files)), range_bytes=piece_bytes)
     kept: dict[str, bytes] = {}
     began = time.process_time()
     whole = Surveyor(asked, kept.__setitem__).run()

@@ -25,7 +25,7 @@ from pathlib import Path
 from flexwire.client.tls import client_context, server_context
 from flexwire.messages import ListGroupsRequest, ProduceRequest, ProduceResponse, RequestHeader
 from flexwire.tap import ListenTls, Tap, TapSecurity, UpstreamTls
-from flexwire.tap.security import make_throwaway, names_of
+from flexwire.tap.security import listener_names, make_throwaway_ca
 from flexwire.tap.worker import keep_freed_memory
 
 HERE = "127.0.0.1"
@@ -203,7 +203,7 @@ def main() -> None:
         asyncio.run(serve(json.loads(given.child)))
         return
     with tempfile.TemporaryDirectory() as directory:
-        made = [str(one) for one in make_throwaway(Path(directory), names_of(HERE))]
+        made = [str(one) for one in make_throwaway_ca(Path(directory), listener_names(HERE))]
         for name, tls in (("plain", []), ("TLS", made)):
             found: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
             for _ in range(given.rounds):

@@ -13,11 +13,11 @@ from xml.etree import ElementTree as ET
 from flexwire.errors import SpecError
 from flexwire.schema.editions import editions_of
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint import formats
-from flexwire.specs.lint.config import Config, named
+from flexwire.specs.lint.config import Config, rules_named
 from flexwire.specs.lint.lint import lint, read_message
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
@@ -32,9 +32,9 @@ _NAME = "Fuzzed.json"
 def lint_specs(data: bytes) -> None:
     """Lint tells of any bytes, at places that are there, and of all that the parser refuses."""
     mode, content = mode_of(data), data[1:]
-    source = Source(_NAME, _NAME, "", content, whole=False)
+    source = SpecFile(_NAME, _NAME, "", content, whole=False)
     told = read_message(source, mode)[1]
-    report = lint([source], Config(named("ALL"), mode))
+    report = lint([source], Config(rules_named("ALL"), mode))
     _check_places(report, content)
     _check_formats(report)
     if not told:
@@ -82,7 +82,7 @@ def breaking(data: bytes) -> None:
 
 def _compare(old: bytes, new: bytes, mode: Mode) -> Report:
     (before, _), (after, texts) = (
-        editions_of([Source(_NAME, _NAME, "", content, whole=False)], mode)
+        editions_of([SpecFile(_NAME, _NAME, "", content, whole=False)], mode)
         for content in (old, new)
     )
     rules = breaking_rules().keys()

@@ -14,7 +14,7 @@ from flexwire.codec import Encoding, message
 from flexwire.errors import RecordHeaderError
 from flexwire.records.conventions import write_headers
 from flexwire.records.headers import Headers
-from flexwire.records.kip82 import Message, encode_message_set
+from flexwire.records.kip82 import Kip82Message, encode_message_set
 from flexwire.records.kip82.message import KNOWN_COMPRESSIONS, MAGIC
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
@@ -125,11 +125,11 @@ def _kip82() -> Iterator[bytes]:
     headers.put_long("user", 7)
     headers.put_string("tag", "new")
     headers.put_bytes("tag", b"\x00")
-    messages = [Message(at, 1000 + at, b"key", b"value" * at, headers) for at in range(3)]
+    messages = [Kip82Message(at, 1000 + at, b"key", b"value" * at, headers) for at in range(3)]
     for check_crc in (b"\x00", b"\xff"):
         for compression in KNOWN_COMPRESSIONS:
             yield check_crc + encode_message_set(messages, compression=compression)
-        yield check_crc + encode_message_set([Message(5, -1, None, None), *messages])
+        yield check_crc + encode_message_set([Kip82Message(5, -1, None, None), *messages])
     for data in _records():
         if len(data) > MAGIC_AT + 1 and data[MAGIC_AT + 1] < MAGIC:
             yield data

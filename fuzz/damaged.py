@@ -21,7 +21,7 @@ from typing import Any
 
 from flexwire.errors import FlexwireError
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
-from flexwire.survey.survey import Asked, Survey, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, in_order
 from flexwire.tables.frames import connection_rows
 from fuzz.arguments import asked as asked_for
 from fuzz.damage import damage_file
@@ -32,7 +32,7 @@ from tests.tables.folding import surveyed_in_pieces
 from tests.tables.folding_random import random_shape
 from tests.tables.test_ranges import Rows, rows_of, surveyed
 
-Found = tuple[Asked, Survey, dict[str, bytes]]
+Found = tuple[AnalysisRequest, Survey, dict[str, bytes]]
 
 # Of pieces, and of what is read at once, in a file of some kB.
 _LEAST_PIECE, _FEW_BYTES = 100, 500
@@ -119,7 +119,7 @@ def _check_same(way: str, whole: Found, rows: Rows, found: Found, total: int) ->
         raise LawBrokenError(f"{way} keep {kept} bytes of {total}")
 
 
-def _check_reference(asked: Asked, survey: Survey, rows: Rows) -> None:
+def _check_reference(asked: AnalysisRequest, survey: Survey, rows: Rows) -> None:
     """Hold all rows to those of the reference: an object for every segment, frame and record."""
     files = in_order(asked, Survey()) or []
     expected = reference_tables([one.name for one in files])

@@ -18,7 +18,7 @@ from fuzz.law import LawBrokenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.records.kip82 import Message
+    from flexwire.records.kip82 import Kip82Message
 
 _MOST_INFLATED = 1 << 18
 _DIALECTS = tuple(TypedDialect)
@@ -41,12 +41,12 @@ def kip82(data: bytes) -> None:
             raise LawBrokenError(f"{convert.__name__} says otherwise: {raw.hex()}")
 
 
-def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Message]:
+def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Kip82Message]:
     """Read on behind every error."""
     found = decode_message_set(
         raw, check_crc=check_crc, max_inflated=_MOST_INFLATED, dialect=dialect
     )
-    messages: list[Message] = []
+    messages: list[Kip82Message] = []
     position = -1
     while position < len(raw):
         if found.position <= position:
@@ -63,7 +63,7 @@ def _read(raw: bytes, *, check_crc: bool, dialect: TypedDialect) -> list[Message
     return messages
 
 
-def _read_headers(message: Message) -> None:
+def _read_headers(message: Kip82Message) -> None:
     raw = message.headers.as_bytes()
     try:
         items = list(message.headers)
@@ -81,11 +81,11 @@ def _converted(convert: Callable[..., bytes], raw: bytes, *, check_crc: bool) ->
         return None
 
 
-def _body(message: Message) -> tuple[Any, ...]:
+def _body(message: Kip82Message) -> tuple[Any, ...]:
     return message.offset, message.timestamp, message.key, message.value
 
 
-def _all(message: Message) -> tuple[Any, ...]:
+def _all(message: Kip82Message) -> tuple[Any, ...]:
     return *_body(message), message.headers.as_bytes()
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.files.links import SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.links import SegmentCounts, UnreadableBytes, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.codec import Encoding, message
 from flexwire.errors import (
@@ -207,7 +207,7 @@ def captures(data: bytes) -> None:
         file.flush()
         try:
             for item in read_segments(Path(file.name), counts):
-                if isinstance(item, Unreadable):
+                if isinstance(item, UnreadableBytes):
                     continue
                 key = connection_key(item)
                 assembler = assemblers.setdefault(key, FrameAssembler(limit=_MOST_FRAME_BYTES))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files.packets import Endpoint, tcp_packet
+from flexwire.capture.files.packets import SocketAddress, tcp_packet
 from flexwire.capture.files.pcapng import block
 from flexwire.wire.segment_layout import ACK, FIN, SYN
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.tls import Authority
 
-NEAR, FAR = Endpoint(bytes([10, 0, 0, 9]), 50000), Endpoint(bytes([10, 0, 0, 1]), 9093)
+NEAR, FAR = SocketAddress(bytes([10, 0, 0, 9]), 50000), SocketAddress(bytes([10, 0, 0, 1]), 9093)
 NAME = "10.0.0.9:50000>10.0.0.1:9093"
 Flight = tuple[str, bytes]
 FAREWELL = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))

@@ -22,7 +22,7 @@ MARKS = "not compiles and not kafka and not cluster"
 GUARD_ROUNDS = 20_000
 _PROOF = """
 import sys, flexwire
-found = flexwire.kernels()
+found = flexwire.kernel_status()
 assert found.is_compiled, found
 assert flexwire.__file__.startswith(sys.prefix), flexwire.__file__
 print(found)

@@ -19,6 +19,7 @@ __all__ = [
     "decode_key",
     "decode_value",
     "errors",
+    "kernel_status",
     "kernels",
     "load_kernels",
     "load_specs",
@@ -28,14 +29,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from flexwire import columnar, errors, messages, records
+    from flexwire import columnar, errors, kernels, messages, records
     from flexwire.codec.spec_set import SpecSet, load_specs
-    from flexwire.kernels import load_kernels
-    from flexwire.kernels import running as kernels
+    from flexwire.kernels import kernel_status, load_kernels
     from flexwire.messages import message
     from flexwire.protocol.internal_records import decode_key, decode_value
 
 _HOMES = {
+    "kernel_status": "flexwire.kernels",
     "load_kernels": "flexwire.kernels",
     "message": "flexwire.codec",
     "decode_key": "flexwire.protocol.internal_records",
@@ -43,7 +44,6 @@ _HOMES = {
     "load_specs": "flexwire.codec.spec_set",
     "SpecSet": "flexwire.codec.spec_set",
 }
-# The room of kernels can be called.
 _MODULES = {"columnar", "errors", "kernels", "messages", "records"}
 
 

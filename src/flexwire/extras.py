@@ -52,8 +52,8 @@ def require(subject: str, extra: str, *modules: str) -> None:
     >>> require("an example", "columnar", "numpy", "pyarrow")
     """
     for module in modules:
-        found = sys.modules[module] if module in sys.modules else find_spec(module)
-        if found is None:
+        spec = sys.modules[module] if module in sys.modules else find_spec(module)
+        if spec is None:
             raise MissingExtraError(subject, module, extra)
 
 

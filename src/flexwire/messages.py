@@ -23,12 +23,12 @@ def __getattr__(name: str) -> type[Message] | list[str]:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        made = message(name)
+        message_class = message(name)
     except UnknownMessageError as error:
         raise AttributeError(str(error)) from None
-    globals()[name] = made
+    globals()[name] = message_class
     _MADE.append(name)
-    return made
+    return message_class
 
 
 _MADE: list[str] = []

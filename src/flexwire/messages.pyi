@@ -1,4 +1,4 @@
-# Written by `python -m flexwire.codec.stubs` from the bundled catalog; do not edit.
+# Written by `python -m tools.pages.stubs` from the bundled catalog; do not edit.
 # A docstring beneath a field is what an editor shows of it, and Kafka's names are as long as they
 # are: hence `noqa`.
 # ruff: noqa: PYI021, E501

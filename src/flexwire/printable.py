@@ -26,7 +26,7 @@ def printable(text: str, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return _NOT_PLAIN.sub(lambda found: found[0] if found[0] in keep else _shown(found[0]), text)
+    return _NOT_PLAIN.sub(lambda match: match[0] if match[0] in keep else _shown(match[0]), text)
 
 
 def _shown(char: str) -> str:

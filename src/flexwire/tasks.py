@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField
 
 from flexwire.errors import AnalysisError
-from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.catalog import catalog, use_packed_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.schema.catalog import Carried
+    from flexwire.schema.catalog import PackedCatalog
 
     Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -40,7 +40,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     """Return a batch of rows, which are tuples in the order of the schema's columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -56,7 +56,7 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) ->
     none takes what is missing there from the bundled one. Columns of other names than the schema's,
     or in another order, are an `AnalysisError`.
     """
-    run = partial(_run, catalog().carried, task, schema.names)
+    run = partial(_run, catalog().packed, task, schema.names)
     return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
 
 
@@ -66,7 +66,7 @@ def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
     Any may be null then: a batch that is made of columns does not say that one never is.
     """
     fields = map(rows.schema.__getitem__, names)
-    return [StructField(one.name, one.dataType) for one in fields]
+    return [StructField(field.name, field.dataType) for field in fields]
 
 
 class _Worker:
@@ -105,10 +105,10 @@ def begin_task() -> None:
 
 
 def _run(
-    carried: Carried | None, task: Task, names: list[str], batches: Iterator[pa.RecordBatch]
+    carried: PackedCatalog | None, task: Task, names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     spare_modules()
-    use_carried(carried)
+    use_packed_catalog(carried)
     for batch in task(batches):
         if batch.schema.names != names:
             # Spark takes columns by position; of its 4.0 no setting says otherwise.

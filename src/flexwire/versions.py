@@ -72,7 +72,9 @@ class Versions:
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')
         """
-        return cls._joined((one.lowest, one.highest) for one in map(cls.parse, text.split(",")))
+        return cls._joined(
+            (versions.lowest, versions.highest) for versions in map(cls.parse, text.split(","))
+        )
 
     @classmethod
     def of(cls, versions: Iterable[int]) -> Versions:

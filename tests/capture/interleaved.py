@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, endpoints, tcp_packet
+from flexwire.capture.files.packets import FRAME_COMMENTS, SocketAddress, endpoints, tcp_packet
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol.headers import read_request
 from flexwire.wire.segment_layout import ACK, FIN, PREFIX_LENGTH, PSH, RESPONSE_HEAD, RST, SYN
@@ -159,7 +159,7 @@ class Packet:
 
     lane: int
     sends: Direction
-    ends: tuple[Endpoint, Endpoint]
+    ends: tuple[SocketAddress, SocketAddress]
     sequence: int = 0
     acknowledgment: int = 0
     flags: int = ACK
@@ -238,7 +238,7 @@ def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) 
         yield packet
 
 
-def _ends(source: random.Random, shape: Shape, number: int) -> tuple[Endpoint, Endpoint]:
+def _ends(source: random.Random, shape: Shape, number: int) -> tuple[SocketAddress, SocketAddress]:
     """A client and a broker; as text the one or the other is the higher."""
     hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
     source.shuffle(hosts)
@@ -253,11 +253,11 @@ class _Wire:
         source: random.Random,
         shape: Shape,
         place: tuple[int, int],
-        ends: tuple[Endpoint, Endpoint],
+        ends: tuple[SocketAddress, SocketAddress],
     ) -> None:
         self._source, self._shape = source, shape
         self._lane, self._number = place
-        self._ends: dict[Direction, tuple[Endpoint, Endpoint]] = {
+        self._ends: dict[Direction, tuple[SocketAddress, SocketAddress]] = {
             "request": (ends[0], ends[1]),
             "response": (ends[1], ends[0]),
         }

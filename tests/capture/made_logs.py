@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flexwire.logs import Damaged, LogQuery, plan, read_piece
+from flexwire.logs import BatchDamage, LogQuery, plan, read_piece
 from flexwire.records import Record, decode_batches, encode_batch
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ def read_offsets(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> l
     return [one for one in read_all(*paths, mode=mode, **query) if isinstance(one, int)]
 
 
-def read_all(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> list[int | Damaged]:
+def read_all(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> list[int | BatchDamage]:
     """The offsets of all records in the order that they are read, and what is damaged."""
-    found: list[int | Damaged] = []
+    found: list[int | BatchDamage] = []
     for task in plan(paths, LogQuery(**query)):
         for piece in task:
             for one in read_piece(piece, ("offset",), mode=mode):
-                found += [one] if isinstance(one, Damaged) else one["offset"].to_pylist()
+                found += [one] if isinstance(one, BatchDamage) else one["offset"].to_pylist()
     return found

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.files.reading import PcapHead, Section, Source, begin_blocks
-from flexwire.capture.reassembly.packet_scan import REFUSED, Scan
+from flexwire.capture.files.reading import ForwardReader, PcapHead, Section, begin_blocks
+from flexwire.capture.reassembly.packet_scan import REFUSED, PacketScan
 from flexwire.wire.packet_layout import BLOCK_FRAME, BLOCK_HEAD, LEAST_BYTES
 from tests.capture.columns.captures import damaged, made_capture
 from tests.guard_arguments import asked
@@ -46,7 +46,7 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
     found = []
     for _ in range(SAMPLES):
         data = made_capture(source)
-        blocks = begin_blocks(Source("", io.BytesIO(data)))
+        blocks = begin_blocks(ForwardReader("", io.BytesIO(data)))
         for _ in blocks:
             pass
         assert blocks.head is not None
@@ -56,7 +56,7 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
     return found
 
 
-def read(scan: Scan, window: Any, head: Head) -> None:
+def read(scan: PacketScan, window: Any, head: Head) -> None:
     """Let the kernel read until the end, or the rows are full; the blocks for objects it skips."""
     while scan.run(window) == REFUSED:
         left = window.buffer[window.position :].tobytes()
@@ -73,7 +73,7 @@ def main(rounds: int, lie: str | None) -> None:
     source = random.Random(rounds)
     bodies = samples(source)
     data, times = Guarded(), Guarded()
-    scan = Scan()
+    scan = PacketScan()
     segments = 0
     for _ in range(rounds):
         head, raw = source.choice(bodies)
@@ -81,7 +81,7 @@ def main(rounds: int, lie: str | None) -> None:
         if isinstance(head, PcapHead):
             scan.know_head(head)
         else:
-            scan.know_section(Section(Source("", io.BytesIO()), head))
+            scan.know_section(Section(ForwardReader("", io.BytesIO()), head))
         if source.random() < 0.6:
             raw = damaged(source, raw)
         if source.random() < 0.5:

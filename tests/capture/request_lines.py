@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.logs.request_log import LogReader, Zone, read_lines
-from flexwire.logs.request_log.lines import LogPiece, pieces_of
+from flexwire.logs.request_log import RequestLogReader, Zone, read_lines
+from flexwire.logs.request_log.lines import RequestLogPiece, pieces_of
 from flexwire.logs.request_log.recognition import log_file
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 
 if TYPE_CHECKING:
     from flexwire.logs.request_log.requests import Item
@@ -31,11 +31,11 @@ def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
     (source,) = list_files([path], lambda _: True, "")
     file = log_file(source, 0)
     assert file is not None
-    pieces: list[LogPiece] = [*pieces_of([file], size)]
+    pieces: list[RequestLogPiece] = [*pieces_of([file], size)]
     return [
         item
         for piece in pieces
-        for item in LogReader(Zone(zone)).read(read_lines(piece))
+        for item in RequestLogReader(Zone(zone)).read(read_lines(piece))
         if item is not None
     ]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flexwire.capture.reassembly.assembly import OPEN_CONNECTIONS, FrameAssembler
 from flexwire.capture.reassembly.course import FAR_BYTES, NEAR_BYTES, WIDEST_GAP
-from flexwire.capture.reassembly.streams import Piece, Stream
+from flexwire.capture.reassembly.streams import Stream, StreamPiece
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import (
     CLIENT,
@@ -257,7 +257,7 @@ def test_of_a_stream_every_byte_is_in_one_piece_or_counted(
 def test_a_stream_goes_on_from_where_it_stands_whatever_was_acknowledged_before(
     pushed: list[tuple[int, int, int, int]],
 ) -> None:
-    def take(one: Stream, at: int, size: int, missing: int, acknowledged: int) -> list[Piece]:
+    def take(one: Stream, at: int, size: int, missing: int, acknowledged: int) -> list[StreamPiece]:
         # Of every third segment the other end has said nothing.
         if acknowledged % 3:
             one.acknowledge(1000 + acknowledged)

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from flexwire.capture.files.comments import (
     MOST_FILTER_BYTES,
     MOST_HEADER_TAGS,
+    CapturedPart,
     CaptureFilter,
-    Part,
     added_tags_comment,
     added_tags_in,
     filter_comment,
 )
 from flexwire.client.notation import HostPort
 from flexwire.facts.captures import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
-from flexwire.storage.listing import list_sources
-from flexwire.survey.request import Marks, looks, marks_of
+from flexwire.storage.file_search import list_captures
+from flexwire.survey.request import FileMarks, look_at_files, read_marks
 from flexwire.tap.config import TapConfig
 from flexwire.tap.connections import file_comments
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of
 from tests.capture.test_sampling import files, section
@@ -51,7 +51,7 @@ def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> N
     room = MOST_FILTER_BYTES - len(filter_comment(CaptureFilter(topics=("",))))
     only = CaptureFilter(topics=("a" * room,))
     config = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only)
-    stamping = Stamping([HeaderTag(one, "secret") for one in highest])
+    stamping = StampConfig([HeaderTag(one, "secret") for one in highest])
     stamped = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only, stamping=stamping)
     assert tags_of(*file_comments(stamped)) == tuple(sorted(highest))
     assert tags_of(*file_comments(config)) == ()
@@ -62,11 +62,15 @@ def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> N
     (tmp_path / "each").mkdir()
     for number, comment in enumerate(comments):
         files(tmp_path / "each" / str(number), comment)
-    assert part_of(tmp_path, *comments) == Part(1 / 3, str(only))
-    found = [one.marks for one in looks(list_sources([tmp_path / "each"]))]
-    said = Marks(Part(1 / 3)), Marks(added_tags=tuple(sorted(highest))), Marks(Part(1.0, str(only)))
+    assert part_of(tmp_path, *comments) == CapturedPart(1 / 3, str(only))
+    found = [one.marks for one in look_at_files(list_captures([tmp_path / "each"]))]
+    said = (
+        FileMarks(CapturedPart(1 / 3)),
+        FileMarks(added_tags=tuple(sorted(highest))),
+        FileMarks(CapturedPart(1.0, str(only))),
+    )
     assert found == [one for one in said for _ in range(3)]
-    assert [one for _, one in marks_of(list_sources([tmp_path / "each"]))] == found
+    assert [one for _, one in read_marks(list_captures([tmp_path / "each"]))] == found
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.files.packets import SAMPLE_BYTES
-from flexwire.capture.reassembly.framing import Held
-from flexwire.capture.reassembly.streams import Piece
+from flexwire.capture.reassembly.framing import PieceBuffer
+from flexwire.capture.reassembly.streams import StreamPiece
 from flexwire.wire.segment_layout import SYN
 from tests.capture.traffic import (
     CLIENT,
@@ -269,9 +269,9 @@ def test_where_the_capture_says_so_a_frame_begins_whatever_it_looks_like(
     st.lists(st.binary(min_size=1, max_size=9), max_size=9), st.integers(0, 99), st.integers(0, 99)
 )
 def test_what_is_held_can_be_looked_at_anywhere(parts: list[bytes], start: int, count: int) -> None:
-    held, position = Held(), 1 << 33
+    held, position = PieceBuffer(), 1 << 33
     for part in parts:
-        held.pieces.append(Piece(position, part, 0, 0))
+        held.pieces.append(StreamPiece(position, part, 0, 0))
         position += len(part)
     whole = b"".join(parts)
     assert held.size == len(whole)

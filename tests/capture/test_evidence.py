@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.connections import MOST_READ, Brokers, parse_end
+from flexwire.capture.reassembly.connections import MOST_READ, BrokerEnds, parse_end
 from flexwire.capture.reassembly.framing import looks_like
 from flexwire.codec import message
 from flexwire.errors import CaptureError
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.connections import CapturedConnection
 
-NONE = Brokers()
-NAMED = Brokers.parse([], [SERVER])
+NONE = BrokerEnds()
+NAMED = BrokerEnds.parse([], [SERVER])
 
 
 def asked(
@@ -54,7 +54,7 @@ def answered(name: str, version: int, correlation_id: int = 1) -> bytes:
     return framed(head + body.encode(version))
 
 
-def connection(segments: Iterable[Segment], brokers: Brokers = NONE) -> CapturedConnection:
+def connection(segments: Iterable[Segment], brokers: BrokerEnds = NONE) -> CapturedConnection:
     """The one connection of these segments."""
     assembler = FrameAssembler(brokers=brokers)
     for segment in segments:
@@ -66,7 +66,7 @@ def connection(segments: Iterable[Segment], brokers: Brokers = NONE) -> Captured
 
 
 def sent(
-    request: bytes, response: bytes = b"", *, brokers: Brokers = NONE, opened: bool = True
+    request: bytes, response: bytes = b"", *, brokers: BrokerEnds = NONE, opened: bool = True
 ) -> CapturedConnection:
     """A connection with these streams, each in one segment."""
     segments = handshake() if opened else []
@@ -200,7 +200,7 @@ def _zookeeper(count: int) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize("brokers", [NONE, NAMED])
-def test_headers_alone_prove_nothing(brokers: Brokers) -> None:
+def test_headers_alone_prove_nothing(brokers: BrokerEnds) -> None:
     zeros = framed(bytes(20)) * 3, framed(bytes(8)) * 3
     keep_alive = b"".join(framed(struct.pack(">iiqi", 0, n, 0, 0)) for n in range(1, 9)), b""
     # The same again, and a moment in it that reads as acks and a timeout.
@@ -263,7 +263,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("brokers", [NONE, NAMED])
-def test_no_client_appears_in_bytes_of_other_kinds(kind: str, brokers: Brokers) -> None:
+def test_no_client_appears_in_bytes_of_other_kinds(kind: str, brokers: BrokerEnds) -> None:
     noise = random.Random(f"{kind}{brokers}")
     for _ in range(150):
         streams = [KINDS[kind](noise, noise.randrange(1, 300)) for _ in range(2)]
@@ -295,13 +295,13 @@ def _from(source: str, destination: str) -> Segment:
 def test_given_ends_decide_who_the_client_is() -> None:
     # The broker has the higher port, and all that was captured is bytes that say nothing.
     low, high = "10.0.0.9:1024", "10.0.0.1:60000"
-    assert Brokers.parse([60000], []).client(_from(low, high)) == low
-    assert Brokers.parse([60000], []).client(_from(high, low)) == low
-    assert Brokers.parse([], [high]).client(_from(high, low)) == low
+    assert BrokerEnds.parse([60000], []).client(_from(low, high)) == low
+    assert BrokerEnds.parse([60000], []).client(_from(high, low)) == low
+    assert BrokerEnds.parse([], [high]).client(_from(high, low)) == low
     # Between two brokers, and between two others, the connection itself says it.
-    assert Brokers.parse([60000], [low]).client(_from(high, low)) is None
-    assert Brokers.parse([9092], []).client(_from(high, low)) is None
-    quiet = connection([tcp(SERVER, 5000, b"\xff" * 20)], Brokers.parse([], [CLIENT]))
+    assert BrokerEnds.parse([60000], [low]).client(_from(high, low)) is None
+    assert BrokerEnds.parse([9092], []).client(_from(high, low)) is None
+    quiet = connection([tcp(SERVER, 5000, b"\xff" * 20)], BrokerEnds.parse([], [CLIENT]))
     assert (quiet.client, quiet.broker, quiet.is_kafka) == (SERVER, CLIENT, True)
 
 

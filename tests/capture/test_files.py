@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.files.links import Segment, SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.links import Segment, SegmentCounts, UnreadableBytes, read_segments
 from flexwire.errors import CaptureError
 from flexwire.wire.packet_layout import MAX_BLOCK_BYTES
 from tests.capture.traffic import (
@@ -33,17 +33,17 @@ PACKETS = [packet(b"one"), packet(b"two"), packet(b"three")]
 PCAPNG = section() + interface() + b"".join(enhanced(one, n) for n, one in enumerate(PACKETS))
 
 
-def read(tmp_path: Path, data: bytes) -> list[Segment | Unreadable]:
+def read(tmp_path: Path, data: bytes) -> list[Segment | UnreadableBytes]:
     path = tmp_path / "capture"
     path.write_bytes(data)
     return list(read_segments(path))
 
 
-def payloads(items: list[Segment | Unreadable]) -> list[bytes]:
+def payloads(items: list[Segment | UnreadableBytes]) -> list[bytes]:
     return [item.payload for item in items if isinstance(item, Segment)]
 
 
-def times(items: list[Segment | Unreadable]) -> list[int | None]:
+def times(items: list[Segment | UnreadableBytes]) -> list[int | None]:
     return [item.timestamp_us for item in items]
 
 
@@ -165,7 +165,7 @@ def test_what_a_snaplen_cut_off_is_counted(tmp_path: Path) -> None:
     items = read(tmp_path, pcap([packet(b"x" * 100)], snaplen=60))
     assert [(len(p.payload), p.missing) for p in items if isinstance(p, Segment)] == [(20, 80)]
     (item,) = read(tmp_path, pcap(PACKETS[:1], snaplen=30))
-    assert isinstance(item, Unreadable)
+    assert isinstance(item, UnreadableBytes)
     assert item.reason == "cut off after 30 of 43 bytes, within its headers"
     assert (item.offset, item.data) == (24, PACKETS[0][:30])
 
@@ -173,7 +173,7 @@ def test_what_a_snaplen_cut_off_is_counted(tmp_path: Path) -> None:
 def test_gzip_content_is_read(tmp_path: Path) -> None:
     assert read(tmp_path, gzip.compress(PCAPNG)) == read(tmp_path, PCAPNG)
     broken = read(tmp_path, gzip.compress(PCAPNG * 50)[:-40])
-    assert isinstance(broken[-1], Unreadable)
+    assert isinstance(broken[-1], UnreadableBytes)
     assert "cannot read on" in broken[-1].reason
 
 
@@ -193,7 +193,7 @@ def test_every_prefix_gives_what_is_before_the_cut_and_tells_where(
             quiet += 1
             continue
         last = items[-1]
-        assert isinstance(last, Unreadable)
+        assert isinstance(last, UnreadableBytes)
         assert "the file ends after" in last.reason
         assert last.offset <= size
     # Only a cut between blocks leaves no trace: behind the header, each packet, and the interface.
@@ -242,7 +242,7 @@ def test_a_damaged_block_ends_the_file_and_is_told(
     items = read(tmp_path, PCAPNG + tail + enhanced(PACKETS[0]))
     assert payloads(items) == [b"one", b"two", b"three"]
     last = items[-1]
-    assert isinstance(last, Unreadable)
+    assert isinstance(last, UnreadableBytes)
     assert reason in last.reason
     assert last.offset == len(PCAPNG)
 
@@ -261,7 +261,7 @@ def test_a_damaged_block_ends_the_file_and_is_told(
 def test_a_bad_packet_block_costs_that_packet_only(tmp_path: Path, bad: bytes, reason: str) -> None:
     items = read(tmp_path, PCAPNG + bad + enhanced(PACKETS[0]))
     assert payloads(items) == [b"one", b"two", b"three", b"one"]
-    (unreadable,) = [item for item in items if isinstance(item, Unreadable)]
+    (unreadable,) = [item for item in items if isinstance(item, UnreadableBytes)]
     assert reason in unreadable.reason
     assert (unreadable.offset, unreadable.size) == (len(PCAPNG), len(bad))
 
@@ -269,7 +269,7 @@ def test_a_bad_packet_block_costs_that_packet_only(tmp_path: Path, bad: bytes, r
 def test_a_pcap_length_that_is_damage_ends_the_file(tmp_path: Path) -> None:
     data = pcap(PACKETS) + struct.pack("<IIII", 0, 0, MAX_BLOCK_BYTES + 1, 60)
     last = read(tmp_path, data)[-1]
-    assert isinstance(last, Unreadable)
+    assert isinstance(last, UnreadableBytes)
     assert "a packet of 16777217 bytes is declared" in last.reason
 
 

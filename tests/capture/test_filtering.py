@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from flexwire.capture.files.comments import (
     MOST_FILTER_BYTES,
+    CapturedPart,
     CaptureFilter,
-    Part,
     filter_comment,
     part_in,
     sampling_comment,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=4)
 
 
-def part_of(directory: Path, *comments: bytes) -> Part | None:
+def part_of(directory: Path, *comments: bytes) -> CapturedPart | None:
     with PcapngWriter(directory, comment=comments) as writer:
         pass
     with open_capture(str(writer.paths[0])) as (file, _):
@@ -42,7 +42,7 @@ def test_what_is_said_is_read(
 ) -> None:
     only = CaptureFilter(tuple(apis), tuple(clients), tuple(topics))
     found = part_of(tmp_path_factory.mktemp("a"), filter_comment(only))
-    assert found == (Part(1.0, str(only)) if only else None)
+    assert found == (CapturedPart(1.0, str(only)) if only else None)
 
 
 def test_a_share_and_a_filter_are_both_said(tmp_path: Path) -> None:
@@ -50,8 +50,10 @@ def test_a_share_and_a_filter_are_both_said(tmp_path: Path) -> None:
     for number, comments in enumerate(
         [(sampling_comment(0.5), only), (only, sampling_comment(0.5))]
     ):
-        assert part_of(tmp_path / str(number), b"other", *comments) == Part(0.5, "topics orders")
-    assert part_of(tmp_path / "c", sampling_comment(0.5)) == Part(0.5)
+        assert part_of(tmp_path / str(number), b"other", *comments) == CapturedPart(
+            0.5, "topics orders"
+        )
+    assert part_of(tmp_path / "c", sampling_comment(0.5)) == CapturedPart(0.5)
     assert part_of(tmp_path / "d") is None
 
 

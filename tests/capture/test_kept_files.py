@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.retention import KeepLimit
 from flexwire.errors import ArgumentError
 from tests.capture.test_pcapng import CLIENT, SERVER, frames
 from tests.capture.traffic import request

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.logs import LogQuery
-from flexwire.logs.diverging import divergences
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.divergence import divergences
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import find_logs
 from flexwire.records import Record
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 from tests.capture.made_logs import TIME, MadeSegment
 from tests.capture.made_metadata import batch, value
 

@@ -7,11 +7,11 @@ import pytest
 
 from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.logs.files import Partition
-from flexwire.logs.reading import KAFKA_COLUMNS, LogPiece, LogRows
+from flexwire.logs.records import KAFKA_COLUMNS, LogPiece, LogRows
 from flexwire.records.record import TimestampType
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
 
-PIECE = LogPiece(Partition("orders", 3), "/logs", Source("/logs/0.log", 9, "1/1"), 0, 9, True)
+PIECE = LogPiece(Partition("orders", 3), "/logs", InputFile("/logs/0.log", 9, "1/1"), 0, 9, True)
 TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
 

@@ -12,7 +12,7 @@ from flexwire.errors import ArgumentError, CaptureError
 from flexwire.logs import LogQuery, plan
 from flexwire.logs.checkpoints import STARTS
 from flexwire.logs.files import Partition
-from flexwire.logs.following import LogFollower
+from flexwire.logs.follower import LogFollower
 from tests.capture.log_vectors import data_of
 from tests.capture.made_logs import MadeSegment, plain, random_log, read_offsets, write_log
 

@@ -11,7 +11,7 @@ import pytest
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, read_piece
 from flexwire.logs.files import Partition
-from flexwire.logs.following import LogFollower, limited
+from flexwire.logs.follower import LogFollower, limit_offsets
 from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment, plain
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def test_a_limit_is_shared_and_kept() -> None:
         begin = {Partition("t", one): chance.randint(0, 50) for one in range(chance.randint(1, 5))}
         end = {one: first + chance.choice([0, 1, 3, 100]) for one, first in begin.items()}
         most = chance.randint(1, 60)
-        got = limited(begin, end, most)
+        got = limit_offsets(begin, end, most)
         assert all(begin[one] <= got[one] <= end[one] for one in begin)
         size = sum(end.values()) - sum(begin.values())
         assert sum(got.values()) - sum(begin.values()) == min(most, size)

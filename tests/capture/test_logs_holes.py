@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.logs import LogQuery, reading
-from flexwire.logs.finding import find_logs
-from flexwire.logs.holes import Holes, held_by, holes_of
-from flexwire.logs.planning import pieces_of
+from flexwire.logs import LogQuery
+from flexwire.logs import records as log_records
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.holes import Holes, holes_of, offsets_of
+from flexwire.logs.pieces import pieces_of
 from flexwire.records import Record, encode_batch
 from tests.capture.made_logs import TIME, MadeSegment, write_log
 
@@ -24,7 +25,7 @@ def holes(directory: Path, piece_bytes: int) -> Holes:
     [log] = find_logs([directory], LogQuery())
     pieces = pieces_of(log, LogQuery(piece_bytes=piece_bytes))
     # In any order, as tasks give them.
-    held = [one for piece in pieces if (one := held_by(piece)) is not None]
+    held = [one for piece in pieces if (one := offsets_of(piece)) is not None]
     random.Random(1).shuffle(held)
     return holes_of(log, held)
 
@@ -66,7 +67,7 @@ def test_holes_are_what_is_missing(
     made, there, doubtful = damaged(random.Random(seed), share)
     write_log(tmp_path / "a-0", made)
     # A piece is read in several goes, of a batch or two each.
-    monkeypatch.setattr(reading, "_ROOM", 150)
+    monkeypatch.setattr(log_records, "_ROOM", 150)
     found = {holes(tmp_path / "a-0", size) for size in (1, 300, 1 << 20)}
     assert len(found) == 1
     [one] = found

@@ -13,9 +13,10 @@ import pytest
 from flexwire.columnar import records as by_columns
 from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
-from flexwire.kernels import extension
-from flexwire.logs import Damaged, LogQuery, plan, read_piece, reading
-from flexwire.logs.reading import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
+from flexwire.kernels import load_kernel
+from flexwire.logs import BatchDamage, LogQuery, plan, read_piece
+from flexwire.logs import records as log_records
+from flexwire.logs.records import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.records import Record, RecordBatch, decode_batches
 from flexwire.records.inflation import BEYOND, Inflation
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all
@@ -50,7 +51,7 @@ def rows_of(path: Path, mode: Mode = "FAILFAST") -> list[dict[str, object]]:
     for task in plan([path], LogQuery()):
         for piece in task:
             for one in read_piece(piece, rows.read, mode=mode):
-                is_damage = isinstance(one, Damaged)
+                is_damage = isinstance(one, BatchDamage)
                 made = damaged_row(SCHEMA, piece, one) if is_damage else rows.records(piece, one)
                 found += made.to_pylist()
     return found
@@ -87,7 +88,7 @@ def test_each_record_of_a_broker_has_the_columns_of_sparks_kafka_source(
     tmp_path: Path, path: str, *, with_kernels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not with_kernels:
-        monkeypatch.setattr(by_columns, "extension", lambda _name: None)
+        monkeypatch.setattr(by_columns, "load_kernel", lambda _name: None)
     made = write(tmp_path, path)
     expected = [
         expected_row(made, batch, record)
@@ -97,7 +98,7 @@ def test_each_record_of_a_broker_has_the_columns_of_sparks_kafka_source(
     ]
     found = rows_of(made)
     assert [{name: one[name] for name in expected[0]} for one in found] == expected
-    assert not with_kernels or extension("records_read") is not None
+    assert not with_kernels or load_kernel("records_read") is not None
 
 
 @pytest.mark.parametrize("room", [70, 700, 5000])
@@ -106,7 +107,7 @@ def test_a_room_of_any_size_gives_the_same(
     tmp_path: Path, room: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = random_log(seed)
-    monkeypatch.setattr(reading, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     found = read_offsets(write_log(tmp_path / "a-0", made))
     assert found == [record.offset for record in all_records(made)]
 
@@ -165,7 +166,7 @@ def test_an_index_that_is_wrong_is_not_believed(tmp_path: Path, wrong: str) -> N
 def test_damage_is_an_error_with_its_place_or_counted(
     tmp_path: Path, name: str, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     made = write(tmp_path, f"{name}/{BASE}.log")
     with pytest.raises(CaptureError, match=rf"{BASE}\.log, byte 738: "):
         rows_of(made)
@@ -198,11 +199,11 @@ def test_a_torn_end_is_cut_off_as_by_a_broker_and_told(
     mode: Mode,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     found = read_all(write(tmp_path, f"{name}/{BASE}.log"), mode=mode)
     assert len(found) == records + 1
     torn = found[-1]
-    assert isinstance(torn, Damaged)
+    assert isinstance(torn, BatchDamage)
     assert torn.is_torn
     assert torn.reason.startswith(word)
 
@@ -216,7 +217,7 @@ def test_what_is_torn_before_the_end_of_a_log_is_damage(tmp_path: Path, name: st
     with pytest.raises(CaptureError, match=rf"{BASE}\.log, byte \d+: "):
         read_all(tmp_path / name)
     found = read_all(tmp_path / name, mode="PERMISSIVE")
-    (damage,) = (one for one in found if isinstance(one, Damaged))
+    (damage,) = (one for one in found if isinstance(one, BatchDamage))
     assert not damage.is_torn
     assert found[-3:] == [42, 43, 44]
 
@@ -292,9 +293,9 @@ def test_a_batch_that_inflates_beyond_its_bound_is_damage(tmp_path: Path) -> Non
     [[piece]] = plan([path], LogQuery())
     for bounds in (Inflation(50_000), Inflation(max_ratio=10).held()):
         found = list(read_piece(piece, ("offset",), mode="PERMISSIVE", inflation=bounds))
-        damage = [one for one in found if isinstance(one, Damaged)]
+        damage = [one for one in found if isinstance(one, BatchDamage)]
         assert [BEYOND in one.reason for one in damage] == [True]
-        assert sum(len(one) for one in found if not isinstance(one, Damaged)) == 6
+        assert sum(len(one) for one in found if not isinstance(one, BatchDamage)) == 6
         with pytest.raises(CaptureError, match="raise max_"):
             list(read_piece(piece, ("offset",), inflation=bounds))
     assert sum(map(len, read_piece(piece, ("offset",)))) == 56

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.logs import LogQuery, plan, read_piece
-from flexwire.logs.reading import GROUPS, LOG_COLUMNS, SUM_COLUMNS, LogRows, LogSums
+from flexwire.logs.records import GROUPS, LOG_COLUMNS, SUM_COLUMNS, LogRows, LogSums
 from tests.capture.log_vectors import vectors, write
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.logs.metadata import Endpoint, QuorumRecord, Voter, find_metadata, quorum_records
+from flexwire.logs.metadata import QuorumRecord, Voter, VoterEndpoint, find_metadata, quorum_records
 from tests.capture import log_vectors
 from tests.capture.made_metadata import (
     PLACE,
@@ -33,7 +33,7 @@ def said(path: Path, start: int = 0, end: int | None = None) -> list[QuorumRecor
 
 
 def voter(number: int) -> Voter:
-    ends = (Endpoint("CONTROLLER", f"c{number}", 9000 + number),)
+    ends = (VoterEndpoint("CONTROLLER", f"c{number}", 9000 + number),)
     return Voter(number, PLACE, ends, 0, 1)
 
 

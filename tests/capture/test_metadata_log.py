@@ -9,9 +9,9 @@ import pytest
 
 from flexwire.errors import CaptureError
 from flexwire.logs.metadata import (
-    Base,
-    Covered,
+    MetadataCoverage,
     SnapshotName,
+    StateBase,
     find_metadata,
     parse_snapshot,
     survey,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 NOTHING = value("NoOpRecord")
 
 
-def covered(path: Path, time: int | None = None) -> Covered:
+def covered(path: Path, time: int | None = None) -> MetadataCoverage:
     runs, snapshots = survey(find_metadata(path), time)
-    return Covered(tuple(runs), tuple(snapshots))
+    return MetadataCoverage(tuple(runs), tuple(snapshots))
 
 
 def bases(path: Path) -> list[tuple[int, int]]:
@@ -42,13 +42,13 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
     assert [one.name for one in found.snapshots] == names
     assert not any(one.problem for one in found.snapshots)
     # The snapshot at 0 has what the cluster was formatted with.
-    assert found.base(95) == Base(SnapshotName(0, 0), 0, 95)
-    assert found.base(96) == Base(SnapshotName(96, 1), 96, 96)
-    assert found.base(200, oldest=True) == Base(SnapshotName(0, 0), 0, 200)
+    assert found.base(95) == StateBase(SnapshotName(0, 0), 0, 95)
+    assert found.base(96) == StateBase(SnapshotName(96, 1), 96, 96)
+    assert found.base(200, oldest=True) == StateBase(SnapshotName(0, 0), 0, 200)
     assert found.committed() == 345
     older = covered(tmp_path / "__cluster_metadata-0")
     assert [(one.start, one.end) for one in older.runs] == [(0, 130)]
-    assert older.base(127) == Base(None, 0, 127)
+    assert older.base(127) == StateBase(None, 0, 127)
 
 
 def test_a_directory_above_both_is_refused(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
     there = write(tmp_path, files)
     found = covered(there)
     assert bases(there) == [(12, 15), (15, 15), (30, 30)]
-    assert found.base(15) == Base(SnapshotName(15, 1), 15, 15)
-    assert found.base(15, oldest=True) == Base(SnapshotName(12, 1), 12, 15)
+    assert found.base(15) == StateBase(SnapshotName(15, 1), 15, 15)
+    assert found.base(15, oldest=True) == StateBase(SnapshotName(12, 1), 12, 15)
     known = "it is known from 12 to 15, at 30"
     for offset in (0, 11, 16, 19, 20, 31):
         with pytest.raises(CaptureError, match=f"as of offset {offset} is not known; {known}"):
@@ -132,7 +132,7 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     # The log before it has another epoch: this was another leader's.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
     assert "epoch 1 there" in (found.snapshots[0].problem or "")
-    assert found.base(3) == Base(None, 0, 3)
+    assert found.base(3) == StateBase(None, 0, 3)
 
 
 def test_a_time_is_before_the_first_later_record(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.course import NEAR_BYTES
 from flexwire.capture.reassembly.streams import REORDER_SEGMENTS
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, SYN
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.connections import CapturedFrame
 
-NONE = Brokers()
+NONE = BrokerEnds()
 # Fewer places than a gap waits.
 WINDOWS = (2, 5, 15, REORDER_SEGMENTS // 2)
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from flexwire.capture.reassembly.course import NOTED_FRAMES, Waiting
+from flexwire.capture.reassembly.course import NOTED_FRAMES, PendingRequests
 from flexwire.capture.reassembly.framing import (
     LIKELY_LENGTH,
     REQUEST_HEAD_BYTES,
@@ -127,7 +127,7 @@ def test_a_length_that_no_awaited_response_has_is_refused_at_once(length: int) -
 
 
 def test_a_response_is_awaited_until_it_has_come() -> None:
-    waiting = Waiting()
+    waiting = PendingRequests()
     assert not waiting.expects(response(5))
     for _ in range(2):
         waiting.note("request", request(5)[4:])
@@ -138,7 +138,7 @@ def test_a_response_is_awaited_until_it_has_come() -> None:
 
 
 def test_requests_that_are_never_answered_are_forgotten_in_the_end() -> None:
-    waiting = Waiting()
+    waiting = PendingRequests()
     for n in range(NOTED_FRAMES + 1):
         waiting.note("request", request(n)[4:])
     assert not waiting.expects(response(0))
@@ -147,7 +147,7 @@ def test_requests_that_are_never_answered_are_forgotten_in_the_end() -> None:
 
 
 def test_a_response_from_before_the_capture_has_an_id_a_little_lower() -> None:
-    waiting = Waiting()
+    waiting = PendingRequests()
     assert waiting.follows(response(9))
     waiting.note("request", request(5000)[4:])
     assert [waiting.follows(response(n)) for n in (4999, 4000, 3999, 5001)] == [

@@ -13,21 +13,21 @@ import pytest
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.logs.request_log import (
     BadLine,
-    Kind,
+    BrokerLogKind,
     LoggedRequest,
-    LogPiece,
-    LogReader,
     RefusedRequest,
+    RequestLogPiece,
+    RequestLogReader,
     Zone,
     kind_of,
     read_lines,
 )
-from flexwire.logs.request_log.lines import LONGEST, Line, LogFile, split, unwrapped
+from flexwire.logs.request_log.lines import LONGEST, Line, RequestLogFile, split, unwrap_lines
 from flexwire.logs.request_log.recognition import log_file
 from flexwire.logs.request_log.requests import ends
 from flexwire.spark.request_log_job import undivided_note
-from flexwire.storage.listing import list_files
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_files
+from flexwire.storage.input_file import InputFile
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def test_docker_and_cri_give_the_lines_that_were_printed(tmp_path: Path) -> None
 
 
 def test_a_part_that_nothing_follows_is_a_line_that_is_cut() -> None:
-    found = [*unwrapped([Line(0, b"2026-11-22T20:00:00.1Z stdout P half")])]
+    found = [*unwrap_lines([Line(0, b"2026-11-22T20:00:00.1Z stdout P half")])]
     assert [(one.text, one.is_cut) for one in found] == [(b"half", True)]
 
 
@@ -151,16 +151,16 @@ def test_gzip_is_seen_by_its_bytes_and_one_that_ends_early_says_so(tmp_path: Pat
 
 
 def test_files_are_known_by_what_is_in_them(tmp_path: Path) -> None:
-    def kind(name: str, data: bytes) -> Kind | None:
+    def kind(name: str, data: bytes) -> BrokerLogKind | None:
         (tmp_path / name).write_bytes(data)
         (source,) = list_files([tmp_path / name], lambda _: True, "")
         found = kind_of(source)
         return None if found is None else found[0]
 
-    assert kind("anything", line()) is Kind.REQUESTS
-    assert kind("anything", (PLACE / "4.4.0-server.log").read_bytes()) is Kind.SERVER
-    assert kind("kafka-request.log", b"") is Kind.REQUESTS
-    assert kind("server.log.1", b"") is Kind.SERVER
+    assert kind("anything", line()) is BrokerLogKind.REQUESTS
+    assert kind("anything", (PLACE / "4.4.0-server.log").read_bytes()) is BrokerLogKind.SERVER
+    assert kind("kafka-request.log", b"") is BrokerLogKind.REQUESTS
+    assert kind("server.log.1", b"") is BrokerLogKind.SERVER
     assert kind("anything", b"") is None
     assert kind("anything", b"\x0a\x0d\x0d\x0a" + bytes(100)) is None
     assert kind("anything", b"\x1f\x8b" + bytes(100)) is None
@@ -329,8 +329,10 @@ def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
     file = log_file(next(iter(list_files([path], lambda _: True, ""))), 0)
     assert file is not None
     for cut in range(len(text) + 1):
-        pieces = LogPiece(file, 0, cut), LogPiece(file, cut, None)
-        found = [i for one in pieces for i in LogReader(Zone("UTC")).read(read_lines(one)) if i]
+        pieces = RequestLogPiece(file, 0, cut), RequestLogPiece(file, cut, None)
+        found = [
+            i for one in pieces for i in RequestLogReader(Zone("UTC")).read(read_lines(one)) if i
+        ]
         # A refusal is told with the piece that it begins in, before the next one's first lines.
         assert sorted(found, key=_offset) == sorted(whole, key=_offset)
 
@@ -385,12 +387,12 @@ def test_parts_are_held_for_two_streams_at_the_most() -> None:
         Line(at, json.dumps({"log": "x", "stream": f"s{at}"}, separators=(",", ":")).encode())
         for at in range(100)
     ]
-    assert [(one.text, one.is_cut) for one in unwrapped(lines)] == [(b"x" * 100, True)]
+    assert [(one.text, one.is_cut) for one in unwrap_lines(lines)] == [(b"x" * 100, True)]
 
 
 def test_large_files_that_are_one_task_are_named() -> None:
-    def file(name: str, size: int, **how: bool) -> LogFile:
-        return LogFile(Source(f"/{name}", size, ""), 0, **how)
+    def file(name: str, size: int, **how: bool) -> RequestLogFile:
+        return RequestLogFile(InputFile(f"/{name}", size, ""), 0, **how)
 
     plain = file("a.log", 1 << 40)
     small = file("b.gz", 1000, is_gzipped=True)

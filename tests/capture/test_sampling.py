@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.comments import Part, sampling_comment, share_in
+from flexwire.capture.files.comments import CapturedPart, sampling_comment, share_in
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.errors import CaptureError
-from flexwire.facts.captures import Sampled, sampled_files
-from flexwire.storage.listing import list_sources
-from flexwire.survey.request import NO_MARKS, Asked, Marks, looks, marks_of
+from flexwire.facts.captures import SampledCaptures, sampled_files
+from flexwire.storage.file_search import list_captures
+from flexwire.survey.request import NO_MARKS, AnalysisRequest, FileMarks, look_at_files, read_marks
 from flexwire.survey.survey import Survey
 from tests.capture.test_pcapng import CLIENT, SERVER
 from tests.capture.traffic import request
@@ -47,18 +47,18 @@ def test_each_file_says_it_and_the_survey_has_it(tmp_path: Path) -> None:
     packed = tmp_path / "a" / "packed.pcapng.gz"
     packed.write_bytes(gzip.compress(marked[0].read_bytes()))
     whole = files(tmp_path / "b", b"")
-    sources = list_sources([tmp_path])
-    told = Marks(Part(0.25))
-    assert [one for _, one in marks_of(sources)] == [told] * 4
-    assert {one.source.name: one.marks for one in looks(sources)} == {
+    sources = list_captures([tmp_path])
+    told = FileMarks(CapturedPart(0.25))
+    assert [one for _, one in read_marks(sources)] == [told] * 4
+    assert {one.source.name: one.marks for one in look_at_files(sources)} == {
         **dict.fromkeys(map(str, [*marked, packed]), told),
         **dict.fromkeys(map(str, whole), NO_MARKS),
     }
-    survey, _ = surveyed(Asked(tuple(list_sources(marked))))
+    survey, _ = surveyed(AnalysisRequest(tuple(list_captures(marked))))
     assert survey.marks == [(str(one), told) for one in marked]
     _, folded, _ = surveyed_in_pieces(marked, 200)
     assert folded.marks == [(str(one), told) for one in marked]
-    survey, _ = surveyed(Asked(tuple(list_sources(whole))))
+    survey, _ = surveyed(AnalysisRequest(tuple(list_captures(whole))))
     assert survey.marks == []
     assert Survey().marks == []
 
@@ -111,14 +111,17 @@ def test_damage_gives_a_share_or_nothing(data: bytes, at: int, other: bytes) -> 
 def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"nothing")
-    (source,) = list_sources([path])
-    assert marks_of([source]) == []
-    (look,) = looks([source])
+    (source,) = list_captures([path])
+    assert read_marks([source]) == []
+    (look,) = look_at_files([source])
     assert isinstance(look.error, CaptureError)
 
 
 def test_the_files_of_each_share_are_counted() -> None:
-    assert sampled_files([(0.5, ""), (0.1, ""), (0.5, "")]) == (Sampled(0.1, 1), Sampled(0.5, 2))
+    assert sampled_files([(0.5, ""), (0.1, ""), (0.5, "")]) == (
+        SampledCaptures(0.1, 1),
+        SampledCaptures(0.5, 2),
+    )
     assert len(sampled_files((one / 1000, "") for one in range(1, 999))) == 20
 
 

@@ -16,7 +16,7 @@ from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
 from flexwire.capture.tls.connections import NO_HANDSHAKE
-from flexwire.capture.tls.decrypt import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
+from flexwire.capture.tls.decryption import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
 from flexwire.capture.tls.records import DOES_NOT_FIT
 from flexwire.errors import CaptureError, FlexwireError, MissingExtraError
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN

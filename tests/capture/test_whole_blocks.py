@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.files.blocks import WholeBlocks
-from flexwire.capture.files.reading import Source, begin_blocks
+from flexwire.capture.files.reading import ForwardReader, begin_blocks
 from flexwire.errors import CaptureError
 from tests.capture.interleaved import SHAPES, write_capture
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def ends_of(data: bytes) -> list[int]:
     """Where blocks end, as they are read."""
-    source = Source("", io.BytesIO(data))
+    source = ForwardReader("", io.BytesIO(data))
     return [0, *(source.offset for _ in begin_blocks(source))]
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from flexwire.capture.files.links import Segment
-from flexwire.capture.files.packets import Endpoint, tcp_packet
+from flexwire.capture.files.packets import SocketAddress, tcp_packet
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.wire.segment_layout import ACK, FIN, SYN
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedFrame
 
 CLIENT, SERVER = "10.0.0.9:50000", "10.0.0.1:9092"
-NEAR, FAR = Endpoint(bytes([10, 0, 0, 9]), 50000), Endpoint(bytes([10, 0, 0, 1]), 9092)
+NEAR, FAR = SocketAddress(bytes([10, 0, 0, 9]), 50000), SocketAddress(bytes([10, 0, 0, 1]), 9092)
 CONNECTION = f"{CLIENT}>{SERVER}"
 API_VERSIONS = 18
 

@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.lint.config import Config
 from flexwire.specs.lint.lint import lint
 
@@ -65,7 +65,7 @@ def example(page: str, title: str) -> Example | None:
 def findings(files: Mapping[str, str | bytes], config: Config | None = None) -> tuple[Finding, ...]:
     """Lint files of one directory; several of them are all that it has."""
     sources = [
-        Source(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
+        SpecFile(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
         for name, text in files.items()
     ]
     return lint(sources, config or Config()).findings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.specs.lint.config import ALL, Config, named
+from flexwire.specs.lint.config import ALL, Config, rules_named
 from flexwire.versions import Versions
 from tests.check.pages import findings
 from tests.check.released import by_directory
@@ -24,7 +24,7 @@ FILES = {
     for name, text in files.items()
     if release == "3.8.1" and json.loads(text)["validVersions"] != "none"
 }
-PEDANTIC = Config(named(ALL))
+PEDANTIC = Config(rules_named(ALL))
 
 
 def leaves(fields: list[Spec], path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:

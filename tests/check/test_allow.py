@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.schema.text import SpecText
-from flexwire.specs.allow import allows
+from flexwire.specs.allow_comments import find_allow_comments
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
-from flexwire.specs.lint.config import LINT, Config, named
+from flexwire.specs.lint.config import LINT, Config, rules_named
 from flexwire.specs.lint.lint import lint
 from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
@@ -116,9 +116,9 @@ def test_a_rule_that_is_not_asked_for_is_not_missed() -> None:
     assert told(unused) == []
     # But where it is, and there is an "about", it is.
     with_about = unused.replace('"A"', '"A", "about": "B."')
-    assert told(with_about, Config(named("ALL"))) == [("ALLOW_UNUSED", 2)]
+    assert told(with_about, Config(rules_named("ALL"))) == [("ALLOW_UNUSED", 2)]
     ignored = ((frozenset({"ABOUT_MISSING"}), "Foo.json"),)
-    assert told(with_about, Config(named("ALL"), ignored=ignored)) == []
+    assert told(with_about, Config(rules_named("ALL"), ignored=ignored)) == []
     assert told(ALLOW, Config(LINT.defaults() - {"TAG_SKIPPED"})) == []
     assert told(ALLOW, Config(LINT.defaults() - {"ALLOW_UNUSED"})) == []
     assert told(ALLOW) == [("ALLOW_UNUSED", 2)]
@@ -167,21 +167,21 @@ def test_a_text_full_of_comments_is_read_in_time() -> None:
     many = f"{ALLOW}\n" * 15_000
     found = findings({"Foo.json": f"{HEAD}{many}{FIELD}{TAIL}"})
     assert [one.rule for one in found] == ["ALLOW_UNUSED"] * 1000
-    assert not allows(SpecText("/*" * 400_000 + "flexwire:", "Foo.json"))
-    assert not allows(SpecText('"\\' * 400_000 + "flexwire:", "Foo.json"))
+    assert not find_allow_comments(SpecText("/*" * 400_000 + "flexwire:", "Foo.json"))
+    assert not find_allow_comments(SpecText('"\\' * 400_000 + "flexwire:", "Foo.json"))
 
 
 @pytest.mark.parametrize("one", released()[::40], ids=lambda one: one.name)
 def test_a_released_spec_has_none(one: Released) -> None:
-    assert allows(SpecText(one.text, one.name)) == ()
+    assert find_allow_comments(SpecText(one.text, one.name)) == ()
 
 
 OLD = HEAD.replace("0-1", "0") + '{ "name": "A", "type": "int8", "versions": "0+" }' + TAIL
 
 
 def broken(new: str, *leave_out: str) -> list[tuple[str, int]]:
-    def edition(text: str) -> Source:
-        return Source("specs/Foo.json", "specs/Foo.json", "", text.encode(), whole=False)
+    def edition(text: str) -> SpecFile:
+        return SpecFile("specs/Foo.json", "specs/Foo.json", "", text.encode(), whole=False)
 
     (old, _), (fresh, texts) = (editions_of([edition(text)], "strict") for text in (OLD, new))
     known = breaking_rules().keys() - set(leave_out)
@@ -215,6 +215,6 @@ def test_an_allow_that_a_comparison_does_not_need_is_none_of_its_findings() -> N
 
 def test_a_finding_that_is_allowed_leaves_the_others() -> None:
     two = f'{ALLOW}\n{FIELD[:-1]}, "ours": 1 }}'
-    source = Source("Foo.json", "Foo.json", "", f"{HEAD}{two}{TAIL}".encode(), whole=False)
+    source = SpecFile("Foo.json", "Foo.json", "", f"{HEAD}{two}{TAIL}".encode(), whole=False)
     (one,) = lint([source], Config()).findings
     assert (one.rule, one.line, one.column) == ("KEY_UNKNOWN", 3, FIELD.index(" }") + 4)

@@ -12,7 +12,12 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, released_editions
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match
+from flexwire.specs.breaking.changes import (
+    BreakingChange,
+    breaking_rules,
+    find_changes,
+    match_messages,
+)
 from flexwire.specs.breaking.rule import Breaks, continued
 
 if TYPE_CHECKING:
@@ -49,8 +54,8 @@ def edition(text: str) -> Edition:
     return Edition(parse_spec(text, mode="kip"))
 
 
-def found(old: str, new: str) -> list[Change]:
-    return changes(edition(old), edition(new), breaking_rules().values())
+def found(old: str, new: str) -> list[BreakingChange]:
+    return find_changes(edition(old), edition(new), breaking_rules().values())
 
 
 # By rule: what is replaced and by what, the place, the versions; then what mends it.
@@ -218,6 +223,72 @@ OF_VERSIONS = {
 }
 
 
+HEADER = """{
+  "type": "header", "name": "RequestHeader", "validVersions": "1-2", "flexibleVersions": "2+",
+  "fields": [
+    { "name": "RequestApiKey", "type": "int16", "versions": "0+" },
+    { "name": "CorrelationId", "type": "int32", "versions": "0+" }
+  ]
+}"""
+TO_3 = ('"validVersions": "1-2"', '"validVersions": "1-3"')
+NEW_FIELD = (
+    '"int32", "versions": "0+" }',
+    '"int32", "versions": "0+" },\n    { "name": "InstanceId", "type": "uuid", "versions": "3+" }',
+)
+TAGGED_FIELD = (NEW_FIELD[0], NEW_FIELD[1][:-2] + ', "taggedVersions": "3+", "tag": 0 }')
+SAID = REQUEST.replace('"fields"', '"headerVersions": {"0-3": "2", "4+": "3"}, "fields"')
+# By rule about headers: the old spec, what is replaced, what is told, what mends it.
+OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str]]]] = {
+    "HEADER_VERSION_CHANGED": (
+        SAID,
+        [('{"0-3": "2", "4+": "3"}', '{"0-2": "2", "3+": "3"}')],
+        "PingRequest 3 had request header 2 and has 3 now",
+        [('"2-4"', '"2-5"')],
+    ),
+    "HEADER_VERSION_REMOVED": (
+        HEADER,
+        [('"1-2"', '"2"')],
+        "version 1 of RequestHeader, which every broker reads, is gone",
+        [TO_3],
+    ),
+    "HEADER_BEGINNING_CHANGED": (
+        HEADER,
+        [TO_3, NEW_FIELD],
+        "version 3 of RequestHeader has other inline fields than version 2",
+        [TO_3, TAGGED_FIELD],
+    ),
+}
+
+
+def edited(text: str, edits: list[tuple[str, str]]) -> str:
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize("rule", OF_HEADERS)
+def test_a_change_of_headers_is_told_and_its_mended_twin_is_not(rule: str) -> None:
+    old, broken, text, mended = OF_HEADERS[rule]
+    told = [one for one in found(old, edited(old, broken)) if one.rule.id.startswith("HEADER_")]
+    assert [(one.rule.id, one.text.partition(";")[0]) for one in told] == [(rule, text)]
+    assert found(old, edited(old, mended)) == []
+
+
+def test_headers_are_compared_as_numbers_whether_the_spec_names_them_or_not() -> None:
+    said = REQUEST.replace('"fields"', '"headerVersions": {"0+": "2"}, "fields"')
+    assert found(REQUEST, said) == []
+    assert found(said, REQUEST) == []
+    [told] = found(REQUEST, SAID)
+    assert told.text.startswith("PingRequest 4 had request header 2 and has 3 now")
+
+
+def test_a_version_that_becomes_flexible_is_told_once() -> None:
+    plain = REQUEST.replace('"2+"', '"none"')
+    told = [one.rule.id for one in found(plain, REQUEST)]
+    assert told == ["VERSION_FLEXIBILITY_CHANGED"]
+
+
 @pytest.mark.parametrize("rule", OF_VERSIONS)
 def test_a_change_of_versions_is_told_and_its_mended_twin_is_not(rule: str) -> None:
     broken, text, mended = OF_VERSIONS[rule]
@@ -251,26 +322,28 @@ def test_its_mended_twin_breaks_nothing(rule: str) -> None:
 
 def test_a_message_that_is_gone_is_told_and_one_that_never_was_is_not() -> None:
     old = edition(OLD)
-    [told] = changes(old, None, breaking_rules().values())
+    [told] = find_changes(old, None, breaking_rules().values())
     assert (told.rule.id, told.text) == (
         "MESSAGE_REMOVED",
         "PingResponse is gone; keep it with no valid versions at least",
     )
     none = edition(OLD.replace(VALID, '"validVersions": "none"'))
-    assert changes(none, None, breaking_rules().values()) == []
+    assert find_changes(none, None, breaking_rules().values()) == []
 
 
 def test_a_message_that_only_changed_its_name_is_known_by_its_key() -> None:
     old, new = edition(OLD), edition(OLD.replace("PingResponse", "PongResponse"))
-    assert list(match({"PingResponse": old}, {"PongResponse": new})) == [(old, new)]
+    assert list(match_messages({"PingResponse": old}, {"PongResponse": new})) == [(old, new)]
     both = {"PingResponse": old, "PongResponse": new}
-    assert list(match({"PingResponse": old}, both)) == [(old, old)]
-    assert list(match({"PingResponse": old}, {})) == [(old, None)]
+    assert list(match_messages({"PingResponse": old}, both)) == [(old, old)]
+    assert list(match_messages({"PingResponse": old}, {})) == [(old, None)]
 
 
 def test_every_rule_has_a_page_a_category_and_a_case() -> None:
     rules = breaking_rules()
-    assert CASES.keys() | OF_VERSIONS.keys() | {"MESSAGE_REMOVED"} == rules.keys()
+    assert (
+        CASES.keys() | OF_VERSIONS.keys() | OF_HEADERS.keys() | {"MESSAGE_REMOVED"} == rules.keys()
+    )
     for rule in rules.values():
         assert rule.page.split("\n\n")[0].endswith(".")
         for part in ("\nFlagged: ", "\nInstead: ", "\nSource: "):
@@ -290,7 +363,7 @@ def test_every_released_message_is_compatible_with_itself() -> None:
         for one in released(release).values()
     }
     for one in seen.values():
-        assert changes(one, one, rules) == []
+        assert find_changes(one, one, rules) == []
 
 
 # Checked by hand, each against the two releases' specs: versions whose layout changed silently from
@@ -314,7 +387,7 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
     before: str, after: str
 ) -> None:
     for one, other in changed(before, after):
-        told = changes(one, other, WIRE)
+        told = find_changes(one, other, WIRE)
         # Of a message as a whole nothing breaks between releases.
         assert all(change.versions for change in told)
         versions = {version for change in told for version in change.versions}
@@ -323,7 +396,7 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
 
 def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
     """The messages that both releases have, and have otherwise; the rest is the law above."""
-    for one, other in match(released(before), released(after)):
+    for one, other in match_messages(released(before), released(after)):
         if other and (one.spec, one.by_version) != (other.spec, other.by_version):
             yield one, other
 
@@ -371,7 +444,7 @@ def test_the_silent_layout_changes_of_kafka_are_those_seen_by_hand() -> None:
     silent: dict[str, set[int]] = {}
     for before, after in pairwise(catalog().releases):
         for one, other in changed(before, after):
-            for told in changes(one, other, WIRE):
+            for told in find_changes(one, other, WIRE):
                 silent.setdefault(told.message, set()).update(told.versions)
     assert silent == {name: {0} for name in SILENT.split()}
 

@@ -18,7 +18,7 @@ from flexwire.schema.error_tags import tag_errors
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.text import SpecText
 from flexwire.schema.write import write_spec
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +160,7 @@ def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
     told = {
         (change.rule.id, change.reason.partition(" had ")[0].rpartition(".")[2])
         for done in tag_errors(texts, mode="kip")
-        for change in changes(
+        for change in find_changes(
             Edition(done.spec),
             Edition(parse_spec(done.text, mode="kip")),
             breaking_rules().values(),

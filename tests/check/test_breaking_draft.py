@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.report import compare
-from flexwire.specs.lint.config import BREAKING, Config, named
+from flexwire.specs.lint.config import BREAKING, Config, rules_named
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
@@ -55,10 +55,10 @@ def final(*optional: Optional, inside: bool) -> str:
 
 def told(old: str, new: str, mode: Mode) -> list[str]:
     (before, _), (after, texts) = (
-        editions_of([Source("Foo.json", "Foo.json", "", text.encode(), whole=False)], mode)
+        editions_of([SpecFile("Foo.json", "Foo.json", "", text.encode(), whole=False)], mode)
         for text in (old, new)
     )
-    config = Config(named("WIRE", of=BREAKING), mode)
+    config = Config(rules_named("WIRE", of=BREAKING), mode)
     return [one.rule for one in compare(before, after, texts, config.rules, config).findings]
 
 

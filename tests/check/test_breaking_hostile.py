@@ -18,8 +18,8 @@ from flexwire.errors import SpecError
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import LARGEST, read_sources
-from flexwire.specs.breaking.changes import breaking_rules, changes
-from flexwire.specs.lint.config import BREAKING, LINT, ConfigError, named
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
+from flexwire.specs.lint.config import BREAKING, LINT, ConfigError, rules_named
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def breaking(*arguments: str) -> Result:
 
 def found(old: str, new: str) -> list[tuple[str, str]]:
     before, after = (Edition(parse_spec(text)) for text in (old, new))
-    found = changes(before, after, breaking_rules().values())
+    found = find_changes(before, after, breaking_rules().values())
     return [(one.rule.id, one.text) for one in found]
 
 
@@ -80,9 +80,9 @@ def test_a_release_s_versions_may_each_have_a_layout() -> None:
     other = parse_spec(many.replace("int8", "int16"))
     new = Edition(parse_spec(many), {1: other, 3: other})
     for one, two in ((old, new), (new, old)):
-        [change] = changes(one, two, breaking_rules().values())
+        [change] = find_changes(one, two, breaking_rules().values())
         assert change.versions == (1, 3)
-    assert changes(new, new, breaking_rules().values()) == []
+    assert find_changes(new, new, breaking_rules().values()) == []
 
 
 def test_versions_that_nobody_has_are_not_told_of() -> None:
@@ -92,7 +92,7 @@ def test_versions_that_nobody_has_are_not_told_of() -> None:
     old = Edition(replace(spec, valid_versions=valid))
     new = Edition(parse_spec(NEW.replace('"validVersions": "0"', '"validVersions": "2-8"')))
     for one, other in ((old, new), (new, old)):
-        [change] = [c for c in changes(one, other, breaking_rules().values()) if c.versions]
+        [change] = [c for c in find_changes(one, other, breaking_rules().values()) if c.versions]
         assert change.versions == (2, 5, 8)
 
 
@@ -194,9 +194,9 @@ def test_a_pipe_in_a_directory_is_refused_not_waited_for(tmp_path: Path) -> None
 
 def test_a_rule_of_the_other_command_is_named_as_such() -> None:
     with pytest.raises(ConfigError, match="it is one of 'flexwire schema lint'"):
-        named("TAG_SKIPPED", of=BREAKING)
+        rules_named("TAG_SKIPPED", of=BREAKING)
     with pytest.raises(ConfigError, match="it is one of 'flexwire schema breaking'"):
-        named("FIELD_ADDED", of=LINT)
+        rules_named("FIELD_ADDED", of=LINT)
 
 
 def test_lint_has_nothing_to_say_of_a_release() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 from flexwire.specs.breaking.rule import Breaks
 from flexwire.versions import HIGHEST, Versions
 from tests.each import each
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
-    from flexwire.specs.breaking.changes import Change
+    from flexwire.specs.breaking.changes import BreakingChange
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,8 @@ def with_fields(spec: MessageSpec, change: Callable[[FieldSpec], tuple[FieldSpec
     return Edition(replace(spec, fields=fields, common_structs=structs))
 
 
-def told(old: Edition, new: Edition) -> list[Change]:
-    return changes(old, new, breaking_rules().values())
+def told(old: Edition, new: Edition) -> list[BreakingChange]:
+    return find_changes(old, new, breaking_rules().values())
 
 
 def renamed(spec: MessageSpec, last: int) -> set[int]:

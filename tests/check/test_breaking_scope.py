@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
-from flexwire.schema.editions import Edition, Given, Place, released_editions
+from flexwire.schema.editions import Edition, InputKind, SpecOrigin, released_editions
 from flexwire.schema.spec import MessageType
-from flexwire.specs.breaking.changes import match
+from flexwire.specs.breaking.changes import match_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,16 +32,18 @@ MESSAGES = released_editions(RELEASE)
 
 
 def gone(old: Mapping[str, Edition], new: Mapping[str, Edition]) -> set[str]:
-    return {one.spec.name for one, other in match(old, new) if other is None}
+    return {one.spec.name for one, other in match_messages(old, new) if other is None}
 
 
-def at(one: Edition, given: Given, directory: str = "", root: str = "new") -> Edition:
-    return replace(one, place=Place(given, root, directory))
+def at(one: Edition, given: InputKind, directory: str = "", root: str = "new") -> Edition:
+    return replace(one, place=SpecOrigin(given, root, directory))
 
 
 def test_of_one_file_against_a_release_nothing_else_is_asked_for() -> None:
     for name, one in MESSAGES.items():
-        assert list(match(MESSAGES, {name: at(one, Given.FILE)})) == [(one, at(one, Given.FILE))]
+        assert list(match_messages(MESSAGES, {name: at(one, InputKind.FILE)})) == [
+            (one, at(one, InputKind.FILE))
+        ]
 
 
 def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
@@ -50,7 +52,7 @@ def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
     for module in modules:
         names = [name for name, one in MESSAGES.items() if one.place.directory == module]
         for directory in ("", "common/message", module):
-            given = {name: at(MESSAGES[name], Given.TREE, directory) for name in names}
+            given = {name: at(MESSAGES[name], InputKind.TREE, directory) for name in names}
             # What is called as in the release, from the top on, is all that there is.
             others = MESSAGES.keys() - names if directory == module else set()
             assert gone(MESSAGES, given) == others
@@ -63,7 +65,7 @@ def test_a_release_lacks_no_module_that_was_not_imported() -> None:
     modules = {one.place.directory for one in MESSAGES.values()}
     for module in modules:
         of_others = {
-            name: at(one, Given.RELEASE, one.place.directory)
+            name: at(one, InputKind.RELEASE, one.place.directory)
             for name, one in MESSAGES.items()
             if one.place.directory != module
         }
@@ -201,13 +203,13 @@ def test_records_have_their_api_keys_in_their_own_module() -> None:
         other = replace(key.spec, type=kind, name="NewOne")
         neighbour = replace(key.spec, name="Neighbour", api_key=9999)
         old = {
-            "OldOne": Edition(one, place=Place(directory="a")),
-            "Neighbour": Edition(neighbour, place=Place(directory="a")),
+            "OldOne": Edition(one, place=SpecOrigin(directory="a")),
+            "Neighbour": Edition(neighbour, place=SpecOrigin(directory="a")),
         }
         for directory, same in (("x", True), ("y", False)):
             new = {
-                "NewOne": Edition(other, place=Place(root="new", directory=directory)),
-                "Neighbour": Edition(neighbour, place=Place(root="new", directory="x")),
+                "NewOne": Edition(other, place=SpecOrigin(root="new", directory=directory)),
+                "Neighbour": Edition(neighbour, place=SpecOrigin(root="new", directory="x")),
             }
-            partner = {one.spec.name: other for one, other in match(old, new)}["OldOne"]
+            partner = {one.spec.name: other for one, other in match_messages(old, new)}["OldOne"]
             assert (partner is not None) is (same or kind.is_api)

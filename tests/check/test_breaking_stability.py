@@ -16,9 +16,9 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, editions_of, released_editions
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.schema.spec import MessageType
-from flexwire.specs.breaking.changes import breaking_rules, stable
+from flexwire.specs.breaking.changes import breaking_rules, without_unstable
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint.config import Config
 from flexwire.specs.lint.lint import lint
@@ -37,7 +37,7 @@ WORDS = frozenset({"IGNORABLE_REMOVED", "VERSION_RESTORED", "VERSION_UNSTABLE_AG
 def written(release: str) -> dict[str, Edition]:
     """The messages as the release's own files have them."""
     sources = [
-        Source(f"{module}/{name}", name, module, text.encode(), whole=True, inside=module)
+        SpecFile(f"{module}/{name}", name, module, text.encode(), whole=True, inside=module)
         for (one, module), files in by_directory().items()
         if one == release
         for name, text in files.items()
@@ -184,7 +184,7 @@ def test_what_is_left_out_is_counted_and_is_of_an_unstable_version(before: str, 
 @pytest.mark.parametrize("release", RELEASES)
 def test_an_unstable_version_is_the_highest_of_a_release_and_its_response_s(release: str) -> None:
     for editions in (written(release), released_editions(release)):
-        for name, one in stable(editions).items():
+        for name, one in without_unstable(editions).items():
             was = editions[name].spec
             if one.spec != was:
                 assert not one.spec.latest_version_unstable
@@ -273,7 +273,7 @@ RULE = "RESPONSE_FIELD_NOT_IGNORABLE"
 @pytest.mark.slow
 def test_what_lint_flags_in_responses_is_what_their_lowest_version_cannot_hold() -> None:
     files = by_directory()[RELEASES[-1], "clients"]
-    sources = [Source(name, name, "", text.encode(), whole=True) for name, text in files.items()]
+    sources = [SpecFile(name, name, "", text.encode(), whole=True) for name, text in files.items()]
     report = lint(sources, Config(frozenset({RULE})))
     flagged = {
         (one.source.removesuffix(".json"), one.message.split(" lacks ")[1].split(",")[0])

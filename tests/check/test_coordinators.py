@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 from flexwire.specs.lint.config import LINT, Config
 from tests.check.pages import findings
 
@@ -62,7 +62,8 @@ def test_lint_knows_their_types(specs: tuple[dict[str, Any], ...], rules: list[s
 def told(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     before, after = (Edition(parse_spec(json.dumps(one))) for one in (old, new))
     return [
-        f"{one.rule.id} {one.text}" for one in changes(before, after, breaking_rules().values())
+        f"{one.rule.id} {one.text}"
+        for one in find_changes(before, after, breaking_rules().values())
     ]
 
 

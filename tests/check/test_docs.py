@@ -1,7 +1,4 @@
-"""docs/lint.md shows what there is.
-
-Write its tables of rules anew with ``python -m tests.check.test_docs``.
-"""
+"""The examples of docs/lint.md do what the page shows, and its tables have every rule."""
 
 from __future__ import annotations
 
@@ -17,41 +14,23 @@ from click.testing import CliRunner
 
 from flexwire.cli.app import app
 from flexwire.specs.lint.config import read_config
-from flexwire.specs.lint.rule import Category
 from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
+from tools.pages.files import between
+from tools.pages.lint import BEGIN, END, LINT
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
-BEGIN, END = "<!-- rules: begin -->\n", "<!-- rules: end -->\n"
-TEXT = PAGE.read_text(encoding="utf-8")
-
-
-def tables() -> str:
-    """Write the tables: the rules of each category, and the first sentence of their pages."""
-    text = ""
-    for category in Category:
-        value = category.value
-        text += f"### {category.name}\n\n{value[0].upper()}{value[1:]}.\n\n"
-        text += "| rule | flagged |\n|---|---|\n"
-        for rule in rules().values():
-            if rule.category is category:
-                text += f"| `{rule.id}` | {rule.summary.replace('|', chr(92) + '|')} |\n"
-        text += "\n"
-    return text
+TEXT = LINT.read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
-def test_the_tables_are_what_the_rules_say() -> None:
-    assert TEXT.split(BEGIN)[1].split(END)[0] == tables()
-
-
 def test_every_rule_is_in_one_table() -> None:
-    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", tables(), re.MULTILINE)) == sorted(rules())
+    tables = between(TEXT, BEGIN, END)
+    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", tables, re.MULTILINE)) == sorted(rules())
 
 
 def test_the_example_is_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +99,3 @@ def test_the_commands_of_the_examples_do_what_the_page_says(tmp_path: Path) -> N
     assert [one["ruleId"] for one in sarif["results"]] == ["FLEXIBLE_VERSIONS_CLOSED"]
     spec.unlink()
     assert exits() == [1, 1, 1, 1]
-
-
-if __name__ == "__main__":
-    head, tail = TEXT.split(BEGIN)[0], TEXT.split(END)[1]
-    PAGE.write_text(head + BEGIN + tables() + END + tail, encoding="utf-8")

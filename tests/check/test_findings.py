@@ -14,7 +14,7 @@ from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import LARGEST, turning_points
 from flexwire.schema.text import MOST_PROBLEMS
-from flexwire.specs.lint.config import Config, named
+from flexwire.specs.lint.config import Config, rules_named
 from tests.check.pages import findings
 from tests.check.released import released
 from tests.check.test_generator import CASES
@@ -333,7 +333,7 @@ def test_what_could_not_be_read_may_be_the_partner() -> None:
     ],
 )  # fmt: skip
 def test_pedantic_rules(text: str, rules: list[str]) -> None:
-    found = findings({"specs/Foo.json": text}, Config(named("ALL") - {"FILE_NAME_DIFFERENT"}))
+    found = findings({"specs/Foo.json": text}, Config(rules_named("ALL") - {"FILE_NAME_DIFFERENT"}))
     assert sorted(one.rule for one in found) == sorted(rules)
 
 
@@ -343,7 +343,7 @@ def test_pedantic_rules(text: str, rules: list[str]) -> None:
      ("a/foo.json", "Foo", True), ("HEAD:a/Foo.json", "Foo", False), ("a/Foo.json", {}, False)],
 )  # fmt: skip
 def test_a_file_is_named_for_its_message(file: str, name: Any, told_of: bool) -> None:  # noqa: FBT001 - from the table
-    found = findings({file: spec(name=name)}, Config(named("FILE_NAME_DIFFERENT")))
+    found = findings({file: spec(name=name)}, Config(rules_named("FILE_NAME_DIFFERENT")))
     assert bool(found) is told_of
 
 

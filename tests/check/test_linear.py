@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
-from flexwire.specs.breaking.changes import breaking_rules, changes
-from flexwire.specs.lint.config import ALL, LINT, Config, named
+from flexwire.schema.sources import SpecFile
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
+from flexwire.specs.lint.config import ALL, LINT, Config, rules_named
 from flexwire.specs.lint.lint import lint
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ ALIKE += [(one, one) for one in ("structures", "common structures", "one structu
 ALIKE += [("inline", "structures"), ("structures", "common structures"), ("ahead", "behind")]
 
 
-def source(shape: str, count: int) -> Source:
+def source(shape: str, count: int) -> SpecFile:
     spec = {"name": "Foo", "type": "data", "validVersions": "1-3", "flexibleVersions": "0+"}
     text = json.dumps(spec | SHAPES[shape](count), indent=1)
-    return Source("Foo.json", "Foo.json", "", text.encode(), whole=False)
+    return SpecFile("Foo.json", "Foo.json", "", text.encode(), whole=False)
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -108,7 +108,7 @@ def compare(old: str, new: str, count: int) -> None:
     (before, _), (after, _) = (
         editions_of([source(shape, count)], "strict") for shape in (old, new)
     )
-    changes(before["Foo"], after["Foo"], breaking_rules().values())
+    find_changes(before["Foo"], after["Foo"], breaking_rules().values())
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE)
@@ -120,7 +120,7 @@ def test_comparing_is_linear_in_the_fields(old: str, new: str) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lint_is_linear_in_the_fields(shape: str) -> None:
-    config = Config(named(ALL, of=LINT))
+    config = Config(rules_named(ALL, of=LINT))
     lint([source(shape, FEW)], config)
     few, many = (calls(partial(lint, [source(shape, count)], config)) for count in (FEW, MANY))
     assert many / few < 1.2 * MANY / FEW

@@ -13,7 +13,7 @@ from flexwire.cli.analyze import _tell_where
 from flexwire.cli.analyze import analyze as command
 from flexwire.cli.app import app
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from tests.report.sample import EMPTY, SAMPLE
 
@@ -55,7 +55,7 @@ def test_an_option_of_the_command_has_the_default_that_it_has_in_python() -> Non
 def test_answers_are_asked_of_the_output_and_not_of_one_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Place(f"{tmp_path}/out/runs/20261122T000000Z-00000000")
+    place = OutputDirectory(f"{tmp_path}/out/runs/20261122T000000Z-00000000")
     _tell_where(Analysis(Output(place), EMPTY, {}), f"{tmp_path}/out")
     assert capsys.readouterr().out.endswith(f"flexwire answers {tmp_path}/out\n")
 
@@ -67,7 +67,7 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
 
     def run(*_: object, format: str, **__: object) -> Analysis:  # noqa: A002 - as `analyze` has it
         asked.append(format)
-        return Analysis(Output(Place(f"{tmp_path}/out")), SAMPLE, {})
+        return Analysis(Output(OutputDirectory(f"{tmp_path}/out")), SAMPLE, {})
 
     monkeypatch.setattr("flexwire.spark.analyze.analyze", run)
     start = ["analyze", "captures", "--out", str(tmp_path / "out")]

@@ -13,7 +13,7 @@ import pytest
 from flexwire.cli import call
 from flexwire.client.security import MECHANISMS
 from flexwire.codec import message
-from flexwire.protocol.shown import shown
+from flexwire.protocol.readable_json import to_readable_json
 from tests.cli.test_messages import Run, run
 from tests.net.answering import Answers, answering, served
 from tests.net.test_calling_hostile import sends
@@ -373,7 +373,9 @@ def test_of_an_answer_that_breaks_off_all_fields_before_are_printed(
         run("call", address, "Metadata", '{"topics": null}', "-V", str(number))
     assert run.code == 1
     assert run.err.rstrip().splitlines()[-2].startswith("DecodeError: MetadataResponse v")
-    whole = json.dumps(shown(message("MetadataResponse").decode(Cut.whole[5:], number), number))
+    whole = json.dumps(
+        to_readable_json(message("MetadataResponse").decode(Cut.whole[5:], number), number)
+    )
     # What is printed is the beginning of the whole answer.
     told = json.loads(run.out)
     assert list(told) == list(json.loads(whole))[: len(told)]

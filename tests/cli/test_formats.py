@@ -32,21 +32,22 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.answers.asking.asking import Given
-from flexwire.capture.files.packets import Unreadable
+from flexwire.answers.asking.results import AnswerResult
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.tap import HostPort, TapStatistics
-from tests.cli.test_json_page import SPEC, _analysis, _leaves, _runs
+from tests.cli.test_json_page import _leaves
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
 from tests.net.answering import Answers, answering
 from tests.report.sample import SAMPLE
 from tests.spark.asked import TALKERS
+from tools.pages.json_output import SPEC, analysis_of, command_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,7 +208,7 @@ HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
 
 def room(place: Path) -> dict[str, list[str]]:
     """Return the arguments of each command, over hostile names and contents below a directory."""
-    usual = _runs(place)
+    usual = command_lines(place)
     specs = _specs(place / f"{IN_A_PATH}é specs")
     text = IN_UTF8.encode()
     log = place / f"{IN_A_PATH}-0" / "00000000000000000000.log"
@@ -245,7 +246,7 @@ def room(place: Path) -> dict[str, list[str]]:
 def surroundings(command: str) -> Iterator[dict[str, str]]:
     """Have a command find what it asks of Spark, of a broker or of the network."""
     counts = TlsCounts(partly=Counter({SOME: 1}), unopened=Counter({SOME: 1}))
-    counts.damaged.append(Unreadable(SOME, 0, SOME))
+    counts.damaged.append(UnreadableBytes(SOME, 0, SOME))
     opened = OpenedCaptures((Path(IN_A_PATH),), counts)
 
     async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
@@ -256,12 +257,12 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
         replacements = {
             "flexwire.capture.tls.captures.open_sources": lambda *_: opened,
             "flexwire.capture.tls.captures.read_key_logs": lambda _: None,
-            "flexwire.spark.analyze.analyze": lambda *_, **__: _analysis(SAMPLE),
+            "flexwire.spark.analyze.analyze": lambda *_, **__: analysis_of(SAMPLE),
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
-                Traffic((), (), ()), _analysis(SAMPLE)
+                DemoTraffic((), (), ()), analysis_of(SAMPLE)
             ),
             "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
-                Given(TOLD, ROWS, len(ROWS))
+                AnswerResult(TOLD, ROWS, len(ROWS))
             ],
             "flexwire.spark.answers.outputs.notes_of": lambda _: [],
             "flexwire.spark.answers.outputs.sampled_in": lambda _: (),
@@ -320,7 +321,7 @@ def test_every_way_is_a_command() -> None:
 def test_csv_in_a_pipe_is_that_of_the_file_with_every_value(tmp_path: Path) -> None:
     with surroundings("answers"):
         _, data = piped(*room(tmp_path)["answers"], "--format", "csv")
-    assert data == Given(TOLD, ROWS, len(ROWS)).csv().encode()
+    assert data == AnswerResult(TOLD, ROWS, len(ROWS)).csv().encode()
     head, *rows = of_csv(data)
     assert head == ROWS.column_names
     assert [row[0].removeprefix("'") for row in rows] == VALUES
@@ -337,7 +338,7 @@ class Terminal(io.BytesIO):
 
 
 def test_csv_on_a_terminal_has_lines_and_nothing_that_it_obeys() -> None:
-    text = Given(TOLD, ROWS, len(ROWS)).csv()
+    text = AnswerResult(TOLD, ROWS, len(ROWS)).csv()
     raw = Terminal()
     ShownStream(raw, "utf-8").write_data(text)
     shown = raw.getvalue().decode()

@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.capture.files.packets import tcp_packet
 from flexwire.codec import explain, message
-from flexwire.protocol.nested import with_nested
+from flexwire.protocol.nested_messages import with_nested
 from flexwire.records import Record, encode_batch
 from flexwire.wire.segment_layout import ACK
 from tests.capture.test_frame_lookup import _packets

@@ -1,27 +1,18 @@
-"""The manual page is what the commands say of themselves, and roff reads it.
-
-Write `docs/man/flexwire.1` anew with ``python -m tests.cli.test_manual``.
-"""
+"""The manual page has every option of every command, and roff reads it."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import click
 
-import flexwire
 from flexwire.cli.app import app, manual_page
+from tools.pages.files import ROOT
+from tools.pages.manual import PAGE
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "man" / "flexwire.1"
 # The requests that the page is made of; any other is a line of text that began with a dot.
 REQUESTS = {"TH", "SH", "SS", "PP", "TP", "B", "nf", "fi", "br", "nh", "ad"}
-
-
-def test_the_page_is_what_the_commands_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == manual_page(app, flexwire.__version__)
 
 
 def test_every_option_of_every_command_is_on_it() -> None:
@@ -61,7 +52,3 @@ def _leaves(command: click.Command, name: str) -> list[tuple[str, click.Command]
     return [
         leaf for inner, one in command.commands.items() for leaf in _leaves(one, f"{name} {inner}")
     ]
-
-
-if __name__ == "__main__":
-    PAGE.write_text(manual_page(app, flexwire.__version__), encoding="utf-8")

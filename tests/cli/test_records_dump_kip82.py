@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.records import Record, Typed, encode_batch
 from flexwire.records.headers import Headers
-from flexwire.records.kip82 import Message, encode_message_set
+from flexwire.records.kip82 import Kip82Message, encode_message_set
 from flexwire.records.typed import TypedDialect
 from tests.cli.test_messages import Run
 
@@ -39,7 +39,7 @@ def test_messages_are_shown_with_their_typed_headers(
 ) -> None:
     log = tmp_path / "00000000000000000000.log"
     older = encode_batch([Record(0, 5, b"old", None)], magic=1)
-    told = [Message(one, 5 + one, b"k", b"v%d" % one, _headers()) for one in (1, 2, 3)]
+    told = [Kip82Message(one, 5 + one, b"k", b"v%d" % one, _headers()) for one in (1, 2, 3)]
     log.write_bytes(older + encode_message_set(told, compression=compression))
     rows = _rows(run, str(log), "--dialect", "kip82")
     assert run.code == 0
@@ -57,7 +57,7 @@ def test_messages_are_shown_with_their_typed_headers(
 
 def test_damage_is_found_and_what_follows_is_shown(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "00000000000000000000.log"
-    sets = [encode_message_set([Message(at, 5, b"k", b"v", _headers())]) for at in range(3)]
+    sets = [encode_message_set([Kip82Message(at, 5, b"k", b"v", _headers())]) for at in range(3)]
     broken = bytearray(sets[1])
     broken[-1] ^= 1
     log.write_bytes(sets[0] + bytes(broken) + sets[2] + sets[0][:-1])
@@ -78,7 +78,7 @@ def test_what_is_of_kafka_s_own_logs_is_refused(run: Run, tmp_path: Path) -> Non
 
 def test_headers_of_the_other_dialect_are_a_finding(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "00000000000000000000.log"
-    earlier = Message(0, 5, b"k", b"v", Headers(dialect=TypedDialect.EARLIER))
+    earlier = Kip82Message(0, 5, b"k", b"v", Headers(dialect=TypedDialect.EARLIER))
     earlier.headers.put("gone", Typed("null"))
     log.write_bytes(encode_message_set([earlier]))
     [row] = _rows(run, str(log), "--dialect", "kip-82-earlier")

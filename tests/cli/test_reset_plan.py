@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.answers.group_offsets import ANSWER, COLUMNS, reset_plan
 from flexwire.cli.app import app
 from flexwire.spark.answers import outputs
@@ -71,7 +71,7 @@ def run(
     *given_arguments: str,
     count: int = 0,
 ) -> Any:
-    answered = Given(ANSWER, table(rows), count or len(rows))
+    answered = AnswerResult(ANSWER, table(rows), count or len(rows))
     monkeypatch.setattr(outputs, "answers_of", lambda *_, **__: [answered])
     monkeypatch.setattr(outputs, "notes_of", lambda _: ())
     monkeypatch.setattr(outputs, "sampled_in", lambda _: ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,6 +11,9 @@ from flexwire.codec import explain, message
 from flexwire.schema.catalog import catalog
 from tests.cli.test_messages import Run
 from tests.each import each
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def test_fields_stand_in_the_order_of_the_bytes(
 
 def test_a_field_says_its_type_where_it_stands_and_its_default(run: Run) -> None:
     lines = run("schema", "resolve", "FetchRequest", "--version", "12").out.splitlines()
-    assert lines[0] == "FetchRequest v12, flexible"
+    assert lines[0] == "FetchRequest v12, flexible, request header 2"
     rows = {line.split()[0]: line.split()[1:] for line in lines[2:]}
     assert rows["maxBytes"] == ["INT32", "inline", "2147483647"]
     assert rows["clusterId"] == ["COMPACT_NULLABLE_STRING", "tag", "0", "null"]
@@ -62,3 +66,37 @@ def test_an_encoding_has_its_own_order_and_types(run: Run) -> None:
     # In the first draft what is optional leads, and nothing is compact.
     assert rows[0][:4] == ["clusterId", "NULLABLE_STRING", "tag", "0"]
     assert not any("COMPACT" in " ".join(row) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("message", "version", "header"),
+    [
+        ("ApiVersionsResponse", "3", 0),
+        ("ControlledShutdownRequest", "0", 0),
+        ("ControlledShutdownRequest", "1", 1),
+        ("MetadataResponse", "9", 1),
+        ("RequestHeader", "2", None),
+    ],
+)
+def test_the_header_before_a_version_is_shown(
+    message: str, version: str, header: int | None, run: Run
+) -> None:
+    ran = run("schema", "resolve", message, "-V", version, "--format", "json")
+    assert json.loads(ran.out)["headerVersion"] == header
+    first = run("schema", "resolve", message, "-V", version).out.splitlines()[0]
+    assert ("header" in first.partition(",")[2]) == (header is not None)
+
+
+def test_a_header_that_a_spec_names_is_shown(run: Run, tmp_path: Path) -> None:
+    spec = {
+        "name": "PingRequest",
+        "type": "request",
+        "apiKey": 500,
+        "validVersions": "0-1",
+        "flexibleVersions": "1+",
+        "headerVersions": {"0": "1", "1+": "3"},
+        "fields": [],
+    }
+    (tmp_path / "PingRequest.json").write_text(json.dumps(spec), encoding="utf-8")
+    told = run("schema", "resolve", "PingRequest", "-V", "1", "--specs", str(tmp_path)).out
+    assert told.splitlines()[0] == "PingRequest v1, flexible, request header 3"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.atomic_files import write_together
 from flexwire.cli.app import app
 from flexwire.records import Record
-from flexwire.together import write_together
 from tests.capture.made_logs import TIME, MadeSegment
 from tests.capture.traffic import packet, pcap
 from tests.cli.test_terminal import _Run, commands

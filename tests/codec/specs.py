@@ -30,7 +30,7 @@ FIELD_NAMES = (
     *(f"Field{number}" for number in range(20)),
 )
 STRUCT_NAMES = (
-    *("Refused", "UUID", "Message", "Int", "None", "Struct", "Decode", "C_", "Topic_1", "Sample_"),
+    *("Refusal", "UUID", "Message", "Int", "None", "Struct", "Decode", "C_", "Topic_1", "Sample_"),
     *(f"Struct{number}" for number in range(200)),
 )
 # None of them is an unknown tag of `tests.codec.values`; the last is the highest of a draft's form

@@ -16,7 +16,7 @@ from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.wire.schema import NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Type
 from flexwire.wire.varint import write_unsigned_varint
 from tests.codec.made_up import EVERY_TYPE, TAGGED, everything, made
 from tests.codec.values import random_message
@@ -133,13 +133,13 @@ class Lengths:
             self.rest += 1
             if value is not None:
                 self.struct(value, kind.schema)
-        elif isinstance(kind, String | Bytes | Array):
+        elif isinstance(kind, String | Bytes | ArrayType):
             content = value.encode() if isinstance(value, str) else value
             prefix = 2 if isinstance(kind, String) else 4
             self.fixed_lengths += prefix
             length = 0 if content is None else len(content) + 1
             self.compact_lengths += len(write_unsigned_varint(length)) if compact else prefix
-            if isinstance(kind, Array):
+            if isinstance(kind, ArrayType):
                 for item in value or ():
                     self.value(item, kind.element)
             else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import explain, message
-from flexwire.codec import explain_records as bounded
-from flexwire.codec.explain_records import MOST_RECORDS, explain_records
+from flexwire.codec import record_explanation as bounded
+from flexwire.codec.record_explanation import MOST_RECORDS, explain_records
 from flexwire.records import Record, encode_batch
 from tests.each import each
 from tests.records.batches import record

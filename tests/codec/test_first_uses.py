@@ -24,7 +24,7 @@ def generated_late(monkeypatch: pytest.MonkeyPatch) -> None:
     assert definition.PAYS == 0  # as conftest.py sets it, for the other tests
     monkeypatch.setattr(definition, "PAYS", SHIPPED)
     # Kernels generate nothing.
-    monkeypatch.setattr(definition, "extension", lambda _: None)
+    monkeypatch.setattr(definition, "load_kernel", lambda _: None)
 
 
 def unused() -> Any:

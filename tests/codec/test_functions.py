@@ -69,7 +69,7 @@ def test_any_buffer_and_near_misses_are_taken(functions: Any) -> None:
 
 def test_without_kernels_the_functions_are_python_s(monkeypatch: pytest.MonkeyPatch) -> None:
     header: Any = message_of(parse_spec(_ONE.replace("One", "WithoutKernels")))
-    monkeypatch.setattr(definition, "extension", lambda _: None)
+    monkeypatch.setattr(definition, "load_kernel", lambda _: None)
     decode, encode = functions_of(header.definition, 0)
     assert decode(encode(header(number=5))) == header(number=5)
     assert not isinstance(decode, BuiltinFunctionType)

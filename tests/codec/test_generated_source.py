@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 
 from flexwire.codec import Encoding, Message
-from flexwire.codec.refusing import (
-    Refused,
+from flexwire.codec.runtime import (
+    Refusal,
     packers_of_many,
     read_count,
     read_length,
@@ -25,14 +25,15 @@ from flexwire.codec.refusing import (
     write_length,
     write_string_length,
 )
-from flexwire.codec.source import LONGEST_LINE, OWN, Names, literal
+from flexwire.codec.source import LONGEST_LINE, OWN, SourceNames, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
 from flexwire.wire.varint import read_unsigned_varint, write_unsigned_varint
 from tests.codec.made_up import made
-from tests.codec.test_golden import generated, ruff
+from tests.codec.test_golden import ruff
 from tests.codec.values import random_message
+from tools.pages.golden import generated_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ def odd_names() -> type[Message]:
     names = [name for name in (*sorted(OWN), *_SHARED) if attribute(name) == name]
     assert {"size", "range", "read_tag", "message", "unknown", "str", *_SHARED} <= {*names}
     fields = [field(name, kind) for name, kind in zip(names, itertools.cycle(_TYPES), strict=False)]
-    structs = ["UUID", "UUID_", "Refused", "Struct", "None", "True"]
+    structs = ["UUID", "UUID_", "Refusal", "Struct", "None", "True"]
     held = [
         {**field(f"held_{at}", name), "fields": [field("size", "string")]}
         for at, name in enumerate(structs)
@@ -99,16 +100,16 @@ def test_any_name_is_read_and_written_as_by_the_reference(kind: Any, encoding: E
     for seed, version in itertools.product(range(5), (0, 2)):
         value = random_message(kind(), version, seed, encoding)
         raw = definition.encode(value, version, encoding)
-        assert definition.encode_generated(value, version, encoding) == raw
+        assert definition.encode_generated_source(value, version, encoding) == raw
         again, end = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
         assert (again, end) == definition.decode_reference(raw, version, encoding=encoding)
-        assert definition.encode_generated(again, version, encoding) == raw
+        assert definition.encode_generated_source(again, version, encoding) == raw
 
 
 @pytest.mark.parametrize("kind", ODD)
 def test_source_of_any_name_is_laid_out_as_ruff_would(kind: Any, tmp_path: Path) -> None:
     for version, encoding in itertools.product((0, 2), Encoding):
-        for what, text in generated(kind().definition, version, encoding).items():
+        for what, text in generated_source(kind().definition, version, encoding).items():
             (tmp_path / f"{version}_{encoding.name}_{what}.py").write_text(text, encoding="utf-8")
             assert max(map(len, text.splitlines())) <= LONGEST_LINE
     ruff("format", "--diff", place=tmp_path)
@@ -116,7 +117,7 @@ def test_source_of_any_name_is_laid_out_as_ruff_would(kind: Any, tmp_path: Path)
 
 
 def test_a_name_is_for_one_thing() -> None:
-    names = Names(["size", "size_", "unpack_i", "UUID"])
+    names = SourceNames(["size", "size_", "unpack_i", "UUID"])
     given = [
         *(names.local(one) for one in ("size", "size_", "unpack_i", "UUID")),
         names.shared("format", "unpack_i"),
@@ -153,7 +154,7 @@ def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
         try:
             expected = read_unsigned_varint(raw, 0, len(raw))
         except DecodeError:
-            with pytest.raises((Refused, IndexError)):
+            with pytest.raises((Refusal, IndexError)):
                 read_count(raw, 0)
         else:
             assert read_count(raw, 0) == expected
@@ -169,9 +170,9 @@ def test_a_length_is_the_varint_that_the_wire_types_write(bits: int) -> None:
             assert write_string_length(length) == raw
             assert read_string_length(b"#" + raw, 1) == (length + 1, len(raw) + 1)
         else:
-            with pytest.raises(Refused):
+            with pytest.raises(Refusal):
                 write_string_length(length)
-            with pytest.raises(Refused):
+            with pytest.raises(Refusal):
                 read_string_length(raw, 0)
 
 
@@ -204,9 +205,9 @@ def test_how_many_numbers_there_were_before_is_kept_only_of_few() -> None:
     assert len(table) <= 128
     assert unpackers_of_many("q") is table
     for negative in (-1, -(2**31)):
-        with pytest.raises(Refused):
+        with pytest.raises(Refusal):
             table[negative]
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         unpackers_of_many("q", 1)[0]
 
 
@@ -248,7 +249,7 @@ def test_rows_are_read_and_written_as_by_the_reference(
             for row in value.rows[seed % 2 :]:
                 row.unknown_tagged_fields = {}
         raw = definition.encode_reference(value, version)
-        assert definition.encode_generated(value, version) == raw
+        assert definition.encode_generated_source(value, version) == raw
         for at, byte in itertools.product(range(len(raw)), (0, 1, 2, 0xFF)):
             damaged = raw[:at] + bytes([byte]) + raw[at + 1 :]
             decoded_alike(definition, damaged, version)
@@ -284,7 +285,7 @@ def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> No
 def test_thousands_of_tagged_fields_compile() -> None:
     many: Any = made([field(f"t{tag}", "int8", tag) for tag in range(5000)], valid="2-2")
     value = many(t0=1, t4999=2)
-    raw = many.definition.encode_generated(value, 2)
+    raw = many.definition.encode_generated_source(value, 2)
     assert many.decode(raw, 2) == value
     assert many.definition.encode_reference(value, 2) == raw
 
@@ -292,17 +293,17 @@ def test_thousands_of_tagged_fields_compile() -> None:
 def test_thousands_of_fields_of_fixed_width_compile() -> None:
     many: Any = made([field(f"f{at}", "int32" if at % 2 else "int64") for at in range(5000)])
     value = many(f0=1, f4999=2)
-    raw = many.definition.encode_generated(value, 0)
+    raw = many.definition.encode_generated_source(value, 0)
     assert (len(raw), many.decode(raw, 0)) == (30_000, value)
-    for text in generated(many.definition, 0).values():
+    for text in generated_source(many.definition, 0).values():
         assert max(map(len, text.splitlines())) <= LONGEST_LINE
 
 
 def test_an_array_that_is_null_by_default_is_left_out() -> None:
     names = {**field("names", "[]string", 0), "nullableVersions": "0-1", "default": "null"}
     one: Any = made([names])
-    assert one.definition.encode_generated(one(), 2) == b"\x00"
-    assert one.definition.encode_generated(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
+    assert one.definition.encode_generated_source(one(), 2) == b"\x00"
+    assert one.definition.encode_generated_source(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from flexwire.codec import Encoding, message_of
-from flexwire.codec.refusing import Refused
+from flexwire.codec.runtime import Refusal
 from flexwire.errors import CodecError, DecodeError, EncodeError
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
 from flexwire.schema.write import write_spec
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm, join
-from flexwire.wire.types import Array, Type
+from flexwire.wire.types import ArrayType, Type
 from tests.codec.made_up import made as made_up
 from tests.codec.specs import message_specs
 from tests.codec.test_hostile_named import _BYTES_PER_BYTE, _ERROR_BYTES, peak
@@ -281,7 +281,7 @@ def test_a_default_of_nan_is_never_left_out_as_in_kafka(tagged: bool) -> None:  
     raw = b"\x01\x00\x08" + nan if tagged else nan + b"\x00"
     for write in (made.definition.encode_reference, made.definition.encode_generated):
         assert write(made(), 2) == raw
-        with pytest.raises((EncodeError, Refused)):
+        with pytest.raises((EncodeError, Refusal)):
             write(made(), 0)
     assert functions(made, 2)[1](made()) == raw
     assert functions(made, 0)[1](made()) is REFUSED
@@ -299,7 +299,7 @@ def features(schema: Schema) -> set[str]:
 
 
 def features_of(kind: Type) -> set[str]:
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return {"array"} | features_of(kind.element)
     if isinstance(kind, NullableStruct):
         tagged = "tagged " if kind.tagged else ""

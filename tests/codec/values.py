@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Type, Uuid
 
 if TYPE_CHECKING:
     from flexwire.codec import Message
@@ -57,7 +57,7 @@ class _Values:
         return self.made.definition.classes[schema.name](**values)
 
     def value(self, kind: Type) -> Any:
-        if isinstance(kind, Array):
+        if isinstance(kind, ArrayType):
             return [self.value(kind.element) for _ in range(self.random.choice([0, 1, 3]))]
         if isinstance(kind, Schema):
             return self.struct(kind)

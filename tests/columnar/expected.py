@@ -9,7 +9,7 @@ import pyarrow as pa
 from flexwire.codec import Encoding
 from flexwire.columnar import message_type, reference
 from flexwire.errors import CodecError, UnknownMessageError
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def decoded(
     absent: str = "null",
 ) -> tuple[pa.Array, list[Any]]:
     """Give the column and, for each row, its error or None."""
-    served = served_of(message)
+    served = schemas_of(message)
     values: list[Any] = []
     errors: list[Any] = []
     for raw, version in zip(rows, versions, strict=True):
@@ -46,7 +46,7 @@ def written(
     message: Any, rows: Sequence[Any], versions: Sequence[int], encoding: Encoding = Encoding.KAFKA
 ) -> tuple[list[bytes | None], list[Any]]:
     """Give each row's bytes or None, and its error or None."""
-    served = served_of(message)
+    served = schemas_of(message)
     values: list[bytes | None] = []
     errors: list[Any] = []
     for row, version in zip(rows, versions, strict=True):

@@ -148,7 +148,7 @@ def lying_offsets(array: pa.Array, source: random.Random) -> None:
         offset(array.buffers()[1], source.randrange(len(array) + 1))[0] = lie
 
 
-def refuse(_rows: reference.Rows, _row: int) -> Any:
+def refuse(_rows: reference.MessageRows, _row: int) -> Any:
     """Take the place of the reference executor."""
     raise CodecError("refused")
 
@@ -164,7 +164,7 @@ class Round:
         for module in (program, encoding):
             setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - typed as what it replaces
         # The reference executor is not what is tried here, and would take most of the time.
-        setattr(reference.Rows, "_one", refuse)  # noqa: B010 - see above
+        setattr(reference.MessageRows, "_one", refuse)  # noqa: B010 - see above
 
     def __call__(self, sample: Sample, count: int) -> None:
         """Decode damaged messages; encode and measure the columns that come of them."""

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from flexwire.columnar import record_columns, record_sums, records
 from flexwire.columnar.record_columns import RECORD_COLUMNS
-from flexwire.columnar.record_sums import RecordSums
-from flexwire.columnar.records import Inflater, RecordReader, Wanted
+from flexwire.columnar.record_sums import RecordSizeSums
+from flexwire.columnar.records import Inflater, RecordReader, RecordSelection
 from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
@@ -92,7 +92,7 @@ def main(rounds: int, lie: str | None) -> None:
         begin = data.put(bytes(raw[:cut]))
         given = _array(begin, cut + (1 if lie == "input" else 0))
         columns = tuple(name for name in RECORD_COLUMNS if source.random() < 0.8) or ("offset",)
-        wanted = Wanted(columns=columns, check_crc=False)
+        wanted = RecordSelection(columns=columns, check_crc=False)
         inflater = source.choice([Inflater, _Elsewhere])
         with (
             patch.object(record_columns, "allocate_room", rooms.take_buffer),
@@ -100,7 +100,7 @@ def main(rounds: int, lie: str | None) -> None:
             patch.object(records, "Inflater", inflater),
         ):
             rows = sum(len(batch) for batch in RecordReader(given, wanted))
-            sums = RecordSums(["key_size", "value_size", "producer_id"])
+            sums = RecordSizeSums(["key_size", "value_size", "producer_id"])
             reader = RecordReader(given, wanted)
             reader.count_into(sums)
             taken = [*reader, sums.take()]

@@ -18,8 +18,8 @@ from flexwire.columnar.batch_digests import (
     hash_of,
     least_of,
 )
-from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels import extension
+from flexwire.columnar.records import RecordReader, RecordSelection
+from flexwire.kernels import load_kernel
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.records.decode import extents
 
@@ -60,7 +60,7 @@ def digested(data: bytes, **wanted: Any) -> tuple[list[dict[str, Any]], list[Any
     keys: list[np.ndarray[Any, Any]] = [np.zeros(0, KEYS_DTYPE)]
     digests = BatchDigests(lambda some: keys.append(some.copy()), SEED)
     digests.at = 5
-    reader = RecordReader(data, Wanted(("magic",), **wanted), mode="PERMISSIVE")
+    reader = RecordReader(data, RecordSelection(("magic",), **wanted), mode="PERMISSIVE")
     reader.count_into(digests)
     found: list[pa.RecordBatch] = [*reader, digests.take()]
     digests.finish()
@@ -69,7 +69,7 @@ def digested(data: bytes, **wanted: Any) -> tuple[list[dict[str, Any]], list[Any
 
 
 def by_objects(data: bytes, **wanted: Any) -> Any:
-    with patch("flexwire.columnar.records.extension", return_value=None):
+    with patch("flexwire.columnar.records.load_kernel", return_value=None):
         return digested(data, **wanted)
 
 
@@ -148,4 +148,6 @@ def test_a_class_of_sizes_begins_with_its_least() -> None:
 
 
 def test_the_kernel_is_there() -> None:
-    assert extension("record_sums") is not None, "kernels run on every machine that runs the tests"
+    assert load_kernel("record_sums") is not None, (
+        "kernels run on every machine that runs the tests"
+    )

@@ -16,7 +16,7 @@ import pytest
 from flexwire.columnar import decode_messages, encode_messages, message_sizes
 from flexwire.columnar.types import message_type
 from flexwire.errors import EncodeError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.wire.varint import uuid_text
 from tests.codec.boundaries import DECODED, ENCODED, FLEXIBLE, REFUSED, Case
 from tests.each import each
@@ -66,7 +66,7 @@ def agreed(raw: Any) -> Any:
 
 @each("group", [*WRITTEN])
 def test_what_is_written_at_every_boundary(group: Group) -> None:
-    assert extension("columns_write") is not None
+    assert load_kernel("columns_write") is not None
     cases = WRITTEN[group]
     message, version = cases[0].message, cases[0].version
     field = message_type(message).field("value").type
@@ -116,7 +116,7 @@ def wider(value: Any) -> pa.Array | None:
 @pytest.mark.slow
 @each("group", [*READ])
 def test_what_is_read_at_every_boundary(group: Group) -> None:
-    assert extension("columns_read") is not None
+    assert load_kernel("columns_read") is not None
     cases = READ[group]
     message, version = cases[0].message, cases[0].version
     rows = pa.array([case.raw for case in cases], pa.binary())

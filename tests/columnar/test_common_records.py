@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels import extension
+from flexwire.columnar.records import RecordReader, RecordSelection
+from flexwire.kernels import load_kernel
 from flexwire.wire.limits import FIRST_MILLISECOND, LAST_MILLISECOND
 from flexwire.wire.varint import write_varint
 from tests.columnar.test_records import ALL, in_columns, in_objects
@@ -83,7 +83,7 @@ def agree(data: bytes) -> tuple[int, int]:
 
 
 def test_the_kernels_are_asked() -> None:
-    assert extension("records_read") is not None
+    assert load_kernel("records_read") is not None
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -147,9 +147,9 @@ def test_a_count_or_a_length_that_lies_is_the_error_of_the_objects(count: int, b
 def test_of_columns_that_are_not_wanted_nothing_is_put() -> None:
     records = [record for name in ("texts", "header texts") for record in CASES[name]]
     data = by_hand.batch(body(records), len(records))
-    whole = next(iter(RecordReader(data, Wanted())))
+    whole = next(iter(RecordReader(data, RecordSelection())))
     for name in whole.schema.names:
-        alone = next(iter(RecordReader(data, Wanted(columns=(name,)))))
+        alone = next(iter(RecordReader(data, RecordSelection(columns=(name,)))))
         assert alone[name].equals(whole[name])
 
 

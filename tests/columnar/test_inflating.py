@@ -16,7 +16,7 @@ import zstandard
 from flexwire.columnar import records as inflating
 from flexwire.columnar.batch_table import new_table
 from flexwire.columnar.program import address
-from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.columnar.records import RecordReader, RecordSelection, decode_records
 from flexwire.errors import RecordError
 from flexwire.kernels import batches
 from flexwire.records import Compression, Record, decode_batches, encode_batch
@@ -78,7 +78,7 @@ def test_a_batch_beyond_the_limit_is_the_error_that_objects_raise(compression: s
     with pytest.raises(RecordError, match="max_inflated") as found:
         decode_records(data, max_inflated=limit - 1)
     assert str(found.value) == str(expected.value)
-    reader = RecordReader(data, Wanted(max_inflated=limit - 1), mode="PERMISSIVE")
+    reader = RecordReader(data, RecordSelection(max_inflated=limit - 1), mode="PERMISSIVE")
     assert sum(len(one) for one in reader) == 4
     assert [str(one) for one in reader.errors] == [str(expected.value)]
 
@@ -102,7 +102,7 @@ def test_a_damaged_body_is_the_error_that_objects_raise(compression: str) -> Non
                 expected += [record.value for record in batch.records]
             except RecordError as raised:
                 error = str(raised)
-        reader = RecordReader(data, Wanted(), mode="PERMISSIVE")
+        reader = RecordReader(data, RecordSelection(), mode="PERMISSIVE")
         found = [value for one in reader for value in one["value"].to_pylist()]
         assert found == expected
         assert [str(one) for one in reader.errors] == ([error] if error else [])
@@ -131,7 +131,7 @@ def test_groups_end_once_they_have_enough() -> None:
     for compression in Compression:
         one = several(str(compression), 50)
         inflated = len(several("none", 50)) - 61
-        table = RecordReader(one * 20, Wanted())
+        table = RecordReader(one * 20, RecordSelection())
         found = table._scan()
         enough = 5 * inflated if compression is not Compression.NONE else 5 * len(one)
         assert table._inflater.inflate_group(found.copy(), enough) == 5

@@ -10,7 +10,7 @@ from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Uuid
+from flexwire.wire.types import ArrayType, Uuid
 from flexwire.wire.varint import uuid_text
 from tests.codec.vectors import has_changed, load
 from tests.each import each
@@ -33,7 +33,7 @@ def _column_value(value: Any, kind: Type) -> Any:
     """What a column should hold for a value of the reference executor, absent fields left out."""
     if value is None:
         return None
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return [_column_value(one, kind.element) for one in value]
     if isinstance(kind, NullableStruct):
         return _column_value(value, kind.schema)
@@ -54,9 +54,9 @@ def _column_value(value: Any, kind: Type) -> Any:
 def _assert_holds(column: Any, expected: Any, kind: Type) -> None:
     if isinstance(kind, NullableStruct):
         kind = kind.schema
-    if expected is None or not isinstance(kind, Array | Schema):
+    if expected is None or not isinstance(kind, ArrayType | Schema):
         assert column == expected or (column != column and expected != expected)  # noqa: PLR0124 - NaN
-    elif isinstance(kind, Array):
+    elif isinstance(kind, ArrayType):
         for one, other in zip(column, expected, strict=True):
             _assert_holds(one, other, kind.element)
     else:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flexwire.columnar import encode_messages, encode_records, record_encoding
 from flexwire.columnar.types import message_type
 from flexwire.errors import CodecError, EncodeError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import decode_batches
 from tests.codec.made_up import made
 from tests.columnar.expected import written
@@ -37,9 +37,9 @@ Odd = dict[str, pa.Array]
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert extension("records_write") is not None
+        assert load_kernel("records_write") is not None
         return
-    monkeypatch.setattr(record_encoding, "extension", lambda _: None)
+    monkeypatch.setattr(record_encoding, "load_kernel", lambda _: None)
 
 
 def headers(count: int) -> Any:

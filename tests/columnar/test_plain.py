@@ -32,10 +32,10 @@ LENGTHS = [*range(36), 47, 48, 49, 63, 64, 65, 126, 127, 128, 129, 300]
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no row done by the reference executor."""
 
-    def fail(self: reference.Rows, row: int) -> Any:
+    def fail(self: reference.MessageRows, row: int) -> Any:
         raise AssertionError(f"row {row} of {len(self.data)} was refused")
 
-    monkeypatch.setattr(reference.Rows, "_one", fail)
+    monkeypatch.setattr(reference.MessageRows, "_one", fail)
 
 
 def headers() -> list[bytes]:

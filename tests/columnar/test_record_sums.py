@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import record_sums
-from flexwire.columnar.record_sums import RecordSums, is_sums
-from flexwire.columnar.records import RecordReader, Wanted
+from flexwire.columnar.record_sums import RecordSizeSums, is_sums
+from flexwire.columnar.records import RecordReader, RecordSelection
 from flexwire.errors import RecordError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import Compression, Record, decode_batches, encode_batch
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def counted(
     data: bytes, groups: tuple[str, ...] = GROUPS, *, mode: Mode = "FAILFAST", **wanted: Any
 ) -> tuple[Sums, Sums, Sums, int]:
     """Count by the kernel, and what it refused by rows; gives how many rows these were too."""
-    sums = RecordSums(groups)
-    reader = RecordReader(data, Wanted(COLUMNS, **wanted), mode=mode)
+    sums = RecordSizeSums(groups)
+    reader = RecordReader(data, RecordSelection(COLUMNS, **wanted), mode=mode)
     reader.count_into(sums)
     parts, rows = [], 0
     for one in reader:
@@ -79,7 +79,7 @@ def of_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def expected(data: bytes, groups: tuple[str, ...] = GROUPS, **wanted: Any) -> tuple[Sums, ...]:
     records, keys, values = Counter[Any](), Counter[Any](), Counter[Any]()
-    ranges = Wanted(**wanted)
+    ranges = RecordSelection(**wanted)
     for one in decode_batches(data):
         try:
             kept = [record for record in one.records if ranges.keeps(record)]
@@ -124,7 +124,7 @@ def test_what_the_kernel_counts_objects_count(seed: int) -> None:
 
 def test_without_kernels_all_are_rows() -> None:
     data = batch(random.Random(1), 50, [None, 3])
-    with patch("flexwire.columnar.records.extension", return_value=None):
+    with patch("flexwire.columnar.records.load_kernel", return_value=None):
         *found, rows = counted(data)
     assert rows == 50
     assert tuple(found) == expected(data)
@@ -144,7 +144,7 @@ def test_a_damaged_batch_counts_for_nothing(seed: int) -> None:
         data = b"".join(parts)
         *found, _ = counted(data, mode="PERMISSIVE", check_crc=False)
         records, keys, values = Counter[Any](), Counter[Any](), Counter[Any]()
-        for one in RecordReader(data, Wanted(COLUMNS, check_crc=False), mode="PERMISSIVE"):
+        for one in RecordReader(data, RecordSelection(COLUMNS, check_crc=False), mode="PERMISSIVE"):
             for row in of_rows(one).to_pylist():
                 group = tuple(row[name] for name in GROUPS)
                 records[group] += 1
@@ -205,8 +205,8 @@ def test_sizes_without_end_take_no_more_memory() -> None:
     held = pa.total_allocated_bytes()
     with room_for(128):
         given = 0
-        sums = RecordSums(GROUPS)
-        reader = RecordReader(data, Wanted(COLUMNS))
+        sums = RecordSizeSums(GROUPS)
+        reader = RecordReader(data, RecordSelection(COLUMNS))
         reader.count_into(sums)
         for one in reader:
             assert is_sums(one)
@@ -219,4 +219,4 @@ def test_sizes_without_end_take_no_more_memory() -> None:
 
 
 def test_the_kernel_is_there() -> None:
-    assert extension("record_sums") is not None, "kernels run on every machine that tests"
+    assert load_kernel("record_sums") is not None, "kernels run on every machine that tests"

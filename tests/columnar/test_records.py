@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from flexwire.columnar import record_encoding, records
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
-from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.columnar.records import RecordReader, RecordSelection, decode_records
 from flexwire.errors import EncodeError, RecordError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.logs.segments import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.records import (
     Compression,
@@ -47,10 +47,10 @@ Row = tuple[Any, ...]
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert extension("records_read") is not None
+        assert load_kernel("records_read") is not None
         return
-    monkeypatch.setattr(records, "extension", lambda _: None)
-    monkeypatch.setattr(record_encoding, "extension", lambda _: None)
+    monkeypatch.setattr(records, "load_kernel", lambda _: None)
+    monkeypatch.setattr(record_encoding, "load_kernel", lambda _: None)
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:
@@ -59,7 +59,7 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
 
 
 def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
-    reader = RecordReader(data, Wanted(**wanted), mode="PERMISSIVE")
+    reader = RecordReader(data, RecordSelection(**wanted), mode="PERMISSIVE")
     rows = [row for batch in reader for row in rows_of(batch)]
     assert reader.position == len(data)
     assert reader.partial is None
@@ -185,7 +185,9 @@ def test_a_flipped_bit_of_a_length_is_never_silence(which: int) -> None:
         damaged = bytearray(data)
         damaged[places[which] + place] ^= 1 << bit
         for partial in (False, True):
-            reader = RecordReader(damaged, Wanted(columns=ALL), mode="PERMISSIVE", partial=partial)
+            reader = RecordReader(
+                damaged, RecordSelection(columns=ALL), mode="PERMISSIVE", partial=partial
+            )
             rows = [row for batch in reader for row in rows_of(batch)]
             begin = ALL.index("batch_position")
             sizes: dict[int, int] = {row[begin]: row[begin + 1] for row in rows}
@@ -226,7 +228,7 @@ def test_an_end_within_a_batch_is_an_error_or_where_asked_the_partial_batch(magi
         assert caught.value.offset == len(one)
         table = decode_records(data, columns=["value"], partial=True)
         assert table["value"].to_pylist() == [b"v" * 90]
-        reader = RecordReader(data, Wanted(), partial=True)
+        reader = RecordReader(data, RecordSelection(), partial=True)
         assert sum(map(len, reader)) == 1
         declared = None if cut < 12 else len(one)
         assert reader.partial == PartialBatch(len(one), cut, declared)
@@ -368,7 +370,7 @@ def test_batches_out_of_range_are_not_looked_into() -> None:
     damaged = bytearray(data)
     damaged[-1] ^= 0xFF
     last = [*decode_batches(data)][-1]
-    reader = RecordReader(bytes(damaged), Wanted(offsets=(None, last.base_offset - 1)))
+    reader = RecordReader(bytes(damaged), RecordSelection(offsets=(None, last.base_offset - 1)))
     assert sum(map(len, reader)) == last.base_offset == len(made) - len(last.records)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.columnar import record_columns
-from flexwire.columnar.record_columns import Texts
+from flexwire.columnar.record_columns import RepeatedTexts
 from flexwire.columnar.records import decode_records
 from flexwire.records import Record, encode_batch
 
@@ -24,7 +24,7 @@ TEXTS = ("", "none", "größe", "CreateTime")
 def test_each_text_stands_as_often_as_its_count_says(
     columns: list[list[tuple[int, int]]],
 ) -> None:
-    made = Texts(TEXTS)
+    made = RepeatedTexts(TEXTS)
     kept = []
     for column in columns:
         numbers, counts = (np.array([one[at] for one in column], np.int64) for at in (0, 1))
@@ -38,7 +38,7 @@ def test_each_text_stands_as_often_as_its_count_says(
 
 
 def test_a_column_that_was_made_is_used_again() -> None:
-    made = Texts(TEXTS)
+    made = RepeatedTexts(TEXTS)
     first, second = (made.repeated(np.array([3]), np.array([rows])) for rows in (9, 5))
     addresses = [[one.address for one in array.buffers()[1:]] for array in (first, second)]
     assert addresses[0] == addresses[1]
@@ -47,7 +47,7 @@ def test_a_column_that_was_made_is_used_again() -> None:
 
 def test_what_no_column_holds_goes_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 25)
-    made = Texts(TEXTS)
+    made = RepeatedTexts(TEXTS)
     found = made.repeated(np.array([3, 1]), np.array([3, 4]))
     assert [chunk.to_pylist() for chunk in found.chunks] == [
         ["CreateTime"] * 2,

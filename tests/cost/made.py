@@ -8,8 +8,8 @@ from typing import Any
 from flexwire.codec.message import message_of
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
-from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.sides import Specs
+from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage, VersionChoice
+from flexwire.specs.cost.sides import SideSpecs
 from flexwire.wire.encoding import Encoding
 
 Field = dict[str, Any]
@@ -32,8 +32,8 @@ def body(edition: Edition, version: int = 0, /, **values: Any) -> bytes:
     return encoded
 
 
-def sent(data: bytes, version: int = 0, name: str = "Ping") -> Sent:
-    return Sent(name, None, None, version, data)
+def sent(data: bytes, version: int = 0, name: str = "Ping") -> SentMessage:
+    return SentMessage(name, None, None, version, data)
 
 
 def compare(
@@ -41,19 +41,19 @@ def compare(
     new: Edition,
     *bodies: bytes,
     version: int = 0,
-    at: At = At.SENT,
+    at: VersionChoice = VersionChoice.SENT,
     encodings: tuple[Encoding, Encoding] = (Encoding.KAFKA, Encoding.KAFKA),
-) -> Meter:
+) -> CostMeter:
     sides = [
-        WrittenAs(Specs({one.spec.name: one}), encoding)
+        ComparisonSide(SideSpecs({one.spec.name: one}), encoding)
         for one, encoding in zip((old, new), encodings, strict=True)
     ]
-    meter = Meter(sides[0], sides[1], at)
+    meter = CostMeter(sides[0], sides[1], at)
     for one in bodies:
         meter.add(sent(one, version))
     return meter
 
 
-def totals(meter: Meter) -> tuple[int, int]:
+def totals(meter: CostMeter) -> tuple[int, int]:
     rows = meter.rows.values()
     return sum(one.whole.old.total for one in rows), sum(one.whole.new.total for one in rows)

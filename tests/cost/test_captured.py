@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture import messages
-from flexwire.capture.messages import CapturedMessage, Unused, read_messages
+from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
+from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage
 from flexwire.specs.cost.sides import bundled_specs
 from tests.capture.traffic import packet, pcap
 from tests.spark.traffic import Traffic, made, request, response
@@ -32,7 +32,7 @@ def conversation(directory: Path, *, rotate: bool = False) -> Traffic:
     return traffic
 
 
-def read(directory: Path) -> list[CapturedMessage | Unused]:
+def read(directory: Path) -> list[CapturedMessage | UnusedBytes]:
     return list(read_messages(sorted(directory.glob("*.pcap*"))))
 
 
@@ -81,12 +81,12 @@ def test_every_frame_is_a_message_or_is_told_why_it_is_none(tmp_path: Path) -> N
     traffic.close()
     found = read(tmp_path)
     assert len(found) == traffic.sent
-    kinds = [one.kind if isinstance(one, Unused) else one.name for one in found]
+    kinds = [one.kind if isinstance(one, UnusedBytes) else one.name for one in found]
     assert kinds == [
         "MetadataRequest", "MetadataResponse", "unpaired", "header", "header",
         "SaslHandshakeRequest", "SaslHandshakeResponse", "token", "token", "frame",
     ]  # fmt: skip
-    assert not any("secret" in one.reason for one in found if isinstance(one, Unused))
+    assert not any("secret" in one.reason for one in found if isinstance(one, UnusedBytes))
 
 
 def test_what_is_not_kafka_is_bytes_and_no_message(
@@ -106,7 +106,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
     traffic.send(kafka, "response", response(made("MetadataResponse"), 0, 4))
     traffic.close()
     found = read(tmp_path)
-    told = [one for one in found if isinstance(one, Unused)]
+    told = [one for one in found if isinstance(one, UnusedBytes)]
     assert {(one.kind, one.reason) for one in told} == {
         ("not Kafka", "no request on it reads as Kafka; it looks like ZooKeeper")
     }
@@ -121,7 +121,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
     bounded = read(tmp_path)
     assert len(bounded) == traffic.sent
     assert [type(one) for one in bounded].count(CapturedMessage) == 3
-    assert {one.reason for one in bounded if isinstance(one, Unused)} == {
+    assert {one.reason for one in bounded if isinstance(one, UnusedBytes)} == {
         "no request on it reads as Kafka",
     }
 
@@ -160,7 +160,10 @@ def test_packets_without_tcp_are_told_of(tmp_path: Path) -> None:
     udp = bytearray(packet())
     udp[9] = 17
     (tmp_path / "a.pcap").write_bytes(pcap([bytes(udp), bytes(udp), packet(b"")]))
-    assert [one.kind for one in read(tmp_path) if isinstance(one, Unused)] == ["packet", "packet"]
+    assert [one.kind for one in read(tmp_path) if isinstance(one, UnusedBytes)] == [
+        "packet",
+        "packet",
+    ]
 
 
 def test_no_capture_is_an_error(tmp_path: Path) -> None:
@@ -181,16 +184,18 @@ def test_damage_is_counted_and_never_stops_the_reading(tmp_path: Path) -> None:
         for _ in range(seeded.randrange(1, 8)):
             raw[seeded.randrange(8, len(raw))] = seeded.randrange(256)
         path.write_bytes(raw[: seeded.randrange(len(raw) // 2, len(raw) + 1)])
-        meter = Meter(WrittenAs(specs), WrittenAs(specs))
+        meter = CostMeter(ComparisonSide(specs), ComparisonSide(specs))
         count = 0
         try:
             for one in read_messages([path]):
                 count += 1
-                if isinstance(one, Unused):
+                if isinstance(one, UnusedBytes):
                     meter.leave_out(one.kind, one.reason, one.size)
                 else:
                     meter.add(
-                        Sent(one.name, one.api_key, one.type, one.version, one.body, one.header)
+                        SentMessage(
+                            one.name, one.api_key, one.type, one.version, one.body, one.header
+                        )
                     )
         except CaptureError:
             continue

@@ -10,12 +10,11 @@ import pytest
 from flexwire.codec import Message, message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.columns import ERROR_TAGS, FRAME_SIZES, WITHOUT_ERROR_TAGS, frame_sizes
-from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
-from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
+from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage
+from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.tables.schema import without_record_bytes
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
@@ -53,8 +52,7 @@ def rows_of(name: str, bodies: list[bytes], versions: list[int]) -> pa.RecordBat
 
 def header_of(name: str, version: int) -> Message:
     entry = catalog().entry(name)
-    flexible = message(name).definition.schema(version).flexible
-    at = header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+    at = entry.header_versions.of(version)
     values: dict[str, Any] = {}
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID
@@ -65,12 +63,12 @@ def header_of(name: str, version: int) -> Message:
     return message(kind)(**values)
 
 
-def measured(name: str, body: bytes, version: int, new: WrittenAs) -> int | None:
+def measured(name: str, body: bytes, version: int, new: ComparisonSide) -> int | None:
     """What the reference writes; None where it has no place for it."""
     entry = catalog().entry(name)
-    meter = Meter(WrittenAs(OLD), new)
+    meter = CostMeter(ComparisonSide(OLD), new)
     header = header_of(name, version)
-    meter.add(Sent(name, entry.api_key, entry.type, version, body, header))
+    meter.add(SentMessage(name, entry.api_key, entry.type, version, body, header))
     found = [one.whole.new.total + 4 for one in meter.rows.values() if one.messages]
     return found[0] if found else None
 
@@ -82,10 +80,10 @@ def test_every_message_and_version_is_as_large_as_the_reference_writes_it(name: 
     bodies = [bytes.fromhex(one["hex"]) for one in vectors]
     versions = [one["version"] for one in vectors]
     sides = {
-        column: WrittenAs(OLD, one)
+        column: ComparisonSide(OLD, one)
         for one, column in zip(Encoding, FRAME_SIZES.names, strict=False)
     }
-    sides[ERROR_TAGS] = WrittenAs(ErrorTagged(OLD))
+    sides[ERROR_TAGS] = ComparisonSide(ErrorTaggedSpecs(OLD))
     found = frame_sizes(name, rows_of(name, bodies, versions)).to_pydict()
     flexible = [one for one in versions if message(name).definition.schema(one).flexible]
     whole = {*versions[:1], *versions[-1:], *flexible[:1]}
@@ -103,7 +101,7 @@ def test_record_batches_count_by_their_size_alone() -> None:
     rows = rows_of(name, [body] * 3, [version] * 3)
     assert sum(column.nbytes for column in rows.columns) < 70_000
     found = frame_sizes(name, rows)
-    assert found["kafka"].to_pylist() == [measured(name, body, version, WrittenAs(OLD))] * 3
+    assert found["kafka"].to_pylist() == [measured(name, body, version, ComparisonSide(OLD))] * 3
     assert found["has_error"].to_pylist() == [None] * 3
 
 

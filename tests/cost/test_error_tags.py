@@ -8,9 +8,9 @@ from flexwire.codec import message
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.sides import ErrorTagged, bundled_specs, only
-from flexwire.specs.cost.tagging import Share, TaggedNow
+from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage, VersionChoice
+from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs, single_version
+from flexwire.specs.cost.tagging import NewlyTaggedField, Share
 from tests.cost.made import body, compare, spec, totals
 from tests.each import each
 
@@ -18,11 +18,13 @@ CODE, TEXT = {"name": "ErrorCode", "type": "int16"}, {"name": "ErrorMessage", "t
 NULLABLE = TEXT | {"nullableVersions": "0+", "default": "null"}
 
 
-def tagged(name: str, version: int, *messages: Any, at: At = At.SENT) -> Meter:
+def tagged(
+    name: str, version: int, *messages: Any, at: VersionChoice = VersionChoice.SENT
+) -> CostMeter:
     old = bundled_specs()
-    meter = Meter(WrittenAs(old), WrittenAs(ErrorTagged(old)), at)
+    meter = CostMeter(ComparisonSide(old), ComparisonSide(ErrorTaggedSpecs(old)), at)
     for one in messages:
-        meter.add(Sent(name, None, None, version, one.encode(version)))
+        meter.add(SentMessage(name, None, None, version, one.encode(version)))
     return meter
 
 
@@ -31,7 +33,7 @@ def test_a_spec_of_one_version_lays_it_and_the_next_out_as_the_whole_spec_does(n
     entry = catalog().entry(name)
     for version in entry.versions:
         spec = entry.spec(version)
-        cut = only(spec, version)
+        cut = single_version(spec, version)
         assert [*cut.valid_versions] == [version]
         layout = resolve(spec, version).layout()
         assert resolve(cut, version).layout() == layout
@@ -40,7 +42,7 @@ def test_a_spec_of_one_version_lays_it_and_the_next_out_as_the_whole_spec_does(n
 
 def test_every_response_with_an_error_code_has_it_tagged_in_every_version() -> None:
     old = bundled_specs()
-    new = ErrorTagged(old)
+    new = ErrorTaggedSpecs(old)
     changed = 0
     for name in catalog().names():
         entry = catalog().entry(name)
@@ -136,10 +138,10 @@ def test_a_null_in_some_versions_only_is_sent_still() -> None:
     # The rewrite cannot make such a null the default; a spec of one version does not hide that.
     old = spec(TEXT | {"nullableVersions": "5+"}, valid="0-7", name="PingResponse", type="response",
                apiKey=12)  # fmt: skip
-    cut = only(old.spec, 6)
+    cut = single_version(old.spec, 6)
     (field,) = cut.fields
     assert (str(field.versions), str(field.nullable_versions)) == ("0+", "5+")
-    assert str(only(old.spec, 3).fields[0].nullable_versions) == "none"
+    assert str(single_version(old.spec, 3).fields[0].nullable_versions) == "none"
 
 
 def test_a_request_gets_the_next_version_with_its_response() -> None:
@@ -173,7 +175,7 @@ def test_a_first_tag_in_a_flexible_structure_costs_no_count() -> None:
 
 
 def test_newest_is_the_version_behind_the_newest() -> None:
-    meter = tagged("HeartbeatResponse", 2, message("HeartbeatResponse")(), at=At.NEWEST)
+    meter = tagged("HeartbeatResponse", 2, message("HeartbeatResponse")(), at=VersionChoice.NEWEST)
     (row,) = meter.rows.values()
     assert (row.version, row.old_version, row.new_version) == (2, 4, 5)
     assert row.whole.saved == 2
@@ -183,4 +185,4 @@ def test_a_field_that_no_message_has_has_no_share() -> None:
     (row,) = tagged("MetadataResponse", 12, message("MetadataResponse")(topics=[])).rows.values()
     assert {one.share for one in row.shares} == {None}
     assert isinstance(row.shares[0], Share)
-    assert isinstance(row.shares[0].field, TaggedNow)
+    assert isinstance(row.shares[0].field, NewlyTaggedField)

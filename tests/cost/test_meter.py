@@ -9,8 +9,14 @@ import pytest
 from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.sides import Specs, bundled_specs
+from flexwire.specs.cost.meter import (
+    DIFFERENT_REASONS,
+    ComparisonSide,
+    CostMeter,
+    SentMessage,
+    VersionChoice,
+)
+from flexwire.specs.cost.sides import SideSpecs, bundled_specs
 from flexwire.specs.cost.vectors import read_vectors
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
@@ -20,16 +26,16 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
 
 
 @cache
-def vectors() -> list[Sent]:
+def vectors() -> list[SentMessage]:
     changed = {
         (name, one["version"]) for name, made in load().items() for one in made if has_changed(one)
     }
     return [one for one in read_vectors(VECTORS) if (one.name, one.version) not in changed]
 
 
-def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) -> Meter:
+def measured(old: Encoding, new: Encoding, times: int = 1, *, every: int = 1) -> CostMeter:
     specs = bundled_specs()
-    meter = Meter(WrittenAs(specs, old), WrittenAs(specs, new))
+    meter = CostMeter(ComparisonSide(specs, old), ComparisonSide(specs, new))
     for _ in range(times):
         for one in vectors()[::every]:
             meter.add(one)
@@ -109,9 +115,11 @@ def test_headers_are_counted_apart_and_follow_flexibility() -> None:
         ("ControlledShutdownRequest", 7, MessageType.REQUEST, header, (8, 8)),
     ]
     for name, api_key, kind, head, expected in cases:
-        meter = Meter(WrittenAs(specs, Encoding.FIXED), WrittenAs(specs, Encoding.FLEXIBLE))
+        meter = CostMeter(
+            ComparisonSide(specs, Encoding.FIXED), ComparisonSide(specs, Encoding.FLEXIBLE)
+        )
         raw = message(name)().encode(0)
-        meter.add(Sent(name, api_key, kind, 0, raw, head))
+        meter.add(SentMessage(name, api_key, kind, 0, raw, head))
         (row,) = meter.rows.values()
         assert (row.header.old.total, row.header.new.total) == expected, name
         assert row.whole.old.total == row.header.old.total + row.body.old.total
@@ -123,9 +131,9 @@ def test_a_draft_writes_the_header_too() -> None:
     specs = bundled_specs()
     sizes = {}
     for encoding in (Encoding.KAFKA, Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS):
-        meter = Meter(WrittenAs(specs), WrittenAs(specs, encoding))
+        meter = CostMeter(ComparisonSide(specs), ComparisonSide(specs, encoding))
         raw = message("MetadataRequest")(topics=[]).encode(9)
-        meter.add(Sent("MetadataRequest", 3, MessageType.REQUEST, 9, raw, header))
+        meter.add(SentMessage("MetadataRequest", 3, MessageType.REQUEST, 9, raw, header))
         (row,) = meter.rows.values()
         sizes[encoding] = row.header.new.total
     assert list(sizes.values()) == [19, 18, 20]
@@ -174,11 +182,11 @@ def test_a_value_that_does_not_fit_is_left_out_and_counted() -> None:
 
 def test_a_credential_is_not_shown_in_an_example() -> None:
     specs = bundled_specs()
-    meter = Meter(WrittenAs(specs), WrittenAs(specs, Encoding.FIXED))
+    meter = CostMeter(ComparisonSide(specs), ComparisonSide(specs, Encoding.FIXED))
     made = message("SaslAuthenticateRequest")(
         auth_bytes=b"secret", unknown_tagged_fields={1: b"secret"}
     )
-    meter.add(Sent("SaslAuthenticateRequest", 36, MessageType.REQUEST, 2, made.encode(2)))
+    meter.add(SentMessage("SaslAuthenticateRequest", 36, MessageType.REQUEST, 2, made.encode(2)))
     ((_, told),) = meter.uncompared.items()
     assert (told.times, told.example) == (1, "")
 
@@ -201,7 +209,7 @@ def test_the_new_specs_may_lack_a_message_or_a_version() -> None:
     old = spec({"name": "Size", "type": "int32"}, valid="0-2")
     meter = compare(old, spec(valid="1-2"), body(old))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such version")]
-    meter = Meter(WrittenAs(Specs({"Ping": old})), WrittenAs(Specs({})))
+    meter = CostMeter(ComparisonSide(SideSpecs({"Ping": old})), ComparisonSide(SideSpecs({})))
     meter.add(sent(body(old)))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such message")]
 
@@ -221,12 +229,15 @@ def test_a_message_of_another_name_is_found_by_its_api_key() -> None:
     fields = ({"name": "Size", "type": "int32"},)
     about: dict[str, Any] = {"apiKey": 2, "type": "request"}
     old, new = spec(*fields, name="OldRequest", **about), spec(*fields, name="NewRequest", **about)
-    meter = Meter(WrittenAs(Specs({"OldRequest": old})), WrittenAs(Specs({"NewRequest": new})))
-    meter.add(Sent("OldRequest", 2, MessageType.REQUEST, 0, body(old)))
+    meter = CostMeter(
+        ComparisonSide(SideSpecs({"OldRequest": old})),
+        ComparisonSide(SideSpecs({"NewRequest": new})),
+    )
+    meter.add(SentMessage("OldRequest", 2, MessageType.REQUEST, 0, body(old)))
     assert totals(meter) == (5, 5)
-    meter.add(Sent("OtherRequest", 2, MessageType.REQUEST, 0, body(old)))
+    meter.add(SentMessage("OtherRequest", 2, MessageType.REQUEST, 0, body(old)))
     assert totals(meter) == (10, 10)
-    meter.add(Sent("OtherResponse", 2, MessageType.RESPONSE, 0, body(old)))
+    meter.add(SentMessage("OtherResponse", 2, MessageType.RESPONSE, 0, body(old)))
     assert [place[0] for place in meter.uncompared] == ["OtherResponse 0"]
 
 
@@ -241,16 +252,16 @@ GROWING = (
     ("at", "version", "expected"),
     [
         # Versions 0, 1 and 2 without tags: id 4, name 2 + 1; 2: note 2; 3: id and note as 8.
-        (At.SENT, 0, (7, 7)),
-        (At.SENT, 2, (6, 8)),
-        (At.UPGRADE, 2, (6, 8)),
-        (At.NEWEST, 2, (6, 8)),
-        (At.UPGRADE, 0, None),
-        (At.NEWEST, 0, None),
+        (VersionChoice.SENT, 0, (7, 7)),
+        (VersionChoice.SENT, 2, (6, 8)),
+        (VersionChoice.UPGRADE, 2, (6, 8)),
+        (VersionChoice.NEWEST, 2, (6, 8)),
+        (VersionChoice.UPGRADE, 0, None),
+        (VersionChoice.NEWEST, 0, None),
     ],
 )
 def test_messages_are_compared_at_the_versions_asked_for(
-    at: At, version: int, expected: tuple[int, int] | None
+    at: VersionChoice, version: int, expected: tuple[int, int] | None
 ) -> None:
     old = spec(*GROWING, valid="0-2", flexible="none")
     new = spec(
@@ -272,6 +283,10 @@ def test_an_upgrade_is_measured_from_what_was_sent() -> None:
                valid="0-1", flexible="none")  # fmt: skip
     found = {
         at: totals(compare(old, old, body(old, 0, a=1), version=0, at=at))
-        for at in (At.SENT, At.UPGRADE, At.NEWEST)
+        for at in (VersionChoice.SENT, VersionChoice.UPGRADE, VersionChoice.NEWEST)
     }
-    assert found == {At.SENT: (4, 4), At.UPGRADE: (4, 8), At.NEWEST: (8, 8)}
+    assert found == {
+        VersionChoice.SENT: (4, 4),
+        VersionChoice.UPGRADE: (4, 8),
+        VersionChoice.NEWEST: (8, 8),
+    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.specs.cost.meter import Sent
+from flexwire.specs.cost.meter import SentMessage
 from flexwire.specs.cost.vectors import VectorError, read_vectors
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ LINE = '{"message": "Ping", "version": 3, "hex": "0aFF", "more": [1]}\n'
 def test_a_line_is_a_message_and_empty_lines_are_none(tmp_path: Path) -> None:
     path = tmp_path / "some.jsonl"
     path.write_text(f"\n{LINE}  \n{LINE}", encoding="utf-8")
-    expected = [Sent("Ping", None, None, 3, b"\x0a\xff")] * 2
+    expected = [SentMessage("Ping", None, None, 3, b"\x0a\xff")] * 2
     assert list(read_vectors(path)) == expected
     path.write_bytes(gzip.compress(path.read_bytes()))
     assert list(read_vectors(path)) == expected

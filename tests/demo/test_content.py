@@ -2,21 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.demo.content import TOPICS, Sample, require, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import TOPICS, SampleRecord, make_samples, require
+from flexwire.demo.outcome import OutcomeRecorder
 from flexwire.errors import FlexwireError
 
 
 def test_content_is_the_same_in_every_run_and_differs_between_topics() -> None:
-    assert samples("orders", 50) == samples("orders", 50)
-    assert [one.value for one in samples("orders", 5)] != [
-        one.value for one in samples("clicks", 5)
+    assert make_samples("orders", 50) == make_samples("orders", 50)
+    assert [one.value for one in make_samples("orders", 5)] != [
+        one.value for one in make_samples("clicks", 5)
     ]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_each_topic_has_all_that_a_record_can_carry(topic: str) -> None:
-    batch = samples(topic, 80)
+    batch = make_samples(topic, 80)
     names = [name for one in batch for name, _ in one.headers]
     contents = [content for one in batch for _, content in one.headers]
     assert any(one.key is None for one in batch)
@@ -28,12 +28,12 @@ def test_each_topic_has_all_that_a_record_can_carry(topic: str) -> None:
     assert None in contents
     assert b"" in contents
     assert None not in [
-        content for one in samples(topic, 80, null_headers=False) for _, content in one.headers
+        content for one in make_samples(topic, 80, null_headers=False) for _, content in one.headers
     ]
 
 
-A = Sample("t", b"a", b"1")
-B = Sample("t", b"b", None, (("h", None),))
+A = SampleRecord("t", b"a", b"1")
+B = SampleRecord("t", b"b", None, (("h", None),))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ B = Sample("t", b"b", None, (("h", None),))
     ],
 )
 def test_what_is_read_must_be_what_was_written(
-    written: list[Sample], read: list[Sample], failures: tuple[str, ...]
+    written: list[SampleRecord], read: list[SampleRecord], failures: tuple[str, ...]
 ) -> None:
-    ledger = Ledger("client", "1", part="")
+    ledger = OutcomeRecorder("client", "1", part="")
     ledger.produced(written)
     ledger.consumed(read)
     outcome = ledger.outcome()
@@ -64,7 +64,7 @@ def test_what_is_read_must_be_what_was_written(
 
 
 def test_checks_that_fail_and_the_error_that_ended_the_run_are_failures() -> None:
-    ledger = Ledger("client", "1", part="")
+    ledger = OutcomeRecorder("client", "1", part="")
     ledger.expect(truth=True, failure="never seen")
     ledger.expect(truth=False, failure="a check")
     assert ledger.outcome(error="Broken: pipe").failures == ("Broken: pipe", "a check")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from flexwire.codec import message
-from flexwire.demo.front import may_need_repair, repair
+from flexwire.demo.repair_proxy import may_need_repair, repair
 from flexwire.protocol import parse_response
 from tests.each import each
 

@@ -11,8 +11,8 @@ import pytest
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.codec import message
 from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
-from flexwire.demo.content import samples
-from flexwire.demo.run import Traffic, record_traffic
+from flexwire.demo.content import make_samples
+from flexwire.demo.run import DemoTraffic, record_traffic
 from flexwire.protocol import Conversation, FrameSplitter, RequestFrame, parse_response
 from flexwire.records import Compression, decode_batches
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.demo.content import Sample
+    from flexwire.demo.content import SampleRecord
     from flexwire.records import RecordBatch
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 class Seen:
     """All that a capture holds, decoded strictly: a frame that does not decode raises."""
 
-    traffic: Traffic
+    traffic: DemoTraffic
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     requests: list[RequestFrame] = field(default_factory=list)
     bodies: list[tuple[str, Any]] = field(default_factory=list)
@@ -106,7 +106,7 @@ def test_the_capture_holds_every_record_in_both_directions_and_every_compression
             for batch in _batches(one for topic in body.responses for one in topic.partitions):
                 read.update(_records(batch))
     # Sets, as a client may send or fetch again. Transactions' records are not read back.
-    in_transactions = {_record(one) for one in samples("ledger", 30)}
+    in_transactions = {_record(one) for one in make_samples("ledger", 30)}
     assert in_transactions <= written
     assert written - in_transactions == read
     assert len(read) > 1000
@@ -116,7 +116,7 @@ def test_the_capture_holds_every_record_in_both_directions_and_every_compression
 _Record = tuple[bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
 
 
-def _record(one: Sample) -> _Record:
+def _record(one: SampleRecord) -> _Record:
     return one.key, one.value, tuple((name.encode(), content) for name, content in one.headers)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from flexwire.measures.evidence import SHOWN
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import PINS, VERDICTS
-from flexwire.protocol.audit.known import ABSENT, LIBRARIES
+from flexwire.protocol.audit.software import ABSENT, LIBRARIES
 from flexwire.report.audit_files import COLUMNS
 from tests.house.test_readme import blocks, check
 

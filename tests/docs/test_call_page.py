@@ -11,7 +11,7 @@ import pytest
 from flexwire.client.cluster import COORDINATORS
 from flexwire.client.config import _PROTOCOLS, _USED
 from flexwire.client.security import MECHANISMS
-from flexwire.client.writing import CONDITIONS, DANGERS, READING, REMARKS
+from flexwire.client.write_requests import CONDITIONS, DANGERS, READING, REMARKS
 from flexwire.demo.cluster import MockCluster
 from tests.house.test_readme import blocks, check
 
@@ -44,7 +44,7 @@ def test_it_lists_what_only_reads() -> None:
 
 def test_it_lists_what_reading_leaves_behind_and_what_is_overlooked() -> None:
     assert rows("after reading") == REMARKS
-    assert rows("API") == {name: one.told for name, one in DANGERS.items()}
+    assert rows("API") == {name: one.effect for name, one in DANGERS.items()}
 
 
 def test_it_has_every_route_and_every_key() -> None:

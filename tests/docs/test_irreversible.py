@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.answers import ANSWERS
-from flexwire.protocol.known_topics import KNOWN, software_of
+from flexwire.protocol.software_topics import SOFTWARE_TOPICS, software_of
 
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
@@ -79,6 +79,6 @@ def test_topics_that_software_keeps_are_known_by_name(topic: str, software: str 
 
 
 def test_each_pattern_names_one_software_and_spans_the_name() -> None:
-    for one in KNOWN:
+    for one in SOFTWARE_TOPICS:
         assert not one.pattern.startswith("^")
         assert not re.fullmatch(one.pattern, "orders")

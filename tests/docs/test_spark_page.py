@@ -31,7 +31,7 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.spark
 def test_the_page_has_every_option_and_every_column() -> None:
-    from flexwire.logs.reading import (  # noqa: PLC0415 - it imports PySpark
+    from flexwire.logs.records import (  # noqa: PLC0415 - it imports PySpark
         LOG_COLUMNS,
         SUM_COLUMNS,
     )

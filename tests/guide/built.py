@@ -11,11 +11,11 @@ from flexwire.schema.catalog import catalog
 from flexwire.specs.guide import bundled_messages, render
 
 if TYPE_CHECKING:
-    from flexwire.specs.guide.messages import Message
+    from flexwire.specs.guide.messages import GuideMessage
 
 
 @cache
-def messages() -> dict[str, Message]:
+def messages() -> dict[str, GuideMessage]:
     return {one.name: one for one in bundled_messages(catalog())}
 
 

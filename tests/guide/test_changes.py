@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.specs.guide.rows import ASPECTS, FieldRow, Step, steps
-from flexwire.specs.guide.site import make_pages, tell
+from flexwire.specs.guide.rows import ASPECTS, FieldRow, RowStep, steps
+from flexwire.specs.guide.site import describe_steps, make_pages
 from tests.each import each
 from tests.guide.built import Tables, messages, page_of, site, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.specs.guide.messages import Version
+    from flexwire.specs.guide.messages import MessageVersion
 
 BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 MESSAGES = each("name", lambda: sorted(messages()))
 
 
 def follow(
-    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[Step]
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[RowStep]
 ) -> Iterator[FieldRow]:
     """The old rows, with only what the steps say taken from the new ones."""
     at = 0
@@ -46,7 +46,7 @@ def plain(rows: Sequence[FieldRow]) -> list[FieldRow]:
     return [replace(row, versions="", about="") for row in rows]
 
 
-def pairs(versions: Sequence[Version]) -> Iterator[tuple[Version, Version]]:
+def pairs(versions: Sequence[MessageVersion]) -> Iterator[tuple[MessageVersion, MessageVersion]]:
     for old in versions:
         for new in versions:
             yield old, new
@@ -68,7 +68,7 @@ def test_every_other_layout_leads_to_the_one_of_the_page() -> None:
                 found = list(follow(layout.rows, version.rows, layout.steps))
                 assert plain(found) == plain(version.rows)
                 # What is shown there is never nothing.
-                shown = list(tell(layout.rows, version.rows, layout.steps))
+                shown = list(describe_steps(layout.rows, version.rows, layout.steps))
                 assert shown or layout.flexible != version.flexible
 
 
@@ -114,7 +114,7 @@ def test_what_a_step_is_called() -> None:
         ("added", None, 3, ()),
         ("same", 3, 4, ()),
     ]
-    told = list(tell(old, new, way))
+    told = list(describe_steps(old, new, way))
     assert [(one.kind, one.row.path, one.values) for one in told] == [
         ("removed", "B", ()),
         ("added", "X", ()),
@@ -128,7 +128,7 @@ def test_every_aspect_of_a_row_can_change() -> None:
     new = replace(old, type="int16", wire="INT16", default="1", properties=("tag 0",))
     assert steps([old], [new])[0].aspects == ASPECTS
     assert set(BITS) == set(ASPECTS)
-    told = next(tell([old], [new], steps([old], [new])))
+    told = next(describe_steps([old], [new], steps([old], [new])))
     assert told.values[-1] == ("properties", "none", "tag 0")
     # The versions and the words about a field are the spec's, not a version's.
     assert steps([old], [replace(old, versions="1+", about="x")])[0].kind == "same"
@@ -172,7 +172,7 @@ def test_what_the_script_shows_are_these_steps(page: Any) -> None:
                 )
 
 
-def mark(message: Any, version: Version) -> str:
+def mark(message: Any, version: MessageVersion) -> str:
     return f"v{version.number}-{message.type.value}-"
 
 
@@ -186,7 +186,7 @@ def test_the_history_tells_every_change_without_a_script() -> None:
             versions = messages()[name].by_number
             part = told[told.index(name) :]
             way = steps(versions[number - 1].rows, versions[number].rows)
-            for one in tell(versions[number - 1].rows, versions[number].rows, way):
+            for one in describe_steps(versions[number - 1].rows, versions[number].rows, way):
                 assert f"{one.kind} <code>{one.row.path}</code>" in part, (number, one)
             if all(step.kind == "same" for step in way):
                 assert f"{name}: the same fields as v{number - 1}." in told

@@ -12,10 +12,10 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import ZERO_UUID, resolve
 from flexwire.schema.spec import MessageType
-from flexwire.specs.guide import given_messages
-from flexwire.specs.guide.rows import Room, make_rows, wire_form
+from flexwire.specs.guide import own_messages
+from flexwire.specs.guide.rows import CharacterBudget, make_rows, wire_form
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from tests.each import each
 from tests.guide.built import messages, page_of, tables
 from tests.guide.specs import edition
@@ -55,9 +55,9 @@ def default_text(value: object) -> str:
 
 
 def wire_words(one: Field) -> str:
-    kind = one.type.element if isinstance(one.type, Array) else one.type
+    kind = one.type.element if isinstance(one.type, ArrayType) else one.type
     within = "structure" if isinstance(kind, Schema | NullableStruct) else kind.name
-    return f"{one.type.name} of {within}" if isinstance(one.type, Array) else within
+    return f"{one.type.name} of {within}" if isinstance(one.type, ArrayType) else within
 
 
 @each("name", NAMES)
@@ -117,7 +117,7 @@ def test_header_versions_and_flexibility_are_those_of_the_protocol() -> None:
 
 def test_exceptions_of_headers_hold_for_specs_of_one_s_own() -> None:
     """The response to ApiVersions never has a tag section; an api key of one's own has no say."""
-    made = given_messages(
+    made = own_messages(
         edition("XResponse", "response", apiKey=18, flexibleVersions="1+")
         | edition("YResponse", "response", apiKey=9999, flexibleVersions="1+")
         | edition("YRequest", "request", apiKey=9999, flexibleVersions="1+")
@@ -152,7 +152,7 @@ def test_rows_are_written_out_only_as_far_as_there_is_room() -> None:
     fields = [{"name": "X", "type": "S0", "versions": "0+"}]
     wide = edition("Wide", "data", commonStructs=structs, fields=fields)
     with pytest.raises(SpecError, match=r"Wide.*more than 1,000,000 characters"):
-        given_messages(wide)
+        own_messages(wide)
 
 
 def test_a_room_is_used_up_by_all_versions_together() -> None:
@@ -161,15 +161,15 @@ def test_a_room_is_used_up_by_all_versions_together() -> None:
         {"name": f"F{at}", "type": "int8", "versions": "0+", "about": about} for at in range(60)
     ]
     fits = edition("Fits", "data", validVersions="0-15", fields=fields)
-    assert len(given_messages(fits)[0].versions) == 16
+    assert len(own_messages(fits)[0].versions) == 16
     with pytest.raises(SpecError, match=r"Large\.json.*over all its versions"):
-        given_messages(edition("Large", "data", validVersions="0-16", fields=fields))
+        own_messages(edition("Large", "data", validVersions="0-16", fields=fields))
 
 
 def test_more_versions_than_can_be_compared_are_refused() -> None:
-    given_messages(edition("Hundred", "data", validVersions="0-99"))
+    own_messages(edition("Hundred", "data", validVersions="0-99"))
     with pytest.raises(SpecError, match=r"Many\.json: more than 100 versions"):
-        given_messages(edition("Many", "data", validVersions="0-100"))
+        own_messages(edition("Many", "data", validVersions="0-100"))
 
 
 def test_what_a_row_says_of_a_nullable_structure() -> None:
@@ -196,7 +196,7 @@ def test_what_a_row_says_of_a_nullable_structure() -> None:
     ]
     spec = edition("M", "data", flexibleVersions="1+", fields=fields)["M"].spec
     present = {(name, one.attribute): "" for name in ("M", "S", "T") for one in spec.walk()}
-    rows = make_rows(spec, resolve(spec, 2), present, Room("M"))
+    rows = make_rows(spec, resolve(spec, 2), present, CharacterBudget("M"))
     told = [(row.path, row.depth, row.wire, row.default, row.properties) for row in rows]
     assert told == [
         ("One", 0, "structure after an int8: -1 for null, else 1", "{}", ("nullable",)),

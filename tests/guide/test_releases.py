@@ -12,7 +12,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import released_editions
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
-from flexwire.specs.guide import given_messages, render
+from flexwire.specs.guide import own_messages, render
 from flexwire.specs.guide.messages import _in_a_row
 from flexwire.versions import Versions
 from tests.each import each
@@ -91,7 +91,7 @@ def test_a_version_that_came_back_is_told_in_two_runs() -> None:
 def test_a_release_supports_its_own_specs(release: str) -> None:
     """Read as specs of one's own, without a word where they are from."""
     editions = released_editions(release)
-    for message in given_messages(editions):
+    for message in own_messages(editions):
         for version in message.versions:
             assert release in version.support.releases, (message.name, version.number)
             assert release not in [
@@ -103,21 +103,21 @@ def test_a_request_is_known_by_its_api_key_and_other_messages_by_their_names() -
     fetch = released_editions("3.8.1")["FetchRequest"]
     renamed = replace(fetch, spec=replace(fetch.spec, name="PullRequest"), by_version={})
     unknown = replace(fetch, spec=replace(fetch.spec, api_key=9999), by_version={})
-    (told,) = given_messages({"PullRequest": renamed})
+    (told,) = own_messages({"PullRequest": renamed})
     assert "3.8.1" in told.versions[-1].support.releases
-    (told,) = given_messages({"FetchRequest": unknown})
+    (told,) = own_messages({"FetchRequest": unknown})
     assert told.versions[-1].support.releases == ()
     header = released_editions("3.8.1")["RequestHeader"]
-    (told,) = given_messages({"RequestHeader": header})
+    (told,) = own_messages({"RequestHeader": header})
     assert "2.4.1" in told.versions[0].support.releases
     other = replace(header, spec=replace(header.spec, name="Other"), by_version={})
-    (told,) = given_messages({"Other": other})
+    (told,) = own_messages({"Other": other})
     assert told.versions[0].support.releases == ()
 
 
 def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     """Heartbeat v0 has a group id, a generation and a member id; here only a number."""
-    made = given_messages(edition("HeartbeatRequest", "request", apiKey=12))
+    made = own_messages(edition("HeartbeatRequest", "request", apiKey=12))
     (told,) = made
     assert told.versions[0].support.releases == ()
     assert [one.renamed for one in told.versions[0].support.otherwise] == [False]
@@ -132,7 +132,7 @@ def test_a_version_above_those_of_the_newest_release_will_come_after_it(message:
     given = released_editions(RELEASES[-1])[message]
     valid = given.spec.valid_versions
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))
-    (told,) = given_messages({message: replace(given, spec=raised, by_version={})})
+    (told,) = own_messages({message: replace(given, spec=raised, by_version={})})
     *released, new = told.versions
     assert new.support.latest == f"none yet, first after {RELEASES[-1]}"
     for one in released:
@@ -143,21 +143,21 @@ def test_a_version_above_those_of_the_newest_release_will_come_after_it(message:
 def test_pages_say_which_release_will_be_the_first() -> None:
     given = released_editions(RELEASES[-1])["HeartbeatRequest"]
     raised = replace(given.spec, valid_versions=Versions(0, 5))
-    pages = render(given_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
+    pages = render(own_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
     assert f"none yet, first after {RELEASES[-1]}" in unescape(pages["index.html"])
     page = unescape(pages["api/Heartbeat.html"])
     assert f"none yet: {RELEASES[-1]} has no HeartbeatRequest v5, so the first will be" in page
 
 
 def test_messages_without_versions_are_left_out() -> None:
-    assert given_messages(edition("Gone", "data", validVersions="none")) == []
+    assert own_messages(edition("Gone", "data", validVersions="none")) == []
 
 
 def test_marks_are_what_specs_say() -> None:
     given = edition(
         "PingRequest", "request", apiKey=9999, deprecatedVersions="0-1", latestVersionUnstable=True
     )
-    (told,) = given_messages(given)
+    (told,) = own_messages(given)
     assert [one.marks for one in told.versions] == [("deprecated",), ("deprecated",), ("unstable",)]
     unstable = {
         entry.name

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import pytest
 
 from flexwire.schema.catalog import catalog
-from flexwire.specs.guide import MARK, given_messages, render
+from flexwire.specs.guide import MARK, own_messages, render
 from flexwire.specs.guide.messages import bundled_messages
-from flexwire.specs.guide.traffic import Senders, Sent, Traffic
+from flexwire.specs.guide.traffic import GuideTraffic, Senders, VersionTraffic
 from tests.each import each
 from tests.guide.built import messages, page_of, site, tables
 from tests.guide.specs import edition
@@ -200,8 +200,8 @@ def given(text: str, client_id: str | None = None) -> dict[str, str]:
         fields=[field, {**field, "name": "Other", "versions": "1+"}],
     )
     senders = Senders(((text if client_id is None else client_id, 2),), 1)
-    sent = Traffic({("EvilRequest", 0): Sent(3, senders, {"Text": senders})})
-    return render(given_messages(made), text, (text,), sent)
+    sent = GuideTraffic({("EvilRequest", 0): VersionTraffic(3, senders, {"Text": senders})})
+    return render(own_messages(made), text, (text,), sent)
 
 
 def test_a_very_long_client_id_is_cut_as_it_stands_in_every_row() -> None:
@@ -223,7 +223,7 @@ def test_foreign_text_is_escaped_everywhere(path: str) -> None:
 
 def test_the_data_of_a_page_cannot_end_its_element() -> None:
     """No parser lets such a name pass; the page does not rely on that."""
-    (calm,) = given_messages(edition("Note", "data"))
+    (calm,) = own_messages(edition("Note", "data"))
     evil = dataclasses.replace(calm, name="</script><b>")
     text = render([evil], "x", ("x",))["message/</script><b>.html"]
     (data,) = re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)
@@ -234,7 +234,7 @@ def test_the_data_of_a_page_cannot_end_its_element() -> None:
 
 def test_what_a_spec_says_about_a_field_is_shown() -> None:
     fields = [{"name": "A", "type": "int8", "versions": "0+", "about": "Less < more."}]
-    made = render(given_messages(edition("M", "data", fields=fields)), "x", ("1",))
+    made = render(own_messages(edition("M", "data", fields=fields)), "x", ("1",))
     assert "<small>Less &lt; more.</small>" in made["message/M.html"]
     assert "<small>" not in site()[page_of("FetchRequest")]
 
@@ -243,9 +243,9 @@ def test_a_guide_to_one_side_of_an_api_says_so() -> None:
     given = edition("PingRequest", "request", apiKey=9999) | edition(
         "PingResponse", "response", apiKey=9999, validVersions="1-2"
     )
-    page = render(given_messages(given), "x", ("1",))["api/Ping.html"]
+    page = render(own_messages(given), "x", ("1",))["api/Ping.html"]
     assert "PingResponse has no version 0." in page
-    alone = render(given_messages(edition("PingRequest", "request", apiKey=9999)), "x", ("1",))
+    alone = render(own_messages(edition("PingRequest", "request", apiKey=9999)), "x", ("1",))
     assert "PingResponse" not in alone["api/Ping.html"]
     assert Page(alone["index.html"]).tags[0] == "html"
 

@@ -20,7 +20,13 @@ from flexwire.errors import FlexwireError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.specs.guide import bundled_messages, render
-from flexwire.specs.guide.traffic import MOST_CLIENTS, Senders, Sent, Traffic, read_traffic
+from flexwire.specs.guide.traffic import (
+    MOST_CLIENTS,
+    GuideTraffic,
+    Senders,
+    VersionTraffic,
+    read_traffic,
+)
 from flexwire.wire.schema import Schema, struct_of
 from tests.guide.built import page_of
 
@@ -136,9 +142,9 @@ def test_without_an_analysis_there_is_an_error(tmp_path: Path) -> None:
 def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     evil = "</td><script>alert(1)</script>"
     fields = {"GroupId": Senders(((evil, 2),), 3), "MemberId": Senders((), 0)}
-    sent = Sent(9, Senders((("a", 7), ("b", 2)), 0), fields)
+    sent = VersionTraffic(9, Senders((("a", 7), ("b", 2)), 0), fields)
     bundled = catalog()
-    traffic = Traffic({("HeartbeatRequest", 4): sent})
+    traffic = GuideTraffic({("HeartbeatRequest", 4): sent})
     pages = render(bundled_messages(bundled), "all", bundled.releases, traffic)
     text = pages[page_of("HeartbeatRequest")]
     assert evil not in text

@@ -23,7 +23,7 @@ PATCHES = sorted((ROOT / "tests" / "house" / "changes").glob("*.patch"))
 MOST_FILES = 2
 # What the change does, as an expression of Python where it was made.
 EFFECTS = {
-    "answer": "'large_frames' in list(KNOWN)",
+    "answer": "'large_frames' in list(ANSWERS_BY_NAME)",
     "error_text": "'release of the catalog' in refused(lambda: apis.api_name(9999))",
     "frames_column": "'request_time' in [one.name for one in FRAMES]"
     " and 'request_time' in PAIRED.names",
@@ -39,7 +39,7 @@ RUN = """
 import json, zstandard
 from dataclasses import fields
 from click.testing import CliRunner
-from flexwire.answers import KNOWN
+from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.capture.pairing.rows import PAIRED
 from flexwire.cli.app import app
 from flexwire.cli.records_dump_options import ConventionName

@@ -1,10 +1,13 @@
-"""ARCHITECTURE.md shows every room and names the test of each law."""
+"""ARCHITECTURE.md shows every room and layer, and names the test of each law."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
+
+from tests.each import each
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
@@ -12,6 +15,8 @@ PACKAGE = ROOT / "src" / "flexwire"
 # What every package has says nothing about this one.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 MOST_LINES = 150
+MOST_LAWS = 25
+ROOMS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 
 
 def rooms(page: str) -> list[str]:
@@ -35,9 +40,13 @@ def first_sentence(file: Path) -> str:
 
 
 def laws(page: str) -> list[str]:
-    """The items of the list of laws, each on one line."""
-    told = page.split("## Laws", maxsplit=1)[1]
-    return [" ".join(one.split()) for one in told.split("\n- ")[1:]]
+    """Return the items of the numbered list of laws, each on one line."""
+    return [" ".join(law.split()) for law in re.split(r"\n\d+\. ", page.split("## Laws")[1])[1:]]
+
+
+def named_tests(text: str) -> list[str]:
+    """Return the paths below ``tests`` that a text names in backquotes."""
+    return re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+\.py)`", text)
 
 
 def test_the_map_shows_what_is_there_and_nothing_else() -> None:
@@ -48,13 +57,32 @@ def test_the_page_is_read_in_one_go() -> None:
     assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
-def test_every_law_names_the_test_that_holds_it() -> None:
+def test_every_law_has_a_sentence_a_reason_and_a_test_that_is_there() -> None:
     found = laws(PAGE.read_text(encoding="utf-8"))
-    assert len(found) > 30
+    assert 0 < len(found) <= MOST_LAWS
     for law in found:
-        named = re.findall(r"`((?:\w+/)*test_\w+\.py)`", law)
-        assert named or "No test" in law, law
-        assert [one for one in named if not (ROOT / "tests" / one).exists()] == [], law
+        assert re.match(r"\*\*[^*]+\.\*\* \S.*[.] `", law), law
+        named = named_tests(law)
+        assert named, law
+        assert [test for test in named if not (ROOT / "tests" / test).exists()] == [], law
+
+
+def test_the_layers_are_those_that_import_linter_enforces() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (layers,) = [
+        contract["layers"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract["type"] == "layers"
+    ]
+    shown = PAGE.read_text(encoding="utf-8").split("## Layers")[1].split("```")[1]
+    assert shown.split("\n")[1:-1] == layers
+
+
+@each("room", ROOMS)
+def test_the_tests_that_a_room_s_page_names_are_there(room: Path) -> None:
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    missing = [test for test in named_tests(text) if not (ROOT / "tests" / test).exists()]
+    assert missing == [], room
 
 
 def test_every_file_says_what_it_is() -> None:

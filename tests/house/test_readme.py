@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from flexwire.answers import ANSWERS
 from flexwire.cli.app import app
+from flexwire.schema.catalog import catalog
 
 README = Path(__file__).parents[2] / "README.md"
 _BLOCK = re.compile(
@@ -153,6 +155,43 @@ def test_every_block_of_the_readme_does_what_it_shows(
     for block in blocks(PAGE):
         with subtests.test(f"README.md:{block.line}"):
             check(block, directory)
+
+
+def test_the_first_screen_shows_what_it_is_and_how_to_try_it() -> None:
+    first = PAGE.partition("\n## ")[0]
+    parts = [
+        "**flexwire decodes",
+        "$ pip install",
+        "- **Find",
+        "](docs/images/",
+        "$ flexwire decode",
+    ]
+    places = [first.index(part) for part in [*parts, "$ make run"]]
+    assert places == sorted(places)
+    assert len(re.findall(r"^- \*\*", first, re.MULTILINE)) == 5
+    assert "make test" not in PAGE, "it is for contributors: CONTRIBUTING.md says it"
+
+
+def test_the_pictures_are_there_and_small() -> None:
+    pictures = re.findall(r"!\[[^\]]+\]\((.+?)\)", PAGE)
+    assert pictures
+    assert all((README.parent / name).stat().st_size < 200_000 for name in pictures)
+
+
+def test_every_figure_of_speed_is_a_figure_of_the_page_on_speed() -> None:
+    speed = (README.parent / "docs" / "performance.md").read_text(encoding="utf-8")
+    told = [one for one in re.split(r"\n(?=- |\n)", PAGE) if "](docs/performance.md)" in one]
+    figures = {figure for part in told[:1] for figure in re.findall(r"\d[\d,.]*\d|\d", part)}
+    assert len(figures) > 2
+    assert {
+        one for one in figures if not re.search(rf"(?<![\d.,]){one}(?![\d.,]*\d)", speed)
+    } == set()
+
+
+def test_the_counts_on_the_page_are_those_of_the_package() -> None:
+    assert f"{len(ANSWERS)} ready\n" in PAGE
+    assert f"of {len(catalog().releases)} releases" in PAGE
+    assert f"of {len(catalog().releases)} Kafka releases" in PAGE
 
 
 GOOD = [

@@ -40,14 +40,14 @@ LISTED = {
     "cli/records_dump_text.py: datetime.datetime.fromtimestamp": "a number where no year fits",
     "tap/authority.py: datetime.datetime.now": "certificates hold from two days before on",
     "tap/relay.py: time.time_ns": "a frame of the tap says when it passed",
-    "protocol/records_form.py: time.time_ns": "the timestamp of a record that gives none",
+    "protocol/records_json.py: time.time_ns": "the timestamp of a record that gives none",
     "spark/analyze.py: time.time_ns": "the report says when it was made",
     "spark/archive.py: datetime.datetime.now": "a value of a trial, whatever it is",
     "spark/delta/ledger.py: datetime.datetime.now": "`in_order` puts an entry after all before it",
     "spark/delta/logs.py: time.time": "Delta's protocol wants it; versions are the order",
-    "spark/publishing/stored.py: time.gmtime": "a name; `current.json` says which is the newest",
-    "spark/publishing/stored.py: time.strftime": "the same name",
-    "storage/pages.py: datetime.datetime.fromtimestamp": "`moment_of` takes any number",
+    "spark/publishing/object_store.py: time.gmtime": "a name; `current.json` orders runs",
+    "spark/publishing/object_store.py: time.strftime": "the same name",
+    "storage/store_listing.py: datetime.datetime.fromtimestamp": "`moment_of` takes any number",
 }
 
 

@@ -25,7 +25,7 @@ from confluent_kafka.admin._scram import (
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from flexwire.demo.clients.raw import Connection
+from flexwire.demo.clients.raw import RawConnection
 from tools.broker import broker, new_id
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Acts:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 2})
 
     def ask(self, key: int, name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
-        with Connection(self.address, "judge") as connection:
+        with RawConnection(self.address, "judge") as connection:
             return connection.request(key, name, version, body)
 
     @contextlib.contextmanager

@@ -30,7 +30,7 @@ from tools.broker import broker, jars
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.header_stamps import StampConfig
 
 LOOPBACK = "127.0.0.1"
 COUNT = 20
@@ -123,7 +123,7 @@ def tapping(
     upstream: HostPort,
     out: Path,
     security: TapSecurity = PLAIN,
-    stamping: Stamping | None = None,
+    stamping: StampConfig | None = None,
 ) -> Iterator[Tap]:
     """A tap in a thread of its own, closed at the end."""
     tap = Tap((LOOPBACK, 0), upstream, out, security=security, stamping=stamping)

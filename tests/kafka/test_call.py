@@ -14,7 +14,7 @@ import pytest
 from flexwire.client import Broker, Cluster, Login, Security
 from flexwire.client.broker import usable_versions
 from flexwire.client.config import read_client_config
-from flexwire.client.writing import READING
+from flexwire.client.write_requests import READING
 from flexwire.errors import CallError, LoginError
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.audit import fitting_releases

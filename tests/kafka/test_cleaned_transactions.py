@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import Partition
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import known_transactions, pieces_of
-from flexwire.logs.reading import Damaged
-from flexwire.tables.log_rows import LogRows, LogWork
+from flexwire.logs.pieces import pieces_of, transactions_if_sound
+from flexwire.logs.records import BatchDamage
+from flexwire.tables.log_rows import LogTableRows, LogWork
 from flexwire.tables.log_schema import BATCHES, KEYS
 from tests.kafka.asking import ask
 from tests.kafka.coordinating import MOST_SECONDS
@@ -69,7 +69,7 @@ def offsets(logs: Path) -> list[int]:
     for task in plan([logs], LogQuery(topics={TOPIC})):
         for piece in task:
             for one in read_piece(piece, ("offset",)):
-                found += [] if isinstance(one, Damaged) else one["offset"].to_pylist()
+                found += [] if isinstance(one, BatchDamage) else one["offset"].to_pylist()
     return found
 
 
@@ -77,9 +77,9 @@ def counted(logs: Path) -> tuple[int, int, int]:
     """Return how many records there are, are superseded, and are aborted."""
     [log] = find_logs([logs], LogQuery(topics={TOPIC}))
     pieces = tuple((0, piece) for piece in pieces_of(log, LogQuery()))
-    work = LogWork(pieces, frozenset(), {}, 1, {0: known_transactions(log)})
+    work = LogWork(pieces, frozenset(), {}, 1, {0: transactions_if_sound(log)})
     rows: dict[str, list[dict[str, Any]]] = {BATCHES: [], KEYS: []}
-    for table, some in LogRows(work, lambda *_: None):
+    for table, some in LogTableRows(work, lambda *_: None):
         if table in rows:
             rows[table] += some.to_pylist()
     data = [row for row in rows[BATCHES] if not row["is_control"]]

@@ -20,7 +20,7 @@ from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import parse_host_port
-from flexwire.tap.stamping import Stamping, parse_header_tag
+from flexwire.tap.header_stamps import StampConfig, parse_header_tag
 from tests.kafka.secured import tapping
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MOST_SECONDS = 60
 FORWARDED, TRACE = 10_042, 2**31 - 1
-STAMPING = Stamping(
+STAMPING = StampConfig(
     [parse_header_tag(f"{FORWARDED}=for {{client}}"), parse_header_tag(f"{TRACE}={{trace_id}}")]
 )
 CLIENTS = ("confluent", "kafka-python", "aiokafka")

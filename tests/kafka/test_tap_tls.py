@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from flexwire.capture.files.comments import read_stamps
 from flexwire.tap import ListenTls, TapSecurity, UpstreamTls
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from tests.kafka.secured import (
     COUNT,
     MECHANISMS,
@@ -81,7 +81,7 @@ def test_stamped_requests_pass_and_those_of_sasl_are_not_stamped(
 ) -> None:
     ca, out = broker.authority.path, tmp_path / "out"
     security = TapSecurity(own(broker), UpstreamTls(ca))
-    stamping = Stamping([HeaderTag(10_042, "for {client}")])
+    stamping = StampConfig([HeaderTag(10_042, "for {client}")])
     with tapping(broker.upstream(mechanism), out, security, stamping) as tap:
         at, properties = str(tap.listen_address), tmp_path / "client.properties"
         read = by_java(at, ca, mechanism, f"s-{mechanism}-", broker.version, properties)

@@ -71,15 +71,15 @@ def test_a_number_is_the_one_that_python_has(file: Path) -> None:
 
 
 ROWS: dict[str, Any] = {
-    "packets.Run": [one[0] for one in packet_scan.Run._fields_],
+    "packets.Run": [one[0] for one in packet_scan.ScanWords._fields_],
     "packets.Interface": packet_scan.INTERFACE_ROW.names,
     "packets.Flow": packet_scan._FLOW.names,
     "frames.Side": flows._SIDE.names,
     "frames.Connection": flows._CONNECTION.names,
     "frames.Run": flows._RUN.names,
     "frames.Frame": flows._FRAME.names,
-    "frames.Chunk": [one[0] for one in flows._Words._fields_],
-    "pairing.Run": [one[0] for one in layout.Words._fields_],
+    "frames.Chunk": [one[0] for one in flows._FramingWords._fields_],
+    "pairing.Run": [one[0] for one in layout.PairingWords._fields_],
 }
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, TOKEN, UNPAIRED
-from flexwire.measures.definitions import OF_KAFKA, READ, UNBROKEN, Outcomes
+from flexwire.measures.conditions import OF_KAFKA, READ, UNBROKEN, FrameOutcomes
 from flexwire.tables.frames import DECODED, LENIENT
 
 EVERY = (DECODED, LENIENT, FAILED, TOKEN, UNPAIRED, NOT_KAFKA)
@@ -19,7 +19,7 @@ EVERY = (DECODED, LENIENT, FAILED, TOKEN, UNPAIRED, NOT_KAFKA)
     [(OF_KAFKA, {*EVERY} - {NOT_KAFKA}), (READ, {DECODED, LENIENT}), (UNBROKEN, {DECODED})],
 )
 def test_a_condition_holds_for_the_same_frames_in_arrow_and_in_sql(
-    condition: Outcomes, fitting: set[str]
+    condition: FrameOutcomes, fitting: set[str]
 ) -> None:
     told = [*EVERY, None]
     frames = pa.RecordBatch.from_pydict({"outcome": pa.array(told, pa.string())})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flexwire.codec import message
 from flexwire.schema.catalog import catalog
 from flexwire.wire.schema import NullableStruct, Schema
-from flexwire.wire.types import Array, Bytes, String, Type
+from flexwire.wire.types import ArrayType, Bytes, String, Type
 from flexwire.wire.varint import write_unsigned_varint
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def least(kind: Type) -> bytes:
         return b"".join(least(one.type) for one in kind.inline) + b"\x00" * kind.flexible
     if isinstance(kind, NullableStruct):
         return b"\xff"
-    if isinstance(kind, Array | String | Bytes):
+    if isinstance(kind, ArrayType | String | Bytes):
         width = 2 if isinstance(kind, String) else 4
         return b"\x01" if kind.compact else bytes(width)
     assert kind.fixed_size is not None
@@ -32,7 +32,7 @@ def densest(name: str, version: int, array: str, size: int) -> bytes:
     """Return a body of about ``size`` bytes whose ``array`` has as many elements as fit."""
     schema = message(name).definition.schema(version)
     (kind,) = (one.type for one in schema.inline if one.attribute == array)
-    assert isinstance(kind, Array)
+    assert isinstance(kind, ArrayType)
     element = least(kind.element)
     count = size // len(element)
     length = write_unsigned_varint(count + 1) if kind.compact else struct.pack(">i", count)
@@ -54,7 +54,7 @@ def dense_cases(names: Iterable[str]) -> list[tuple[str, int, str]]:
             arrays = [
                 one.attribute
                 for one in definition.schema(version).inline
-                if isinstance(one.type, Array)
+                if isinstance(one.type, ArrayType)
             ]
             found += [(name, version, array) for array in arrays]
     return found

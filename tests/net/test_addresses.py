@@ -9,7 +9,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
 from flexwire.tap import HostPort, parse_host_port
-from flexwire.tap.addresses import address, address_places, response_places
+from flexwire.tap.addresses import address_fields, advertised_address, response_address_fields
 
 # Checked by eye against the specs: whom a client is told to connect to.
 FOUND = {
@@ -32,7 +32,7 @@ def test_the_places_of_every_released_response() -> None:
         if entry.type is not MessageType.RESPONSE:
             continue
         for version in entry.versions:
-            for place in response_places(name, version):
+            for place in response_address_fields(name, version):
                 versions.setdefault((name, str(place)), []).append(version)
     assert {(*key, min(found), max(found)) for key, found in versions.items()} == FOUND
 
@@ -42,7 +42,7 @@ def test_requests_and_records_have_no_places() -> None:
         entry = catalog().entry(name)
         if entry.type is not MessageType.RESPONSE:
             for spec, versions in entry.specs():
-                assert address_places(spec, versions.highest) == ()
+                assert address_fields(spec, versions.highest) == ()
 
 
 FIELDS = {
@@ -108,16 +108,16 @@ def test_the_rule(case: str) -> None:
     text = f"""{{"apiKey": 1, "type": "response", "name": "FooResponse", "validVersions": "0-1",
         "flexibleVersions": "0+", "fields": [{fields}]}}"""
     spec = parse_spec(text)
-    assert [str(place) for place in address_places(spec, 0)] == places
+    assert [str(place) for place in address_fields(spec, 0)] == places
     as_request = parse_spec(text.replace('"response"', '"request"').replace("FooRes", "FooReq"))
-    assert address_places(as_request, 0) == ()
+    assert address_fields(as_request, 0) == ()
 
 
 @pytest.mark.parametrize(
     ("host", "port"), [("", 9092), ("", -1), ("a", -1), ("a", 0), ("a", 65536)]
 )
 def test_an_error_has_no_address(host: str, port: int) -> None:
-    assert address(host, port) is None
+    assert advertised_address(host, port) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire import tap
-from flexwire.client import Answer, Broker, Cluster
+from flexwire.client import Broker, BrokerAnswer, Cluster
 from flexwire.client.broker import parse_header_tag, usable_versions
 from flexwire.codec import message
 from flexwire.errors import (
@@ -293,7 +293,7 @@ def test_an_answer_is_at_most_as_long_as_it_may_be() -> None:
 
 
 def test_what_is_sent_and_what_comes_can_be_watched() -> None:
-    seen: list[Answer] = []
+    seen: list[BrokerAnswer] = []
     with answering() as (address, _), Broker.connect(address) as broker:
         answer = broker.call("ListGroups", {}, 4, watch=seen.append)
     assert [one.response_frame is not None for one in seen] == [False, True]

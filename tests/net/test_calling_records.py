@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.client import Broker
 from flexwire.errors import JsonFormError
-from flexwire.protocol.records_form import Room, decode_records, encode_records
+from flexwire.protocol.records_json import RecordBudget, decode_records, encode_records
 from flexwire.records import Record, decode_batches, encode_batch
 from tests.net.answering import Answers, answering
 
@@ -72,11 +72,11 @@ def test_what_is_shown_can_be_sent_again(raw: bytes) -> None:
 
 def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
     batch = encode_batch([Record(0, 7, None, bytes(100_000))], compression="zstd")
-    assert len(decode_records(batch * 3, Room(301_000)) or []) == 3
-    assert decode_records(batch * 3, Room(299_000)) is None
+    assert len(decode_records(batch * 3, RecordBudget(301_000)) or []) == 3
+    assert decode_records(batch * 3, RecordBudget(299_000)) is None
     many = encode_batch([Record(at, 7, None, b"") for at in range(1000)])
-    assert decode_records(many, Room(1000 * 256)) is not None
-    assert decode_records(many, Room(1000 * 256 - 1)) is None
+    assert decode_records(many, RecordBudget(1000 * 256)) is not None
+    assert decode_records(many, RecordBudget(1000 * 256 - 1)) is None
 
 
 @pytest.mark.parametrize(

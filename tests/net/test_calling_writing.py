@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from flexwire.client import Broker
-from flexwire.client.writing import CONDITIONS, DANGERS, READING, REMARKS, remark_on, why_it_writes
+from flexwire.client.write_requests import (
+    CONDITIONS,
+    DANGERS,
+    READING,
+    REMARKS,
+    remark_on,
+    why_it_writes,
+)
 from flexwire.codec import message
 from flexwire.errors import WriteRefusedError
 from flexwire.protocol.apis import request_entries

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.client.tls import client_context, server_context
-from flexwire.tap.ends import Calls, End
+from flexwire.tap.ends import End, EndCallbacks
 from tests.net.broker import connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.protocol.payloads import frame
@@ -55,7 +55,7 @@ class Heard:
 
     def __init__(self, most: int | None = None) -> None:
         self.all: list[object] = []
-        self.calls = Calls(self.take, lambda: self.all.append("ended"), self.all.append)
+        self.calls = EndCallbacks(self.take, lambda: self.all.append("ended"), self.all.append)
         self._most = most
 
     def take(self, data: bytes) -> int:
@@ -263,7 +263,7 @@ def test_an_end_is_gone_whatever_comes_of_its_calls() -> None:
         def fails() -> None:
             raise ValueError
 
-        one.end.call(Calls(len, fails, lambda _: fails()), other.end)
+        one.end.call(EndCallbacks(len, fails, lambda _: fails()), other.end)
         with pytest.raises(ValueError, match=r"^$"):
             one.end.connection_lost(None)
         await one.end.close(1)

@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture.files.comments import CaptureFilter, Part, part_in
+from flexwire.capture.files.comments import CapturedPart, CaptureFilter, part_in
 from flexwire.capture.files.reading import open_capture
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.cli.app import app
 from flexwire.protocol import Conversation
-from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.schema.catalog import catalog
-from flexwire.tap.filtering import FrameFilter, TopicNames, parse_api, topic_places
+from flexwire.tap.frame_filter import FrameFilter, TopicNames, parse_api, topic_fields
 from flexwire.tap.metrics import TapStatistics
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_withholding import answer as sasl_answer
@@ -70,8 +70,10 @@ class Judge:
         return self._is_kept(payload, self.conversation.response(payload))
 
     def _is_kept(self, payload: bytes, turn: Any) -> bool:
-        frames, (takes,) = self.filter.kept(Frames(framed(payload), [payload]), [turn])
-        assert frames == (Frames(framed(payload), [payload]) if takes else Frames(b"", []))
+        frames, (takes,) = self.filter.select(FrameGroup(to_frame(payload), [payload]), [turn])
+        assert frames == (
+            FrameGroup(to_frame(payload), [payload]) if takes else FrameGroup(b"", [])
+        )
         return takes
 
 
@@ -176,13 +178,13 @@ def test_requests_that_are_never_answered_are_not_remembered_for_ever() -> None:
 
 def test_every_place_of_topics_is_one_of_its_message() -> None:
     requests = [name for name in catalog().names() if name.endswith("Request")]
-    with_places = [name for name in requests if topic_places(name)]
+    with_places = [name for name in requests if topic_fields(name)]
     assert {"FetchRequest", "ProduceRequest", "OffsetCommitRequest"} <= set(with_places)
     assert "HeartbeatRequest" not in with_places
     for name in with_places:
         assert any(
             hasattr(make(name), (*place.path, place.name or place.topic_id)[0])
-            for place in topic_places(name)
+            for place in topic_fields(name)
         ), name
 
 
@@ -237,7 +239,7 @@ def test_what_is_left_out_leaves_no_gap(tmp_path: Path) -> None:
     assert stats.filtered_bytes == sum(len(frame(one)) for one in left_out) + 3 * 39
     assert stats.is_captured
     with open_capture(str(tap.capture_paths[0])) as (file, _):
-        assert part_in(file) == Part(1.0, "APIs Heartbeat")
+        assert part_in(file) == CapturedPart(1.0, "APIs Heartbeat")
 
 
 def test_of_a_pair_that_is_left_out_nothing_is_there_where_it_breaks_off(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.client.tls import client_context, outcome, server_context, why
+from flexwire.client.tls import classify_handshake, client_context, explain_failure, server_context
 from flexwire.tap import ListenTls, TapSecurity, TapStatistics, UpstreamTls
 from flexwire.tap import connections as tap_brokers
 from flexwire.tap import listeners as tap_listening
@@ -253,14 +253,14 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
 def test_what_the_other_side_says_is_worded(reason: str, wording: str) -> None:
     error = ssl.SSLError(1, "what OpenSSL said")
     error.reason = reason
-    assert wording in why(error)
-    assert outcome(error) == "handshakes_failed"
+    assert wording in explain_failure(error)
+    assert classify_handshake(error) == "handshakes_failed"
 
 
 def test_what_a_name_in_a_certificate_holds_is_escaped() -> None:
     error = ssl.SSLCertVerificationError(1, "no")
     error.verify_message = "valid for \x1b[2J"
-    assert "\x1b" not in why(error)
+    assert "\x1b" not in explain_failure(error)
 
 
 def test_too_many_open_files_do_not_end_the_listener(

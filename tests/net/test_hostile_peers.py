@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import CaptureFilter
-from flexwire.capture.messages import CapturedMessage, Unused, read_messages
+from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
 from flexwire.codec import message
 from flexwire.protocol import Conversation
 from flexwire.protocol.credentials import CREDENTIALS
-from flexwire.protocol.frames import BEGINNING_BYTES, FrameRoom
+from flexwire.protocol.frames import BEGINNING_BYTES, FrameBudget
 from flexwire.schema.catalog import catalog
 from flexwire.tap import TapSecurity
-from flexwire.tap.addresses import response_places
-from flexwire.tap.connections import Carrier
+from flexwire.tap.addresses import response_address_fields
+from flexwire.tap.connections import LocalRunner
 from flexwire.tap.ends import End
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.tap.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.relay import AsTheyCome, Relay
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.relay import DirectForwarder, Relay
 from flexwire.wire.varint import write_unsigned_varint
 from tests.net.broker import CHUNK_BYTES, connected, run, serving, settled, tapped
 from tests.net.densest import dense_cases, densest
@@ -79,7 +79,7 @@ ADVERTISING = {
     name
     for name in catalog().names()
     if name.endswith("Response")
-    and any(response_places(name, one) for one in catalog().entry(name).versions)
+    and any(response_address_fields(name, one) for one in catalog().entry(name).versions)
 }
 DENSE_REQUESTS = dense_cases([*REQUESTS, "ProduceRequest", "MetadataRequest"])
 DENSE_RESPONSES = dense_cases(sorted(ADVERTISING.union(RESPONSES)))
@@ -269,7 +269,7 @@ def answers_all(reader_got: bytearray) -> Any:
 
 @pytest.mark.parametrize("over_tls", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"stamping": Stamping([HeaderTag(10_042, "{connection}")])}, WITH_TOPICS]
+    "options", [{}, {"stamping": StampConfig([HeaderTag(10_042, "{connection}")])}, WITH_TOPICS]
 )
 def test_a_flood_of_frames_is_taken_in_short_steps(
     options: dict[str, Any],
@@ -327,11 +327,11 @@ def test_what_waits_for_a_later_step_is_captured_whatever_ends_the_connection(en
             client.end,
             broker.end,
             recorder,  # type: ignore[arg-type]  # it takes what this connection gives
-            AsTheyCome(),
+            DirectForwarder(),
             route=lambda address: address,
             statistics=TapStatistics(),
             frame_limit=1000,
-            room=FrameRoom(1000),
+            room=FrameBudget(1000),
             name="client → broker",
         )
         running = asyncio.create_task(relay.run())
@@ -385,7 +385,7 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
                     for _ in range(clients)
                 ]
                 carrier = tap._carrier
-                assert isinstance(carrier, Carrier)
+                assert isinstance(carrier, LocalRunner)
                 room = carrier._room
                 wanted = 0
                 for client in all_clients:
@@ -440,7 +440,7 @@ def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
         assert received == frame(produce) + frame(after)
         (path,) = tap.capture_paths
         found = list(read_messages([path]))
-        unused = [one for one in found if isinstance(one, Unused)]
+        unused = [one for one in found if isinstance(one, UnusedBytes)]
         names = [one.name for one in found if isinstance(one, CapturedMessage)]
         assert names == ["ProduceResponse", "ListGroupsRequest", "ListGroupsResponse"]
         # Every byte is accounted for.

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import CaptureFilter, share_in
-from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.capture.files.reading import open_capture
+from flexwire.capture.files.retention import KeepLimit
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.protocol import parse_request
 from flexwire.tap import HostPort, Tap, TapSecurity
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.processes import Processes
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.processes import ProcessRunner
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import METADATA, answering, asking, echo
 from tests.net.test_rewriting import metadata
@@ -35,8 +35,8 @@ __all__ = ["made"]
 CLIENTS, ROUNDS = 6, 4
 
 
-def processes_of(tap: Tap) -> Processes:
-    assert isinstance(tap._carrier, Processes)
+def processes_of(tap: Tap) -> ProcessRunner:
+    assert isinstance(tap._carrier, ProcessRunner)
     return tap._carrier
 
 
@@ -157,7 +157,7 @@ def test_rotation_filters_samples_and_tags_hold_in_every_process(
                 processes=2,
                 sample=0.999999,
                 only=CaptureFilter(client_ids=("in",)),
-                stamping=Stamping([HeaderTag(10042, "{connection}")]),
+                stamping=StampConfig([HeaderTag(10042, "{connection}")]),
             ) as tap,
         ):
             for number in range(4):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
+from flexwire.capture.files.retention import NO_LIMIT, KeepLimit
 from flexwire.errors import TapError
 from flexwire.tap import HostPort, Tap, processes
 from flexwire.tap.config import TapConfig
-from flexwire.tap.processes import Processes
-from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _Lines
+from flexwire.tap.processes import ProcessRunner
+from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _LineBuffer
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled
 from tests.net.test_processes import processes_of, there, there_on_disk
 from tests.net.test_relay import asking, echo
@@ -43,7 +43,7 @@ class Told:
         keep = KeepLimit(max_files=9) if with_limit else NO_LIMIT
         config = TapConfig(HostPort(LOOPBACK, 0), ONE, directory, keep=keep)
         self._theirs = control, ask
-        self.worker = Worker(config, control, ask, _Lines())
+        self.worker = Worker(config, control, ask, _LineBuffer())
 
     def close(self) -> None:
         for one in (self.control, self.ask, *self._theirs):
@@ -230,7 +230,7 @@ def test_a_process_that_comes_too_late_does_not_come_at_all(
 
     async def job() -> None:
         config = TapConfig(HostPort(LOOPBACK, 0), ONE, tmp_path, processes=2)
-        carrier = Processes(config, lambda _: None)
+        carrier = ProcessRunner(config, lambda _: None)
         with pytest.raises(TapError, match="not ready"):
             await carrier._start_one()
         assert carrier._running == []

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from flexwire.client.answers import Answer, Frame, explain_response
+from flexwire.client.answers import BrokerAnswer, FramePayload, explain_response
 from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.protocol import Conversation, parse_request, parse_response, withhold
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
-from flexwire.protocol.whole_frames import WholeFrame, explain_frame
+from flexwire.protocol.frame_explanation import WholeFrame, explain_frame
 from flexwire.schema.catalog import catalog
 from flexwire.tables.request_log_bodies import read_body
 from flexwire.tap import HostPort
-from flexwire.tap.recording import Withholding
+from flexwire.tap.recorder import CredentialMask
 from tests.each import each
 from tests.protocol.payloads import request_payload, response_payload
 from tests.spark.planted import SECRET_NAME, holding
@@ -128,7 +128,7 @@ def kept_of(request: bytes, response: bytes) -> Iterator[bytes]:
 
 
 def tapped(request: bytes, response: bytes) -> list[bytes]:
-    conversation, withholding = Conversation(), Withholding()
+    conversation, withholding = Conversation(), CredentialMask()
     shown = [withholding.shown(request, conversation.request(request))]
     shown.append(withholding.shown(response, conversation.response(response)))
     assert [len(one) for one in shown] == [len(request), len(response)]
@@ -156,7 +156,7 @@ def test_the_tap_keeps_what_a_broker_says_of_a_request_that_holds_no_credential(
 
 
 def test_what_holds_for_one_request_holds_for_no_other() -> None:
-    conversation, withholding = Conversation(), Withholding()
+    conversation, withholding = Conversation(), CredentialMask()
     secret = configured(SECRET_NAME, SECRET.decode())
     plain = configured("retention.ms", "soon")
     requests = [
@@ -173,7 +173,7 @@ def test_what_holds_for_one_request_holds_for_no_other() -> None:
 
 
 def test_a_request_that_never_is_answered_makes_no_memory_grow() -> None:
-    conversation, withholding = Conversation(in_flight=10_000), Withholding()
+    conversation, withholding = Conversation(in_flight=10_000), CredentialMask()
     requests = [
         request_payload(ALTER, 1, configured("a", "b"), correlation_id=number)
         for number in range(1002)
@@ -195,9 +195,10 @@ def test_call_explains_a_text_unless_the_request_holds_a_credential(*, is_secret
         response_payload(ALTER, 1, told(QUOTES[0])),
     )
     sent, came = parse_request(request), parse_response(response, ALTER, 1)
-    answer = Answer(
-        HostPort("b", 1), 1, asked, Frame(request, sent.body_offset), sent,
-        response_version=1, response_frame=Frame(response, came.body_offset), response_header=came,
+    answer = BrokerAnswer(
+        HostPort("b", 1), 1, asked, FramePayload(request, sent.body_offset), sent,
+        response_version=1, response_header=came,
+        response_frame=FramePayload(response, came.body_offset),
     )  # fmt: skip
     parts = [*explain_response(answer)]
     assert (QUOTES[0].encode() in parts[1].data) is not is_secret

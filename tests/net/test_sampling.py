@@ -12,7 +12,7 @@ from flexwire.capture.files.reading import open_capture
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.tap import Tap
-from flexwire.tap.recording import is_drawn
+from flexwire.tap.recorder import is_sampled
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import answering, asking, echo
 from tests.protocol.payloads import frame
@@ -35,7 +35,7 @@ def test_connections_are_captured_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = iter([True, False, False, True, False, True])
-    monkeypatch.setattr("flexwire.tap.connections.is_drawn", lambda _: next(drawn))
+    monkeypatch.setattr("flexwire.tap.connections.is_sampled", lambda _: next(drawn))
     sent = [asking(b"%d" % number) for number in range(ROUNDS)]
     said = b"".join(frame(answering(b"%d" % number)) for number in range(ROUNDS))
     ports = []
@@ -85,8 +85,8 @@ def test_a_tap_that_captures_all_says_nothing_of_shares(tmp_path: Path) -> None:
 
 def test_about_the_share_is_drawn() -> None:
     # Six standard deviations to either side: once in half a billion runs.
-    assert 854 < sum(is_drawn(0.25) for _ in range(4000)) < 1165
-    assert all(is_drawn(1.0) for _ in range(100))
+    assert 854 < sum(is_sampled(0.25) for _ in range(4000)) < 1165
+    assert all(is_sampled(1.0) for _ in range(100))
 
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.1, float("nan")])

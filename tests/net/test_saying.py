@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import flexwire.tap
 from flexwire.capture.files import pcapng
-from flexwire.tap import saying
-from flexwire.tap.saying import SECONDS, Saying
+from flexwire.tap import log_limit
+from flexwire.tap.log_limit import SECONDS, LogLimiter
 from tests.net.broker import settled
 from tests.net.test_lost_frames import ROUNDS, relayed
 
@@ -72,7 +72,7 @@ def test_lines_of_a_kind_are_a_second_apart_and_tell_of_everything(
     said: list[tuple[str, int, float]],
 ) -> None:
     lines, now = Lines(), 0.0
-    one = Saying(logger(lines), lambda: now)
+    one = LogLimiter(logger(lines), lambda: now)
     times: dict[str, list[float]] = defaultdict(list)
     told: Counter[str] = Counter()
     for kind, count, wait in said:
@@ -99,11 +99,11 @@ def test_lines_of_a_kind_are_a_second_apart_and_tell_of_everything(
 def test_what_was_left_out_is_told_by_itself_where_an_event_loop_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(saying, "SECONDS", 0.01)
+    monkeypatch.setattr(log_limit, "SECONDS", 0.01)
     lines = Lines()
 
     async def job() -> None:
-        one = Saying(logger(lines))
+        one = LogLimiter(logger(lines))
         for _ in range(3):
             one.say(logging.WARNING, KINDS[0], "text")
         await settled(lambda: len(lines.texts) == 2)
@@ -119,7 +119,7 @@ def test_a_full_disk_is_said_once_a_second_with_the_count_of_lost_frames(
         del file, pieces
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saying, "SECONDS", 1e6)
+    monkeypatch.setattr(log_limit, "SECONDS", 1e6)
     with caplog.at_level(logging.INFO, "flexwire.tap"):
         stats = relayed(
             tmp_path,

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from flexwire.capture.files.comments import MOST_HEADER_TAGS, read_stamps, stamp_comment
 from flexwire.capture.files.links import read_segments
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
-from flexwire.storage.listing import list_sources
-from flexwire.survey.request import Marks, marks_of
+from flexwire.storage.file_search import list_captures
+from flexwire.survey.request import FileMarks, read_marks
 from flexwire.tap import TapStatistics
-from flexwire.tap.stamping import (
+from flexwire.tap.header_stamps import (
     MOST_VALUE_BYTES,
     HeaderTag,
-    Stamped,
+    StampConfig,
+    StampedRequest,
     Stamper,
-    Stamping,
     parse_header_tag,
 )
 from tests.each import each
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 METADATA, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 3, 17, 18, 36
 OURS = {10042: b"forwarded", 20000: b"\x00\xff"}
-STAMPING = Stamping([HeaderTag(20000, b"\x00\xff"), HeaderTag(10042, "forwarded")])
+STAMPING = StampConfig([HeaderTag(20000, b"\x00\xff"), HeaderTag(10042, "forwarded")])
 CLIENT = "10.0.0.9:50000"
 
 tags = st.dictionaries(
@@ -58,7 +58,7 @@ tags = st.dictionaries(
 )
 
 
-def stamped(payload: bytes, stamping: Stamping = STAMPING) -> Stamped:
+def stamped(payload: bytes, stamping: StampConfig = STAMPING) -> StampedRequest:
     stamper = Stamper(stamping, CLIENT, 7, new_trace_id=lambda: "0" * 32)
     return stamper.stamp(payload, Conversation().request(payload))
 
@@ -162,7 +162,7 @@ def test_versions_of_no_release_are_stamped_where_brokers_answer_them() -> None:
 def test_no_request_is_stamped_beyond_what_a_broker_takes(room: int) -> None:
     payload = request_payload(METADATA, 12, bytes(100))
     most = len(stamped(payload).payload)
-    found = stamped(payload, Stamping([*STAMPING.tags], most - room))
+    found = stamped(payload, StampConfig([*STAMPING.tags], most - room))
     assert found.reason == ("unstamped_too_large" if room else None)
 
 
@@ -191,12 +191,12 @@ def test_frames_of_sasl_pass_and_what_follows_is_stamped() -> None:
 
 
 def test_placeholders_stand_for_the_connection_and_the_request() -> None:
-    stamping = Stamping([parse_header_tag("10042={client} as {connection}: {trace_id} {else}")])
+    stamping = StampConfig([parse_header_tag("10042={client} as {connection}: {trace_id} {else}")])
     payload = request_payload(METADATA, 12)
     assert stamped(payload, stamping).added == {
         10042: f"{CLIENT} as 7: {'0' * 32} {{else}}".encode()
     }
-    stamper = Stamper(Stamping([HeaderTag(10042, "{trace_id}")]), CLIENT, 7)
+    stamper = Stamper(StampConfig([HeaderTag(10042, "{trace_id}")]), CLIENT, 7)
     values = {
         stamper.stamp(payload, Conversation().request(payload)).added[10042] for _ in range(9)
     }
@@ -234,11 +234,13 @@ def test_what_is_not_a_value_is_refused(value: Any) -> None:
 
 def test_the_longest_values_and_the_most_tags() -> None:
     most = [HeaderTag(10_000 + tag, bytes(MOST_VALUE_BYTES)) for tag in range(MOST_HEADER_TAGS + 1)]
-    assert len(stamped(request_payload(METADATA, 12), Stamping(most[1:])).added) == MOST_HEADER_TAGS
+    assert (
+        len(stamped(request_payload(METADATA, 12), StampConfig(most[1:])).added) == MOST_HEADER_TAGS
+    )
     with pytest.raises(ArgumentError, match="at most 16"):
-        Stamping(most)
+        StampConfig(most)
     with pytest.raises(ArgumentError, match="each tag once"):
-        Stamping([HeaderTag(10042, "a"), HeaderTag(10042, "b")])
+        StampConfig([HeaderTag(10042, "a"), HeaderTag(10042, "b")])
     assert HeaderTag(2**31 - 1, "").tag == 2**31 - 1
 
 
@@ -281,11 +283,11 @@ def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> No
         (correlation_id, OURS) for correlation_id in (1, 2, 4, 5)
     ]
     assert {one.client for one in stamps} == {f"{LOOPBACK}:{port}"}
-    told = [one for _, one in marks_of(list_sources(paths))]
-    assert told == [Marks(added_tags=tuple(OURS))] * len(paths)
+    told = [one for _, one in read_marks(list_captures(paths))]
+    assert told == [FileMarks(added_tags=tuple(OURS))] * len(paths)
     # Packets say as before where a request begins, and kernels read them as objects do.
     read = [one for path in paths for one in read_segments(path)]
-    by_objects = [one for one in read if not isinstance(one, Unreadable)]
+    by_objects = [one for one in read if not isinstance(one, UnreadableBytes)]
     assert [one.begins for one in by_objects if one.begins] == ["request", "response"]
     by_columns = SegmentReader([str(path) for path in paths])
     assert by_objects == [

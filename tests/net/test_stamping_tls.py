@@ -10,8 +10,8 @@ import pytest
 from flexwire.capture.files.comments import read_stamps
 from flexwire.protocol import parse_request
 from flexwire.tap import TapSecurity
-from flexwire.tap.recording import withheld_rest
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
+from flexwire.tap.recorder import withhold_rest
 from tests.net.broker import captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_stamping import OURS, STAMPING, stamped
@@ -111,11 +111,11 @@ def test_what_was_held_back_goes_on_when_a_client_ends(
 def test_half_a_token_is_not_taken_for_the_head_of_a_request() -> None:
     for token in (TOKEN, b"\0\0" + SECRET, b"n,,n=alice,r=" + SECRET, b"\0"):
         cut = frame(token + b"rest")[: 4 + len(token)]
-        assert withheld_rest(cut, is_request=True) == cut[:4] + b"*" * len(token)
+        assert withhold_rest(cut, is_request=True) == cut[:4] + b"*" * len(token)
 
 
 def test_each_connection_has_a_number_of_its_own(made: Made, tmp_path: Path) -> None:
-    stamping = Stamping([HeaderTag(10042, "{connection}")])
+    stamping = StampConfig([HeaderTag(10042, "{connection}")])
     numbers: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

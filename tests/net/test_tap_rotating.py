@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture.files.kept_files import KeepLimit
+from flexwire.capture.files.retention import KeepLimit
 from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.tap import Tap, TapStatistics, run_tap

@@ -18,7 +18,7 @@ from flexwire.client.tls import client_context, server_context
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.tap import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
-from flexwire.tap.connections import Carrier
+from flexwire.tap.connections import LocalRunner
 from tests.net.broker import (
     CHUNK_BYTES,
     LOOPBACK,
@@ -551,7 +551,7 @@ def test_a_client_that_was_accepted_and_not_yet_begun_is_closed_with_the_tap(
         async with serving(Broker(echo)) as upstream, tapped(upstream, tmp_path) as tap:
             left, right = socket.socketpair()
             tap._accepted(left, upstream)
-            assert isinstance(tap._carrier, Carrier)
+            assert isinstance(tap._carrier, LocalRunner)
             (begun,) = tap._carrier._connections
             begun.cancel()
             await tap.close()

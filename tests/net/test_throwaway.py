@@ -12,7 +12,7 @@ import pytest
 
 from flexwire.client.tls import client_context, server_context
 from flexwire.errors import MissingExtraError, TlsError
-from flexwire.tap.security import make_throwaway, names_of
+from flexwire.tap.security import listener_names, make_throwaway_ca
 from tests.net.test_tls import shaken
 from tests.tls import Authority
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
 def test_clients_that_trust_its_ca_take_its_certificate(host: str, tmp_path: Path) -> None:
-    made = make_throwaway(tmp_path / "made", names_of(host))
+    made = make_throwaway_ca(tmp_path / "made", listener_names(host))
     server = server_context(made.certificate, made.key)
     for name in ("localhost", "127.0.0.1", "::1"):
         assert shaken(client_context(made.ca), server, name) == "nobody"
@@ -33,16 +33,16 @@ def test_clients_that_trust_its_ca_take_its_certificate(host: str, tmp_path: Pat
 def test_only_its_owner_may_read_the_key_and_the_authoritys_own_is_not_kept(
     tmp_path: Path,
 ) -> None:
-    made = make_throwaway(tmp_path, ["tap.example"])
+    made = make_throwaway_ca(tmp_path, ["tap.example"])
     assert stat.S_IMODE(made.key.stat().st_mode) == 0o600
     keys = [path for path in tmp_path.iterdir() if b"PRIVATE" in path.read_bytes()]
     assert keys == [made.key]
 
 
 def test_a_second_run_takes_what_the_first_made(tmp_path: Path) -> None:
-    made = make_throwaway(tmp_path, ["a.example", "b.example"])
+    made = make_throwaway_ca(tmp_path, ["a.example", "b.example"])
     before = {path: path.read_bytes() for path in made}
-    assert make_throwaway(tmp_path, ["b.example"]) == made
+    assert make_throwaway_ca(tmp_path, ["b.example"]) == made
     assert {path: path.read_bytes() for path in made} == before
 
 
@@ -59,35 +59,35 @@ def test_nothing_is_written_over_and_no_link_followed(kind: str, name: str, tmp_
     else:
         (directory / name).symlink_to(other)
     with pytest.raises(TlsError):
-        make_throwaway(directory, ["a.example"])
+        make_throwaway_ca(directory, ["a.example"])
     assert [path.name for path in directory.iterdir()] == [name]
     assert not other.exists() or other.read_bytes() == b"somebody's"
 
 
 def test_one_that_does_not_hold_is_said_and_left_alone(tmp_path: Path) -> None:
-    made = make_throwaway(tmp_path, ["a.example"])
+    made = make_throwaway_ca(tmp_path, ["a.example"])
     with pytest.raises(TlsError, match=r"is not for c\.example: remove the directory"):
-        make_throwaway(tmp_path, ["c.example"])
+        make_throwaway_ca(tmp_path, ["c.example"])
     expired, _ = Authority(tmp_path / "other").certificate(["a.example"], expired=True)
     made.certificate.write_bytes(expired.read_bytes())
     with pytest.raises(TlsError, match="it has expired"):
-        make_throwaway(tmp_path, ["a.example"])
+        make_throwaway_ca(tmp_path, ["a.example"])
     made.certificate.write_bytes(b"not PEM")
     with pytest.raises(TlsError, match="no throwaway CA"):
-        make_throwaway(tmp_path, ["a.example"])
+        make_throwaway_ca(tmp_path, ["a.example"])
 
 
 def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "tap.key").write_text("somebody's")
     with pytest.raises(TlsError, match=r"no throwaway CA: .*exists"):
-        make_throwaway(tmp_path, ["a.example"])
+        make_throwaway_ca(tmp_path, ["a.example"])
     assert (tmp_path / "tap.key").read_text() == "somebody's"
     assert [path.name for path in tmp_path.iterdir()] == ["tap.key"]
 
 
 def test_a_tap_on_all_interfaces_has_the_names_of_its_machine() -> None:
-    assert set(names_of("0.0.0.0")) > {"localhost", "127.0.0.1"}  # noqa: S104 - that is the case
-    assert names_of("tap.example") == ("tap.example",)
+    assert set(listener_names("0.0.0.0")) > {"localhost", "127.0.0.1"}  # noqa: S104 - that is the case
+    assert listener_names("tap.example") == ("tap.example",)
 
 
 def test_without_cryptography_the_remedy_is_said(
@@ -103,5 +103,5 @@ def test_without_cryptography_the_remedy_is_said(
     monkeypatch.delitem(sys.modules, "flexwire.tap.authority", raising=False)
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'flexwire\[tls\]'"):
-        make_throwaway(tmp_path / "no", ["a.example"])
+        make_throwaway_ca(tmp_path / "no", ["a.example"])
     assert not (tmp_path / "no").exists()

@@ -12,7 +12,7 @@ from flexwire.codec import message
 from flexwire.protocol import Conversation, parse_request
 from flexwire.protocol.headers import request_name
 from flexwire.tap import TapSecurity
-from flexwire.tap.recording import withheld, withheld_rest
+from flexwire.tap.recorder import withhold_credentials, withhold_rest
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_tap_tls import Made, made
@@ -176,13 +176,13 @@ def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> Non
 
 def turned(payload: bytes) -> bytes:
     """What a conversation's first request becomes."""
-    return withheld(payload, Conversation().request(payload))
+    return withhold_credentials(payload, Conversation().request(payload))
 
 
 def answered(api_key: int, version: int, payload: bytes) -> bytes:
     conversation = Conversation()
     conversation.request(request_payload(api_key, version, empty(api_key, version)))
-    return withheld(payload, conversation.response(payload))
+    return withhold_credentials(payload, conversation.response(payload))
 
 
 def empty(api_key: int, version: int) -> bytes:
@@ -279,7 +279,7 @@ def test_a_cut_frame_of_any_length_keeps_it() -> None:
     for length in range(20):
         data = bytes(range(length))
         for is_request in (True, False):
-            assert len(withheld_rest(data, is_request=is_request)) == length
+            assert len(withhold_rest(data, is_request=is_request)) == length
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", *(one[:8] for one in sasl())]))

@@ -11,8 +11,8 @@ from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import (
     ClusterSeen,
     Conduct,
-    Configured,
-    Named,
+    ConfigurationUse,
+    NameSample,
     Party,
     Use,
     judge,
@@ -25,7 +25,7 @@ from flexwire.schema.catalog import catalog, release_order
 FORMAT, OLD_FORMAT = "message.format.version", "log.message.format.version"
 KRAFT = {"1": {"metadata.version": 21}}
 NEWEST = {"metadata.version": 33, "group.version": 1, "share.version": 1, "streams.version": 1}
-ONE = Named(("orders",), 1)
+ONE = NameSample(("orders",), 1)
 NOTHING, WILL, NOT_SAID = "nothing seen against it", "will break", "cannot say"
 
 # Gate and subject, what was seen, the release, and what that says.
@@ -126,7 +126,7 @@ def test_which_releases_a_removed_configuration_blocks() -> None:
 CREATE, ALTER, ALTER_SOME = 19, 33, 44
 
 
-def conduct(*configured: Configured, version: int = 5) -> Conduct:
+def conduct(*configured: ConfigurationUse, version: int = 5) -> Conduct:
     uses = tuple(
         Use(one, version if one == CREATE else 1, 4, 10, 20, "here") for one in (CREATE, ALTER_SOME)
     )
@@ -136,17 +136,17 @@ def conduct(*configured: Configured, version: int = 5) -> Conduct:
 @pytest.mark.parametrize(
     ("configured", "release", "verdict"),
     [
-        (Configured("topic", CREATE, FORMAT), "4.4.0", WILL),
-        (Configured("topic", ALTER_SOME, FORMAT), "4.0.0", WILL),
-        (Configured("broker", ALTER_SOME, OLD_FORMAT), "4.4.0", "will do nothing"),
-        (Configured("topic", CREATE, FORMAT), "3.9.2", None),
-        (Configured("topic", CREATE, "retention.ms"), "4.4.0", None),
+        (ConfigurationUse("topic", CREATE, FORMAT), "4.4.0", WILL),
+        (ConfigurationUse("topic", ALTER_SOME, FORMAT), "4.0.0", WILL),
+        (ConfigurationUse("broker", ALTER_SOME, OLD_FORMAT), "4.4.0", "will do nothing"),
+        (ConfigurationUse("topic", CREATE, FORMAT), "3.9.2", None),
+        (ConfigurationUse("topic", CREATE, "retention.ms"), "4.4.0", None),
         # A topic's name is none of a broker's.
-        (Configured("broker", ALTER_SOME, FORMAT), "4.4.0", None),
+        (ConfigurationUse("broker", ALTER_SOME, FORMAT), "4.4.0", None),
     ],
 )
 def test_a_client_that_sets_what_is_gone_is_told_of(
-    configured: Configured, release: str, verdict: str | None
+    configured: ConfigurationUse, release: str, verdict: str | None
 ) -> None:
     found = judge(Party("admin", "10.0.0.1"), conduct(configured), release)
     told = [one for one in found if one.evidence.startswith("configuration")]

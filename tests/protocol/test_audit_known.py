@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flexwire.protocol.audit import PINS, Conduct, Party, Use, judge
-from flexwire.protocol.audit.known import _FACTS
+from flexwire.protocol.audit.software import _FACTS
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 

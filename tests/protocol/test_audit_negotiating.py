@@ -10,8 +10,8 @@ import pytest
 from flexwire.protocol import api_name
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.audit import OPENING_APIS, Conduct, Party, Use, judge
-from flexwire.protocol.audit.known import _FACTS, ABSENT
-from flexwire.protocol.audit.negotiating import common_versions
+from flexwire.protocol.audit.negotiation import common_versions
+from flexwire.protocol.audit.software import _FACTS, ABSENT
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 from tests.each import each

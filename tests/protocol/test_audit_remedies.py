@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from flexwire.protocol.audit import PINS, Conduct, Finding, Party, Use, judge
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit import PINS, ClientFinding, Conduct, Party, Use, judge
+from flexwire.protocol.audit.software import (
     LIBRARIES,
     Library,
+    find_library,
     is_new_enough,
     libraries_are_about,
-    library_of,
 )
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
@@ -33,7 +33,7 @@ TRIED = {
 }
 
 
-def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> Finding:
+def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFinding:
     """The finding about a version that Kafka 4 refuses, as the client's own limit."""
     told = {"asked": "here", "offered": Versions(0, 17), **evidence}
     (found,) = (
@@ -61,7 +61,7 @@ def test_the_remedy_for_each_library_is_its_first_release_or_its_own_sentence(
     library: Library,
 ) -> None:
     party = named(library) if library.client_id else named(library, "0.0.1")
-    assert library_of(party) is library
+    assert find_library(party) is library
     found = refused(party)
     if library.works_from:
         name = library.library.partition(" and ")[0]
@@ -70,7 +70,7 @@ def test_the_remedy_for_each_library_is_its_first_release_or_its_own_sentence(
         assert all(one in found.remedy for one in settings)
     else:
         assert library.remedy == found.remedy
-    assert found.source == library.said
+    assert found.source == library.citation
     assert "one that speaks" not in found.remedy
 
 
@@ -110,11 +110,11 @@ def test_a_client_that_is_new_enough_is_told_of_its_setting_only() -> None:
 
 def test_two_clients_with_one_library_are_told_apart_by_their_default_client_id() -> None:
     for client_id, library in (("Telegraf", "Telegraf"), ("beats", "Beats"), ("x", "Sarama")):
-        found = library_of(Party(client_id, None, None, "sarama", "v1.46.0"))
+        found = find_library(Party(client_id, None, None, "sarama", "v1.46.0"))
         assert found is FIRST[library]
     # A client id says nothing against what the client says of itself.
-    assert library_of(Party("rdkafka", None, None, "kgo", "v1")) is FIRST["franz-go"]
-    assert library_of(Party("rdkafka", None, None, "unheard-of", "1")) is None
+    assert find_library(Party("rdkafka", None, None, "kgo", "v1")) is FIRST["franz-go"]
+    assert find_library(Party("rdkafka", None, None, "unheard-of", "1")) is None
 
 
 def test_a_patch_that_reads_the_version_again_is_in_the_remedy() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from flexwire.protocol.configurations import (
     CONFIGURED_KINDS,
-    ever_gone,
-    gone,
+    find_removal,
     known_names,
     known_releases,
+    removed_configurations,
 )
 from flexwire.schema.catalog import bundled_catalog, release_order
 from tools.config_names import OUT, RELEASES, written
@@ -35,15 +35,17 @@ def test_every_release_of_the_catalog_from_the_last_3_on_has_its_names() -> None
 def test_exactly_three_configurations_of_topics_are_gone_from_4_on() -> None:
     for release in known_releases()[1:]:
         assert {
-            name for kind, name in ever_gone() if kind == "topic" and gone(kind, name, release)
+            name
+            for kind, name in removed_configurations()
+            if kind == "topic" and find_removal(kind, name, release)
         } == OF_TOPICS
-    assert {name for kind, name in ever_gone() if kind == "topic"} == OF_TOPICS
+    assert {name for kind, name in removed_configurations() if kind == "topic"} == OF_TOPICS
 
 
 def test_what_is_gone_was_known_before_and_is_not_now() -> None:
-    for kind, name in ever_gone():
+    for kind, name in removed_configurations():
         for release in known_releases():
-            since = gone(kind, name, release)
+            since = find_removal(kind, name, release)
             assert (since is None) == (
                 name in known_names(kind, release)
                 # What a later release brings is not gone before it.
@@ -62,12 +64,12 @@ def test_what_is_gone_was_known_before_and_is_not_now() -> None:
 
 def test_a_name_of_a_plug_in_and_a_release_before_the_first_say_nothing() -> None:
     for kind in CONFIGURED_KINDS:
-        assert gone(kind, "nonsense", "4.4.0") is None
+        assert find_removal(kind, "nonsense", "4.4.0") is None
         assert known_names(kind, "2.8.2") == frozenset()
-    assert gone("topic", "message.format.version", "3.8.1") is None
-    assert gone("topic", "message.format.version", "one of mine") is not None
+    assert find_removal("topic", "message.format.version", "3.8.1") is None
+    assert find_removal("topic", "message.format.version", "one of mine") is not None
     # A patch that the catalog lacks is like the release before it.
-    assert gone("topic", "message.format.version", "4.0.1") is not None
+    assert find_removal("topic", "message.format.version", "4.0.1") is not None
 
 
 def test_the_file_is_what_the_tool_writes() -> None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import pytest
 
 from flexwire.codec import message
-from flexwire.codec.explain_cut import explain_cut
+from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import FrameError
-from flexwire.protocol.given_frames import (
-    GivenFrame,
-    answered_by,
-    given_requests,
-    given_responses,
+from flexwire.protocol.frame_input import (
+    InputFrame,
+    match_by_correlation_id,
+    read_input_requests,
+    read_input_responses,
 )
 from flexwire.protocol.headers import request_name, response_name
 from flexwire.schema.catalog import catalog
@@ -40,11 +40,11 @@ class Made(NamedTuple):
     name: str
     payload: bytes
 
-    def given(self, data: bytes) -> list[GivenFrame]:
+    def given(self, data: bytes) -> list[InputFrame]:
         """What the bytes are, for somebody who knows what this frame is."""
         if self.is_request:
-            return given_requests(data)
-        return given_responses(data, lambda _: (self.key, self.version))
+            return read_input_requests(data)
+        return read_input_responses(data, lambda _: (self.key, self.version))
 
 
 @cache
@@ -110,11 +110,11 @@ def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(ap
             continue
         # The key and the version of the bytes are another message's length, but for what follows.
         for cut in _cuts(len(made.payload), made):
-            [found] = given_requests(made.payload[:cut], has_length=False)
+            [found] = read_input_requests(made.payload[:cut], has_length=False)
             assert found.is_cut
             assert found.message_name in {None, made.name}
             if cut > 40:
-                assert given_requests(made.payload[:cut])[0].message_name == made.name
+                assert read_input_requests(made.payload[:cut])[0].message_name == made.name
 
 
 def test_every_frame_is_read_whole_with_its_length_and_without() -> None:
@@ -135,7 +135,7 @@ def test_any_concatenation_of_frames_is_these_frames(seed: int) -> None:
     last = frame(chosen[-1].payload)
     for cut in (len(last), choice.randrange(1, len(last)), 2):
         data = b"".join(frame(one.payload) for one in chosen[:-1]) + last[:cut]
-        found = given_requests(data)
+        found = read_input_requests(data)
         assert len(found) == len(chosen)
         for one, made in zip(found[:-1], chosen, strict=False):
             assert one.whole is not None
@@ -153,21 +153,21 @@ def test_responses_in_a_row_are_paired_by_their_correlation_ids() -> None:
         response_payload(HEARTBEAT, 4, make("HeartbeatResponse", error_code=16), correlation_id=2),
         response_payload(METADATA, 12, make("MetadataResponse"), correlation_id=1),
     ]
-    requests = given_requests(b"".join(map(frame, asked)))
-    found = given_responses(b"".join(map(frame, answers)), answered_by(requests))
+    requests = read_input_requests(b"".join(map(frame, asked)))
+    found = read_input_responses(b"".join(map(frame, answers)), match_by_correlation_id(requests))
     assert [one.message_name for one in found] == ["HeartbeatResponse", "MetadataResponse"]
     other = response_payload(HEARTBEAT, 4, make("HeartbeatResponse"), correlation_id=3)
-    [lost] = given_responses(frame(other), answered_by(requests))
+    [lost] = read_input_responses(frame(other), match_by_correlation_id(requests))
     assert "correlation id 3, and the request 1 or 2: it answers another" in str(lost.error)
 
 
 def test_a_short_response_that_could_be_two_things_says_both() -> None:
     """A heartbeat's response with a large correlation id begins as a long frame does."""
     answer = response_payload(HEARTBEAT, 0, make("HeartbeatResponse"), correlation_id=1000)
-    [found] = given_responses(answer, lambda _: (HEARTBEAT, 0))
+    [found] = read_input_responses(answer, lambda _: (HEARTBEAT, 0))
     assert "announce 1000 bytes, 2 follow" in str(found.error)
     assert "without a length before it, it would be a whole HeartbeatResponse" in str(found.error)
-    [bare] = given_responses(answer, lambda _: (HEARTBEAT, 0), has_length=False)
+    [bare] = read_input_responses(answer, lambda _: (HEARTBEAT, 0), has_length=False)
     assert bare.whole is not None
 
 
@@ -191,18 +191,20 @@ def test_a_length_that_the_frame_has_no_room_for_is_wrong_and_not_cut_off() -> N
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\0\1\0\1\xfc\3\3"])
 def test_what_is_not_kafka_is_named(data: bytes) -> None:
-    [found] = given_requests(data)
+    [found] = read_input_requests(data)
     assert isinstance(found.error, FrameError)
     assert "not Kafka's protocol: the first 4 bytes are" in str(found.error)
     assert found.payload == data
-    after = given_requests(frame(request_payload(METADATA, 12, make("MetadataRequest"))) + data)
+    after = read_input_requests(
+        frame(request_payload(METADATA, 12, make("MetadataRequest"))) + data
+    )
     assert [one.is_sound for one in after] == [True, False]
 
 
 def test_a_request_of_a_version_that_nobody_has_says_so() -> None:
     payload = bytes.fromhex("0003 0063 00ff00ff 0001 61 00 00")
     for data in (frame(payload), payload):
-        [found] = given_requests(data)
+        [found] = read_input_requests(data)
         assert str(found.error) == "MetadataRequest has no version 99; released are 0-13"
         assert found.header is not None
         assert found.header.form["clientId"] == "a"

@@ -12,7 +12,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 # api key, version, request header version, response header version
 KNOWN = [
@@ -54,7 +54,7 @@ def test_known_header_versions(
     assert response_header_version(api_key, version) == response_header
 
 
-def released(kind: MessageType) -> list[Entry]:
+def released(kind: MessageType) -> list[CatalogEntry]:
     entries = map(catalog().entry, catalog().names())
     return [entry for entry in entries if entry.type is kind]
 

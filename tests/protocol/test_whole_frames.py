@@ -10,9 +10,9 @@ import pytest
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol import parse_request, read_request
+from flexwire.protocol.frame_explanation import WholeFrame, explain_frame
+from flexwire.protocol.frame_input import read_input_requests, read_input_responses
 from flexwire.protocol.frames import begins_with_length
-from flexwire.protocol.given_frames import given_requests, given_responses
-from flexwire.protocol.whole_frames import WholeFrame, explain_frame
 from tests.each import each
 from tests.protocol.payloads import make, request_payload, response_payload
 
@@ -20,13 +20,13 @@ METADATA, FETCH = 3, 1
 
 
 def _request(data: bytes) -> WholeFrame:
-    [found] = given_requests(data)
+    [found] = read_input_requests(data)
     assert found.whole is not None
     return found.whole
 
 
 def _response(data: bytes, key: int, version: int) -> WholeFrame:
-    [found] = given_responses(data, lambda _: (key, version))
+    [found] = read_input_responses(data, lambda _: (key, version))
     assert found.whole is not None
     return found.whole
 

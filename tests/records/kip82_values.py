@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from flexwire.records import Compression, TimestampType
 from flexwire.records.headers import Headers
-from flexwire.records.kip82 import Message
+from flexwire.records.kip82 import Kip82Message
 from flexwire.records.typed import Typed, TypedDialect
 
 COMPRESSIONS = [one for one in Compression if one is not Compression.ZSTD]
@@ -39,7 +39,7 @@ def user(number: int) -> Headers:
 
 
 @st.composite
-def messages(draw: st.DrawFn) -> list[Message]:
+def messages(draw: st.DrawFn) -> list[Kip82Message]:
     """Messages that fit in one wrapper."""
     type_ = draw(st.sampled_from([TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME]))
     timestamps = st.integers(-1, 2**63 - 1)
@@ -48,6 +48,6 @@ def messages(draw: st.DrawFn) -> list[Message]:
     data = st.none() | st.binary(max_size=20)
     offsets = draw(st.lists(st.integers(0, 2**62), min_size=1, max_size=5, unique=True))
     return [
-        Message(offset, draw(when), draw(data), draw(data), made(draw(items)), type_)
+        Kip82Message(offset, draw(when), draw(data), draw(data), made(draw(items)), type_)
         for offset in sorted(offsets)
     ]

@@ -27,9 +27,9 @@ from flexwire.records import (
     decode_records,
     encode_batch,
 )
-from flexwire.records.batch_executors import PYTHON, kernel_functions, run_on
+from flexwire.records.batch_executors import PYTHON, kernel_functions, use_functions
 from flexwire.records.encode import write_plain_batch
-from flexwire.records.executors import Functions
+from flexwire.records.executors import RecordFunctions
 from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.each import each
 from tests.modules import run
@@ -56,11 +56,11 @@ AHEAD = 1 << 15
 @contextmanager
 def no_kernels() -> Iterator[None]:
     """A while without kernels."""
-    run_on(PYTHON)
+    use_functions(PYTHON)
     try:
         yield
     finally:
-        run_on(kernel_functions())
+        use_functions(kernel_functions())
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
@@ -403,14 +403,14 @@ def test_kernels_do_the_work_where_there_are_any() -> None:
 
         return ask
 
-    run_on(Functions(*(counted(one.name) for one in fields(Functions))))
+    use_functions(RecordFunctions(*(counted(one.name) for one in fields(RecordFunctions))))
     try:
         data = encode_batch(some(3))
         [batch] = decode_batches(data)
         assert batch.records == decode_records(data) == some(3)
         assert batch.encode() == data
     finally:
-        run_on(functions)
+        use_functions(functions)
     assert asked[:4] == ["write_batch", "iterate", "read_records", "read_all"]
     assert asked[4:] == ["read_body", "write_batch"]
 

@@ -308,7 +308,7 @@ def test_writing_stays_within_its_buffers() -> None:
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that runs on kernels, or has none."""
     if request.param == "no kernels":
-        monkeypatch.setattr(executors.RUNNING, "functions", PYTHON)
+        monkeypatch.setattr(executors.ACTIVE, "functions", PYTHON)
 
 
 @pytest.mark.usefixtures("_process")

@@ -15,7 +15,7 @@ from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers
 from flexwire.records.kip82 import (
     ConsumerRecord,
-    Message,
+    Kip82Message,
     ProducerRecord,
     decode_message_set,
     encode_message_set,
@@ -42,7 +42,7 @@ def refused(data: bytes, **how: Any) -> RecordError:
 
 
 def test_a_message_with_headers_is_the_document_s_byte_for_byte() -> None:
-    data = encode_message_set([Message(9, 1000, b"k", b"val", user(7))])
+    data = encode_message_set([Kip82Message(9, 1000, b"k", b"val", user(7))])
     assert (
         data
         == bytes.fromhex(
@@ -57,7 +57,7 @@ def test_a_message_with_headers_is_the_document_s_byte_for_byte() -> None:
         b"val", key=b"k", headers=bytes.fromhex(USER_7), offset=9, timestamp=1000
     )
     [read] = decode_message_set(data)
-    assert read == Message(9, 1000, b"k", b"val", user(7))
+    assert read == Kip82Message(9, 1000, b"k", b"val", user(7))
 
 
 @pytest.mark.parametrize("key", [None, b"", b"key"])
@@ -66,7 +66,7 @@ def test_a_message_without_headers_is_as_long_as_before(
     key: bytes | None, value: bytes | None
 ) -> None:
     before = encode_batch([Record(3, 1000, key, value, [])], magic=1)
-    now = encode_message_set([Message(3, 1000, key, value)])
+    now = encode_message_set([Kip82Message(3, 1000, key, value)])
     assert len(now) == len(before)
     differ = [at for at, (old, new) in enumerate(zip(before, now, strict=True)) if old != new]
     # The crc and the magic.
@@ -76,14 +76,14 @@ def test_a_message_without_headers_is_as_long_as_before(
 
 @pytest.mark.slow
 @given(messages(), st.sampled_from(COMPRESSIONS))
-def test_what_is_written_is_read(given_: list[Message], compression: Compression) -> None:
+def test_what_is_written_is_read(given_: list[Kip82Message], compression: Compression) -> None:
     data = encode_message_set(given_, compression=compression)
     assert list(decode_message_set(data)) == given_
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4))
 def test_offsets_in_any_order_come_back_or_are_refused(offsets: list[int]) -> None:
-    given_ = [Message(offset, 0, None, None) for offset in offsets]
+    given_ = [Kip82Message(offset, 0, None, None) for offset in offsets]
     assert list(decode_message_set(encode_message_set(given_))) == given_
     try:
         data = encode_message_set(given_, compression="gzip")
@@ -97,7 +97,7 @@ def test_offsets_in_any_order_come_back_or_are_refused(offsets: list[int]) -> No
 
 
 def test_a_wrapper_s_offsets_are_relative_and_its_own_is_the_last() -> None:
-    given_ = [Message(offset, 1000, None, b"v", user(offset)) for offset in (100, 101, 104)]
+    given_ = [Kip82Message(offset, 1000, None, b"v", user(offset)) for offset in (100, 101, 104)]
     data = encode_message_set(given_, compression="gzip")
     inner = [
         new_message(b"v", offset=offset - 100, headers=user(offset).as_bytes())
@@ -112,12 +112,12 @@ def test_a_wrapper_s_offsets_are_relative_and_its_own_is_the_last() -> None:
 def test_a_wrapper_at_offset_0_leaves_the_inner_offsets_alone() -> None:
     inner = [new_message(b"a", offset=0), new_message(b"b", offset=1)]
     assert [one.offset for one in decode_message_set(new_wrapper(*inner))] == [0, 1]
-    given_ = [Message(-1, 0, None, None), Message(0, 0, None, None)]
+    given_ = [Kip82Message(-1, 0, None, None), Kip82Message(0, 0, None, None)]
     assert list(decode_message_set(encode_message_set(given_, compression="gzip"))) == given_
 
 
 def test_a_wrapper_has_the_newest_timestamp() -> None:
-    given_ = [Message(at, timestamp, None, None) for at, timestamp in enumerate((5, 9, 7))]
+    given_ = [Kip82Message(at, timestamp, None, None) for at, timestamp in enumerate((5, 9, 7))]
     data = encode_message_set(given_, compression="gzip")
     assert int.from_bytes(data[18:26], "big") == 9
 
@@ -150,7 +150,7 @@ def test_older_messages_of_a_log_have_no_headers() -> None:
 def test_the_dialect_of_headers_is_named() -> None:
     earlier = TypedDialect.EARLIER
     headers = made([("gone", Typed("null"))], earlier)
-    data = encode_message_set([Message(0, 0, None, None, headers)])
+    data = encode_message_set([Kip82Message(0, 0, None, None, headers)])
     [found] = decode_message_set(data, dialect=earlier)
     assert found.headers.get("gone") == [None]
     [wrong] = decode_message_set(data)
@@ -169,8 +169,10 @@ def test_headers_that_are_none_are_found_when_they_are_read() -> None:
 def test_a_message_set_cut_off_anywhere_ends_in_a_partial_message(
     compression: Compression,
 ) -> None:
-    first = encode_message_set([Message(0, 0, b"k", b"v", user(1))])
-    data = first + encode_message_set([Message(1, 0, b"k", b"v", user(2))], compression=compression)
+    first = encode_message_set([Kip82Message(0, 0, b"k", b"v", user(1))])
+    data = first + encode_message_set(
+        [Kip82Message(1, 0, b"k", b"v", user(2))], compression=compression
+    )
     for size in range(len(data) + 1):
         found = decode_message_set(data[:size])
         count = len(list(found))
@@ -262,25 +264,28 @@ def test_a_wrapper_inflates_to_the_limit_and_no_further() -> None:
 
 
 def wrong_messages() -> list[tuple[Any, str]]:
-    good = Message(0, 0, None, None)
+    good = Kip82Message(0, 0, None, None)
     at = "KIP-82 message set at messages[1]"
     return [
         ([good, "b"], f"{at}: expected a Message, got 'b'"),
-        ([good, Message(2**63, 0, None, None)], f"{at}.offset: 9223372036854775808 does not fit"),
         (
-            [good, Message(1, -(2**63) - 1, None, None)],
+            [good, Kip82Message(2**63, 0, None, None)],
+            f"{at}.offset: 9223372036854775808 does not fit",
+        ),
+        (
+            [good, Kip82Message(1, -(2**63) - 1, None, None)],
             f"{at}.timestamp: -9223372036854775809 does",
         ),
-        ([good, Message(1, 0, "k", None)], f"{at}.key: expected bytes, got 'k'"),  # type: ignore[arg-type]
-        ([good, Message(1, 0, None, 5)], f"{at}.value: expected bytes, got 5"),  # type: ignore[arg-type]
+        ([good, Kip82Message(1, 0, "k", None)], f"{at}.key: expected bytes, got 'k'"),  # type: ignore[arg-type]
+        ([good, Kip82Message(1, 0, None, 5)], f"{at}.value: expected bytes, got 5"),  # type: ignore[arg-type]
         (
-            [good, Message(1, 0, None, None, {})],  # type: ignore[arg-type]
+            [good, Kip82Message(1, 0, None, None, {})],  # type: ignore[arg-type]
             f"{at}.headers: expected Headers, got {{}}",
         ),
         (
             [
                 replace(one, timestamp_type=TimestampType.NO_TIMESTAMP_TYPE)
-                for one in (good, Message(1, 0, None, None))
+                for one in (good, Kip82Message(1, 0, None, None))
             ],
             "KIP-82 message set at messages[0].timestamp_type: magic 2 does not have",
         ),
@@ -296,14 +301,14 @@ def test_what_cannot_be_written_is_named(given_: Any, text: str, compression: st
 
 
 def test_a_wrapper_has_one_timestamp_type_and_with_log_append_time_one_timestamp() -> None:
-    append = [Message(at, at, None, None, timestamp_type=LOG_APPEND_TIME) for at in (1, 2)]
+    append = [Kip82Message(at, at, None, None, timestamp_type=LOG_APPEND_TIME) for at in (1, 2)]
     assert list(decode_message_set(encode_message_set(append))) == append
     with pytest.raises(
         EncodeError, match="timestamp: a wrapper message with LogAppendTime has one"
     ):
         encode_message_set(append, compression="gzip")
     with pytest.raises(EncodeError, match="one, got CreateTime and LogAppendTime"):
-        encode_message_set([append[0], Message(2, 2, None, None)], compression="gzip")
+        encode_message_set([append[0], Kip82Message(2, 2, None, None)], compression="gzip")
 
 
 def test_zstd_came_later() -> None:
@@ -316,7 +321,7 @@ def test_a_message_larger_than_its_size_can_tell(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("flexwire.records.record.LONGEST", 1000)
     # crc, magic, attributes, timestamp, three lengths, the key, the headers
     value = bytes(1000 - 4 - 1 - 1 - 8 - 4 * 3 - 1 - 21)
-    given_ = [Message(0, 0, b"k", value, user(1))]
+    given_ = [Kip82Message(0, 0, b"k", value, user(1))]
     assert len(encode_message_set(given_)) == 12 + 1000
     given_[0].value = value + b"\x00"
     with pytest.raises(EncodeError, match=r"messages\[0\]: 1001 bytes are more than the 1000"):
@@ -327,7 +332,7 @@ def test_a_producer_record_becomes_a_message_and_that_a_consumer_record() -> Non
     record = ProducerRecord("orders", b"paid", key=b"order-7", headers=user(7))
     assert ProducerRecord("orders", None).headers == Headers()
     sent = record.to_message(offset=4, timestamp=1000)
-    assert sent == Message(4, 1000, b"order-7", b"paid", user(7))
+    assert sent == Kip82Message(4, 1000, b"order-7", b"paid", user(7))
     record.timestamp = 5
     assert record.to_message(timestamp=1000).timestamp == 5
     [got] = decode_message_set(encode_message_set([sent]))

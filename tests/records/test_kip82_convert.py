@@ -15,7 +15,7 @@ from flexwire.records import Compression, Record, TimestampType, decode_batches
 from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers
 from flexwire.records.kip82 import (
-    Message,
+    Kip82Message,
     decode_message_set,
     down_convert,
     encode_message_set,
@@ -35,13 +35,13 @@ FAR_APART = message(
 )
 
 
-def without_headers(given_: list[Message]) -> list[Message]:
+def without_headers(given_: list[Kip82Message]) -> list[Kip82Message]:
     return [replace(one, headers=Headers()) for one in given_]
 
 
 @given(messages(), st.sampled_from(COMPRESSIONS))
 def test_headers_are_dropped_on_the_way_down_and_empty_on_the_way_up(
-    given_: list[Message], compression: Compression
+    given_: list[Kip82Message], compression: Compression
 ) -> None:
     older = down_convert(encode_message_set(given_, compression=compression))
     batches = list(decode_batches(older))
@@ -66,7 +66,9 @@ def entries(data: bytes) -> list[bytes]:
 
 
 def test_a_message_without_headers_goes_down_and_up_to_the_same_bytes() -> None:
-    data = encode_message_set([Message(7, 1000, b"k", b"v"), Message(8, 1000, None, None)])
+    data = encode_message_set(
+        [Kip82Message(7, 1000, b"k", b"v"), Kip82Message(8, 1000, None, None)]
+    )
     older = down_convert(data)
     assert len(older) == len(data)
     assert up_convert(older) == data
@@ -79,7 +81,7 @@ def test_messages_of_magic_0_get_the_timestamp_that_says_none(compression: str) 
         records, magic=0, compression=compression, timestamp_type=TimestampType.NO_TIMESTAMP_TYPE
     )
     found = list(decode_message_set(up_convert(old)))
-    assert found == [Message(4, -1, b"k", b"v"), Message(5, -1, None, b"w")]
+    assert found == [Kip82Message(4, -1, b"k", b"v"), Kip82Message(5, -1, None, b"w")]
     assert down_convert(old) == old
 
 

@@ -17,7 +17,7 @@ from tests.searching import times
 from tests.traced import traced
 
 if TYPE_CHECKING:
-    from flexwire.records.kip82 import Message
+    from flexwire.records.kip82 import Kip82Message
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,7 @@ def read_everything(data: bytes, *, check_crc: bool) -> int:
 @_fuzz
 @given(messages(), st.sampled_from(COMPRESSIONS), mutations)
 def test_mutated_message_sets(
-    given_: list[Message], compression: str, changes: list[Change]
+    given_: list[Kip82Message], compression: str, changes: list[Change]
 ) -> None:
     data = encode_message_set(given_, compression=compression)
     assert read_everything(data, check_crc=True) == len(given_)
@@ -79,7 +79,7 @@ def test_mutated_message_sets(
 
 @_fuzz
 @given(messages(), mutations)
-def test_mutated_inflated_bytes(given_: list[Message], changes: list[Change]) -> None:
+def test_mutated_inflated_bytes(given_: list[Kip82Message], changes: list[Change]) -> None:
     inner = mutated(encode_message_set(given_), changes)
     wrapper = new_message(gzip.compress(inner, compresslevel=1), attributes=GZIP)
     read_everything(wrapper, check_crc=False)

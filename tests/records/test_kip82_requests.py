@@ -51,7 +51,7 @@ def test_it_is_not_the_version_4_that_was_released(name: str) -> None:
 def test_a_message_set_travels_in_a_produce_request() -> None:
     request: Any = SPECS.message("ProduceRequest")
     records = kip82.encode_message_set(
-        [kip82.Message(0, 1000, b"order-7", b"paid", user(7))], compression="gzip"
+        [kip82.Kip82Message(0, 1000, b"order-7", b"paid", user(7))], compression="gzip"
     )
     partition = request.PartitionProduceData(index=3, records=records)
     topic = request.TopicProduceData(name="orders", partition_data=[partition])
@@ -70,7 +70,7 @@ def test_a_message_set_travels_in_a_produce_request() -> None:
 def test_a_message_set_travels_in_a_fetch_response() -> None:
     response: Any = SPECS.message("FetchResponse")
     data = kip82.encode_message_set(
-        [kip82.Message(at, 1000, None, b"v", user(at)) for at in (5, 6)]
+        [kip82.Kip82Message(at, 1000, None, b"v", user(at)) for at in (5, 6)]
     )
     partition = response.PartitionData(high_watermark=7, records=data[:-1])
     topic = response.FetchableTopicResponse(topic="orders", partitions=[partition])

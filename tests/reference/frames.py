@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.capture.files.links import SegmentCounts, read_segments
 from flexwire.capture.files.packets import Segment
-from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.headers import FrameReader
 from flexwire.capture.pairing.state import (
     FAILED,
     NOT_KAFKA,
@@ -20,7 +20,7 @@ from flexwire.capture.pairing.state import (
     UNPAIRED_REASON,
 )
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-NO_BROKERS = Brokers()
+NO_BROKERS = BrokerEnds()
 DIFFERENT_REASONS = 1000
 """So many reasons of one file are told apart (docs/limits.md)."""
 FURTHER_REASONS = "further reasons"
@@ -119,7 +119,7 @@ class Assembled(NamedTuple):
     connections: list[CapturedConnection]
 
 
-def assembled(segments: Iterable[Clocked], brokers: Brokers = NO_BROKERS) -> Assembled:
+def assembled(segments: Iterable[Clocked], brokers: BrokerEnds = NO_BROKERS) -> Assembled:
     """Return the frames and the connections of segments that are in order."""
     assemblers: dict[str, FrameAssembler] = {}
     last: dict[str, str] = {}
@@ -148,7 +148,7 @@ class Captured(NamedTuple):
 
 
 def captured(
-    files: Iterable[str | Path], brokers: Brokers = NO_BROKERS, *, show_credentials: bool = False
+    files: Iterable[str | Path], brokers: BrokerEnds = NO_BROKERS, *, show_credentials: bool = False
 ) -> Captured:
     """Read capture files whole."""
     read = [read_file(one, show_credentials=show_credentials) for one in files]

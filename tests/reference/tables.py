@@ -1,7 +1,7 @@
 """The rows of every table of an analysis by plain Python, one row after the other.
 
-Bodies and records are objects (`flexwire.tables.messages.Bodies`, `object_rows`); nothing here
-knows of columns, ranges or the survey.
+Bodies and records are objects (`flexwire.tables.messages.MessageBodies`, `object_rows`).
+Nothing here knows of columns, ranges or the survey.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection
+    from flexwire.capture.reassembly.connections import BrokerEnds, CapturedConnection
     from flexwire.tables.spec_places import RecordsField
     from tests.reference.frames import Note, Row
 
@@ -47,7 +47,7 @@ _RENAMED = {"first_us": "first_time", "last_us": "last_time"}
 
 def tables(
     files: Iterable[str | Path],
-    brokers: Brokers = NO_BROKERS,
+    brokers: BrokerEnds = NO_BROKERS,
     *,
     release: str | None = None,
     show_credentials: bool = False,

@@ -7,7 +7,7 @@ import re
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from flexwire.facts.answers import AnswerFacts, Picture, ShownColumn
+from flexwire.facts.answers import AnswerFacts, AnswerPicture, ShownColumn
 from flexwire.report import Facts
 
 # Two columns of texts, and a figure for the picture.
@@ -25,7 +25,7 @@ def filled(text: str) -> Facts:
     """
     facts: Facts = _made(Facts, text)
     answer = AnswerFacts(
-        "hostile", text, text, text, _COLUMNS, Picture(text, "times"), 2,
+        "hostile", text, text, text, _COLUMNS, AnswerPicture(text, "times"), 2,
         ((text, [text, text], 1), (text, [], 2)), as_of=text,
     )  # fmt: skip
     return dataclasses.replace(facts, answers=(answer,))

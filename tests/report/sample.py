@@ -16,6 +16,7 @@ from flexwire.facts.audit import (
 from flexwire.facts.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
+    CaptureFileFacts,
     ClientFacts,
     CompressionUse,
     ConnectionFacts,
@@ -27,7 +28,6 @@ from flexwire.facts.facts import (
     LenientUse,
     OtherConnection,
     RecordHeaderFacts,
-    Source,
     TaggedFieldUse,
     Timeline,
     TimelineBucket,
@@ -375,8 +375,8 @@ SAMPLE = Facts(
     newest_release="4.4.0",
     releases=_RELEASES,
     sources=(
-        Source("capture/tap-000001.pcapng", 21_904, 20_118, 26_214_400),
-        Source("capture/tap-000002.pcapng", 13_220, 12_287, 16_524_382),
+        CaptureFileFacts("capture/tap-000001.pcapng", 21_904, 20_118, 26_214_400),
+        CaptureFileFacts("capture/tap-000002.pcapng", 13_220, 12_287, 16_524_382),
     ),
     totals=Totals(
         START,

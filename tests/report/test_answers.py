@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flexwire.facts.answers import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
+from flexwire.facts.answers import AnswerFacts, AnswerPicture, Kind, ShownColumn, UnansweredQuestion
 from flexwire.report import Facts, render
 from flexwire.report.answers import cell, chart
 from flexwire.report.audit_files import to_csv, to_tool_csv
@@ -37,7 +37,7 @@ WHO = AnswerFacts(
         ShownColumn("part", "Part", "share"),
         ShownColumn("is_old", "Old", "flag"),
     ),
-    Picture("Bytes of keys and values", "bytes", ("keys", "values")),
+    AnswerPicture("Bytes of keys and values", "bytes", ("keys", "values")),
     935,
     (
         (EVIL, ("a", "b"), 3_000, 1_000, 2_000, START, 1_500, 0.25, True),
@@ -52,13 +52,13 @@ WHEN = AnswerFacts(
     "Requests by hour.",
     "Spread them.",
     (ShownColumn("hour", "Hour", "moment"), ShownColumn("requests", "Requests", "count")),
-    Picture("Requests over time", "requests", over="hour"),
+    AnswerPicture("Requests over time", "requests", over="hour"),
     3,
     ((START, 9), (START + HOUR, 4), (START + 5 * HOUR, 2)),
     moments=((START, (9.0,)), (START + HOUR, (4.0,)), (START + 5 * HOUR, (2.0,))),
 )
 UNSEEN = dataclasses.replace(WHO, name="unseen", question="Unseen?", rows=0, shown=(), left_out=0)
-FAILED = Unanswered("slow_ones", "Which are slow?", f"slow_ones: {EVIL}")
+FAILED = UnansweredQuestion("slow_ones", "Which are slow?", f"slow_ones: {EVIL}")
 ASKED = dataclasses.replace(EMPTY, answers=(WHO, WHEN, UNSEEN), unanswered=(FAILED,))
 
 
@@ -90,7 +90,7 @@ def test_columns_beside_each_other_are_bars_of_their_sums() -> None:
         *(ShownColumn(one, one.capitalize(), "bytes") for one in ("small", "same", "large")),
     )
     rows = (("a", 900, 500, 900, 1_000), ("b", 100, 100, 100, 100), ("c", 9, None, None, None))
-    picture = Picture("Bytes", "sent", across=("small", "same", "large"))
+    picture = AnswerPicture("Bytes", "sent", across=("small", "same", "large"))
     answer = dataclasses.replace(WHO, columns=columns, shown=rows, rows=5, picture=picture)
     drawn = chart(answer)
     assert drawn is not None

@@ -8,7 +8,7 @@ import io
 import json
 
 from flexwire.facts.audit import Audit
-from flexwire.facts.captures import Sampled
+from flexwire.facts.captures import SampledCaptures
 from flexwire.facts.facts import VersionUse, marked
 from flexwire.parties import Client, Party
 from flexwire.report import audit
@@ -154,6 +154,6 @@ def test_json_has_the_rows_of_csv_and_the_rest_of_the_audit() -> None:
     assert first["first_time"].startswith("2026-")
     assert whole["brokers"] == ["3.9.2"]
     assert "sampled" not in whole
-    part = json.loads(audit_json(AUDIT, (Sampled(0.5, 3),)))
+    part = json.loads(audit_json(AUDIT, (SampledCaptures(0.5, 3),)))
     assert part == {**whole, "sampled": [{"share": 0.5, "files": 3, "only": ""}]}
     assert AUDIT.findings[0].first_time_us == START

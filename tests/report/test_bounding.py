@@ -7,25 +7,25 @@ import json
 
 import pytest
 
-from flexwire.facts.answers import AnswerFacts, Picture, ShownColumn
+from flexwire.facts.answers import AnswerFacts, AnswerPicture, ShownColumn
 from flexwire.facts.audit import Audit
 from flexwire.facts.facts import (
     ApiFacts,
+    CaptureFileFacts,
     ClientFacts,
     DecodeFailure,
     FailureCount,
     LenientUse,
     OtherConnection,
     RecordHeaderFacts,
-    Source,
     TaggedFieldUse,
     TopicFacts,
     UnreadableFile,
     VersionUse,
 )
 from flexwire.parties import Client, Party
-from flexwire.report import Facts, bounding, render
-from flexwire.report.bounding import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
+from flexwire.report import Facts, limits, render
+from flexwire.report.limits import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
 from flexwire.report.render import LARGEST_BYTES
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, finding
@@ -42,13 +42,13 @@ def many(text: str, count: int) -> Facts:
     told = [ShownColumn(f"c{number}", text, "text", is_about=True) for number in range(12)]
     answer = AnswerFacts(
         "longest", f"{text}?", text, text, (*told, ShownColumn("n", "n", "count")),
-        Picture(text, "n"), count,
+        AnswerPicture(text, "n"), count,
         tuple((*[name] * 12, number) for number, name in enumerate(names[:50])),
     )  # fmt: skip
     return dataclasses.replace(
         EMPTY,
         title=text,
-        sources=tuple(Source(name, 1, 1, 1) for name in names),
+        sources=tuple(CaptureFileFacts(name, 1, 1, 1) for name in names),
         apis=tuple(ApiFacts(number, name, 1, 1, 1, 1, 0, (*range(50),))
                    for number, name in enumerate(names)),
         clients=tuple(ClientFacts(client, 1, 1, 1, 1, 1) for client in clients),
@@ -87,8 +87,8 @@ def test_facts_keep_the_first_of_very_many_and_count_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     most = dict.fromkeys(MOST, 2)
-    monkeypatch.setattr(bounding, "MOST", most)
-    monkeypatch.setattr(bounding, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(limits, "MOST", most)
+    monkeypatch.setattr(limits, "MOST_FINDINGS", 3)
     facts = bounded(SAMPLE)
     for name in most:
         every, kept = getattr(SAMPLE, name), getattr(facts, name)

@@ -16,7 +16,7 @@ import vl_convert
 
 from flexwire.facts import units
 from flexwire.facts.audit import Audit
-from flexwire.facts.captures import Sampled
+from flexwire.facts.captures import SampledCaptures
 from flexwire.facts.facts import (
     ApiFacts,
     Latency,
@@ -213,7 +213,7 @@ def test_batches_beyond_a_bound_are_counted() -> None:
 
 
 def test_captures_of_a_part_are_said_before_everything_else() -> None:
-    some = (Sampled(0.001, 1), Sampled(0.5, 3, "topics a"))
+    some = (SampledCaptures(0.001, 1), SampledCaptures(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
     assert "Captures here hold a part of what passed." in words

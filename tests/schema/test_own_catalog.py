@@ -19,7 +19,7 @@ from flexwire.columnar import decode_messages
 from flexwire.columnar.types import message_type
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.protocol import api_name, request_header_version, verdict
-from flexwire.schema.catalog import VARIABLE, catalog, use_carried, use_catalog
+from flexwire.schema.catalog import VARIABLE, catalog, use_catalog, use_packed_catalog
 from tests.schema.own import API_VERSIONS, PING, clients_jar
 
 
@@ -89,22 +89,22 @@ def test_what_was_made_before_is_forgotten(own: Path) -> None:
 
 
 def test_another_process_is_given_it_whole(own: Path) -> None:
-    carried = use_catalog(own).carried
-    assert carried == use_catalog(own).carried
+    carried = use_catalog(own).packed
+    assert carried == use_catalog(own).packed
     use_catalog(None)
-    assert catalog().carried is None
+    assert catalog().packed is None
     for file in own.rglob("*.json"):
         file.unlink()
-    use_carried(carried)
+    use_packed_catalog(carried)
     try:
         assert flexwire.message("PingRequest").decode(b"\x02a\0", 0).encode(0) == b"\x02a\0"
-        assert (catalog().place, catalog().carried) == (str(own), carried)
+        assert (catalog().place, catalog().packed) == (str(own), carried)
         before = catalog()
-        use_carried(carried)
+        use_packed_catalog(carried)
         assert catalog() is before
     finally:
-        use_carried(None)
-    assert catalog().carried is None
+        use_packed_catalog(None)
+    assert catalog().packed is None
     with pytest.raises(UnknownMessageError):
         flexwire.message("PingRequest")
 

@@ -14,7 +14,7 @@ from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.schema.sources import LARGEST, Source, read_sources
+from flexwire.schema.sources import LARGEST, SpecFile, read_sources
 from flexwire.specs.lint.config import Config
 from flexwire.specs.lint.lint import lint
 from flexwire.versions import Versions
@@ -52,7 +52,7 @@ FILES = {
 }
 
 
-def names(sources: list[Source]) -> list[tuple[str, bool]]:
+def names(sources: list[SpecFile]) -> list[tuple[str, bool]]:
     return [(Path(one.path).name, one.whole) for one in sources]
 
 
@@ -228,7 +228,7 @@ MODULES = {
 }
 
 
-def modules(sources: list[Source]) -> dict[str, str]:
+def modules(sources: list[SpecFile]) -> dict[str, str]:
     return {Path(one.path).stem: one.module for one in sources}
 
 

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.errors import SpecError
-from flexwire.schema.text import MAX_DEPTH, Array, Kind, Node, Object, Scalar, SpecText
+from flexwire.schema.text import (
+    MAX_DEPTH,
+    JsonArray,
+    JsonObject,
+    JsonScalar,
+    Node,
+    ScalarKind,
+    SpecText,
+)
 
 
 def read(text: str, *, whole: bool = True) -> Node:
@@ -16,19 +24,21 @@ def read(text: str, *, whole: bool = True) -> Node:
 
 def plain(node: Node) -> object:
     """The value as the standard library has it, numbers as they are spelled."""
-    if isinstance(node, Object):
+    if isinstance(node, JsonObject):
         return {key: plain(member.value) for key, member in node.members.items()}
-    if isinstance(node, Array):
+    if isinstance(node, JsonArray):
         return [plain(item) for item in node.items]
-    if node.kind is Kind.NULL:
+    if node.kind is ScalarKind.NULL:
         return None
-    return node.text == "true" if node.kind is Kind.BOOLEAN else node.text
+    return node.text == "true" if node.kind is ScalarKind.BOOLEAN else node.text
 
 
-def scalars(node: Node) -> list[Scalar]:
-    if isinstance(node, Scalar):
+def scalars(node: Node) -> list[JsonScalar]:
+    if isinstance(node, JsonScalar):
         return [node]
-    inner = node.items if isinstance(node, Array) else [one.value for one in node.members.values()]
+    inner = (
+        node.items if isinstance(node, JsonArray) else [one.value for one in node.members.values()]
+    )
     return [scalar for one in inner for scalar in scalars(one)]
 
 
@@ -52,7 +62,7 @@ def test_plain_json_reads_as_the_standard_library_reads_it(
 @pytest.mark.parametrize("number", ["0", "-0", "5", "-12", "0.9", "1e3", "1.50E-2", "9" * 400])
 def test_a_number_keeps_its_spelling(number: str) -> None:
     node = read(f"[{number}]")
-    assert scalars(node) == [Scalar(Kind.NUMBER, number, 1)]
+    assert scalars(node) == [JsonScalar(ScalarKind.NUMBER, number, 1)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +87,7 @@ def test_of_a_key_given_twice_the_last_counts() -> None:
 def test_lines_end_in_any_of_three_ways(end: str) -> None:
     text = SpecText(end.join(['{"ä":', ' "x"', "}"]), "Foo.json")
     node = text.read(whole=True)
-    assert isinstance(node, Object)
+    assert isinstance(node, JsonObject)
     member = node.members["ä"]
     at = text.position(member.offset)
     assert (at.line, at.column) == (1, 2)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ TALKERS = Answer(
     ),
     order=("-request_bytes", "client_id"),
     ask=talkers,
-    picture=Picture("Bytes of requests by client id", "request_bytes"),
+    picture=AnswerPicture("Bytes of requests by client id", "request_bytes"),
 )
 BUSY = Answer(
     name="busy_seconds",
@@ -63,7 +63,7 @@ BUSY = Answer(
     ),
     order=("-requests", "second", "api_name"),
     ask=busy_seconds,
-    picture=Picture("Requests over time", "requests", over="second"),
+    picture=AnswerPicture("Requests over time", "requests", over="second"),
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flexwire.spark.delta.reading import output
+from flexwire.spark.delta.output import output
 from flexwire.spark.session import session
 
 DELTA = {

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.spark.publishing.manifest import part_name
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.storage.pages import Entry
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.store_listing import FileEntry
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
@@ -31,20 +31,20 @@ ROWS = 100
 PATIENCE = 300
 
 
-def put(number: int, drop: Drop, table: str, part: int) -> None:
+def put(number: int, task_output: TaskOutput, table: str, part: int) -> None:
     """Write one file of a table, as tasks do, and hand it over."""
-    local = drop.scratch / f"{part}.parquet"
+    local = task_output.scratch / f"{part}.parquet"
     pq.write_table(pa.table({"n": [number] * ROWS, "part": [part] * ROWS}), local)
-    drop.put(local, table, part_name(DIGEST, number, part))
+    task_output.put(local, table, part_name(DIGEST, number, part))
 
 
-def write(number: int, drop: Drop) -> int:
+def write(number: int, task_output: TaskOutput) -> int:
     """Write two files of each table, but for those that were handed over."""
-    done = {one.name for one in drop.files}
+    done = {one.name for one in task_output.files}
     for table in TABLES:
         for part in range(2):
             if f"tables/{table}/{part_name(DIGEST, number, part)}" not in done:
-                put(number, drop, table, part)
+                put(number, task_output, table, part)
     return number * number
 
 
@@ -74,56 +74,56 @@ def begin(flags: Path, number: int) -> bool:
     return first
 
 
-def raises(flags: Path, number: int, drop: Drop) -> int:
+def raises(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Hand over one file, and raise."""
     if begin(flags, number) and number == 1:
-        put(number, drop, TABLES[0], 0)
+        put(number, task_output, TABLES[0], 0)
         raise RuntimeError("the first attempt")
-    return write(number, drop)
+    return write(number, task_output)
 
 
-def killed_mid_file(flags: Path, number: int, drop: Drop) -> int:
+def killed_mid_file(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Write a part of a file, and end the worker."""
     if begin(flags, number) and number == 1:
-        (drop.scratch / "0.parquet").write_bytes(b"PAR1 and no more")
+        (task_output.scratch / "0.parquet").write_bytes(b"PAR1 and no more")
         os.kill(os.getpid(), signal.SIGKILL)
-    return write(number, drop)
+    return write(number, task_output)
 
 
-def killed_after_put(flags: Path, number: int, drop: Drop) -> int:
+def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Write everything and a file that no later attempt writes, and end the worker."""
     if begin(flags, number) and number == 1:
-        write(number, drop)
-        put(number, drop, TABLES[0], 7)
+        write(number, task_output)
+        put(number, task_output, TABLES[0], 7)
         os.kill(os.getpid(), signal.SIGKILL)
-    return write(number, drop)
+    return write(number, task_output)
 
 
-def executor_killed(flags: Path, number: int, drop: Drop) -> int:
+def executor_killed(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Hand over one file, and end Java: the parent of the process that workers are forked from."""
     if begin(flags, number) and number == 1:
-        put(number, drop, TABLES[0], 0)
+        put(number, task_output, TABLES[0], 0)
         daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
         os.kill(int(daemon[1]), signal.SIGKILL)
         time.sleep(PATIENCE)
-    return write(number, drop)
+    return write(number, task_output)
 
 
-def slow(flags: Path, number: int, drop: Drop) -> int:
+def slow(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Hand over one file and wait, until another attempt of the same task has begun."""
     if begin(flags, number) and number == 3:
-        put(number, drop, TABLES[0], 0)
+        put(number, task_output, TABLES[0], 0)
         wait_for(lambda: attempts(flags, number) > 1)
         (flags / "beside").touch()
-    return write(number, drop)
+    return write(number, task_output)
 
 
-def waits(flags: Path, number: int, drop: Drop) -> int:
+def waits(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Hand over one file, and wait until the test says go on."""
     begin(flags, number)
-    put(number, drop, TABLES[0], 0)
+    put(number, task_output, TABLES[0], 0)
     wait_for((flags / "go").exists)
-    return write(number, drop)
+    return write(number, task_output)
 
 
 def wait_for(condition: object) -> None:
@@ -135,25 +135,25 @@ def wait_for(condition: object) -> None:
         time.sleep(0.02)
 
 
-def greedy(flags: Path, number: int, drop: Drop) -> int:
+def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
     """Take memory until there is no more, in pieces so small that nothing is left in the end."""
     begin(flags, number)
-    kept: list[object] = [drop]
+    kept: list[object] = [task_output]
     while True:
         kept.append(bytes(100))
 
 
-class Full(Place):
+class Full(OutputDirectory):
     """A place on a disk that is full after a file of each task."""
 
     def put(self, file: Path, name: str) -> None:
         """Put a task's first file there, and no other."""
         if "-0000.parquet" not in name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        Place.put(self, file, name)
+        OutputDirectory.put(self, file, name)
 
 
-class Store(Place):
+class Store(OutputDirectory):
     """What an object store is: names without directories, and nothing is renamed."""
 
     def __init__(self, url: str | Path) -> None:
@@ -189,13 +189,13 @@ class Store(Place):
         """Whether there is such an object."""
         return (self.root / name).is_file()
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """All objects whose names begin so."""
-        return Place(self.url).entries(prefix)
+        return OutputDirectory(self.url).entries(prefix)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
-        Place(self.url).remove(names)
+        OutputDirectory(self.url).remove(names)
 
     def sweep(self, before: datetime) -> int:  # noqa: ARG002  # as of a place
         """Nothing is left unfinished."""

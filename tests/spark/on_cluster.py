@@ -18,7 +18,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.inputs import Inputs
 from flexwire.spark.inputs import input_sources as listed
 from flexwire.spark.publishing import commit
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.spark.faulty import begin, wait_for
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_Job = commit._Job
+_TaskJob = commit._TaskJob
 WAITING, HIDDEN = "waiting", "hidden"
 
 
@@ -50,8 +50,8 @@ def changed(fault: str, flags: str) -> Iterator[None]:
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
-        patch("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=4_096)),
-        patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
+        patch("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=4_096)),
+        patch.object(commit, "_TaskJob", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),
     ):
         yield
@@ -65,7 +65,7 @@ def _hidden(paths: Iterable[str | Path]) -> Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Faulty(_Job):
+class _Faulty(_TaskJob):
     """What travels to the tasks; of each action the one numbered 1 ends as it is told, once."""
 
     fault: str = ""
@@ -75,11 +75,11 @@ class _Faulty(_Job):
         """Do a task, and end where that is the fault."""
         flags = Path(self.flags, self.tag)
         if not self.fault or number != 1:
-            return _Job.run(self, number)
+            return _TaskJob.run(self, number)
         flags.mkdir(exist_ok=True)
         is_first = begin(flags, number)
         # It has written all of its files, and nobody has heard of it.
-        done = _Job.run(self, number)
+        done = _TaskJob.run(self, number)
         if is_first and self.fault == "task_killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if is_first and self.fault == "worker_killed":

@@ -15,9 +15,16 @@ import pytest
 from flexwire.spark.publishing import compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, part_name, settle
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.manifest import (
+    PARTS,
+    TABLES,
+    CommittedTask,
+    WrittenFiles,
+    part_name,
+    settle,
+)
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.parquet import TableWriter
 from tests.spark import faulty
 
@@ -58,30 +65,36 @@ def rows_of(table: str, number: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def write_parts(number: int, drop: Drop) -> None:
+def write_parts(number: int, task_output: TaskOutput) -> None:
     """What a range's task does: its part of each table, the small ones beside the tables."""
     for table in ROWS:
-        local = drop.scratch / table.replace("/", "-")
+        local = task_output.scratch / table.replace("/", "-")
         with TableWriter(local, SCHEMA) as writer:
             writer.write(rows_of(table, number))
         folder = PARTS if writer.size < WHOLE else TABLES
-        drop.put(local, table, part_name(faulty.DIGEST, number, 0), writer.rows, folder=folder)
+        task_output.put(
+            local, table, part_name(faulty.DIGEST, number, 0), writer.rows, folder=folder
+        )
 
 
-def here(_spark: object, count: int, work: Callable[[int, Drop], Any], drop: Drop) -> list[Any]:
+def here(
+    _spark: object, count: int, work: Callable[[int, TaskOutput], Any], task_output: TaskOutput
+) -> list[Any]:
     """Run tasks in this process."""
     committed = []
     for number in range(count):
-        with drop.opened(number) as own:
+        with task_output.open_attempt(number) as own:
             value = work(number, own)
-            committed.append(Committed(number, Files(own.files), value))
+            committed.append(CommittedTask(number, WrittenFiles(own.files), value))
     return committed
 
 
-def joined(place: Place | Store, count: int, run: Any = run_tasks, spark: Any = None) -> list[str]:
+def joined(
+    place: OutputDirectory | Store, count: int, run: Any = run_tasks, spark: Any = None
+) -> list[str]:
     """Write the parts of so many ranges, join them, and give the names of what stays."""
-    drop = Drop(place)
-    written = list(compact(spark, run(spark, count, write_parts, drop), drop))
+    task_output = TaskOutput(place)
+    written = list(compact(spark, run(spark, count, write_parts, task_output), task_output))
     remove_parts(place)
     settle(place, written)
     return sorted(one.name for one in written)
@@ -94,15 +107,15 @@ def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[s
     patch.setattr(compaction, "LEAST_PARTS", 2)
     # Workers get it pickled with the task.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
-    return joined(Place(out), count, spark=spark)
+    return joined(OutputDirectory(out), count, spark=spark)
 
 
-def work_killed(flags: Path, number: int, drop: Drop) -> None:
+def work_killed(flags: Path, number: int, task_output: TaskOutput) -> None:
     """End the worker: the first time in the middle of a file, in another task after all is put."""
     is_first = faulty.begin(flags, number)
     if is_first and number == 0:
-        (drop.scratch / "joined").write_bytes(b"PAR1 and no more")
+        (task_output.scratch / "joined").write_bytes(b"PAR1 and no more")
         os.kill(os.getpid(), signal.SIGKILL)
-    WORK(number, drop)
+    WORK(number, task_output)
     if is_first and number == 1:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.failures import explained
+from flexwire.spark.failures import explain_failures
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.tables import Tables, finished_tables, mark
 from tests.spark import faulty
 
@@ -25,13 +25,13 @@ def run(
     spark: SparkSession,
     out: Path,
     count: int,
-    work: Callable[[int, Drop], int],
+    work: Callable[[int, TaskOutput], int],
     memory: str | None = None,
     worker_memory: str | None = None,
 ) -> list[int]:
     """Write, settle and publish; the values of the tasks."""
-    with local_staging(out) as place, explained(lambda: "Writing", memory, worker_memory):
-        committed = run_tasks(spark, count, work, Drop(place.files))
+    with local_staging(out) as place, explain_failures(lambda: "Writing", memory, worker_memory):
+        committed = run_tasks(spark, count, work, TaskOutput(place.files))
         settle(place.files, [file for one in committed for file in one.files])
         mark(Tables(place.new / "tables"), [faulty.DIGEST])
         place.publish()

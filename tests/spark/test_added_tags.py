@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from flexwire.capture.files.comments import added_tags_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.facts.captures import AddedTags, Sampled, StampedCaptures
+from flexwire.facts.captures import AddedTags, SampledCaptures, StampedCaptures
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
@@ -60,7 +60,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
         3,
     )
     assert told.facts.added_tags == expected
-    assert told.facts.sampled == (Sampled(0.5, 1),)
+    assert told.facts.sampled == (SampledCaptures(0.5, 1),)
     sentences = expected.told
     assert sentences[0] == f"Captured of a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
@@ -92,7 +92,7 @@ def test_what_files_say_holds_where_key_logs_open_them(spark: SparkSession, tmp_
     path = tapped(tmp_path / "capture", "one", *comments, tag=10050)
     (tmp_path / "keys.log").write_text("# no secret\n", encoding="ascii")
     told = analyze([path], tmp_path / "out", spark=spark, keys=[tmp_path / "keys.log"])
-    assert told.facts.sampled == (Sampled(0.5, 1),)
+    assert told.facts.sampled == (SampledCaptures(0.5, 1),)
     expected = AddedTags((StampedCaptures((10042,), 1, (str(path),)),), 1)
     assert told.facts.added_tags == expected
     assert told.notes.count(" ".join(expected.told)) == 1

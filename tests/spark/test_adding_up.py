@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
-from flexwire.facts.audit import Audit, LeftOut, NewestShare
+from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.facts.audit import Audit, AuditOmissions, NewestShare
 from flexwire.measures.analysis import AnalysisSums, facts_of
-from flexwire.report import adding_up, audit, render
+from flexwire.report import audit, footnotes, render
 from flexwire.spark.answers import gather_audit
 from tests.capture.interleaved import write_capture
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, big
@@ -34,7 +34,7 @@ def measured(captured: Captured) -> Facts:
     for table, rows in captured.batches:
         sums.add(table, rows)
     audited = gather_audit(sums.audit, ASKED)
-    return facts_of(sums.parts(Brokers()), audited, title="t", made_at_us=0)
+    return facts_of(sums.parts(BrokerEnds()), audited, title="t", made_at_us=0)
 
 
 def clients_of_all_kinds(directory: Path) -> Captured:
@@ -72,7 +72,7 @@ def test_every_client_is_in_one_sentence_of_its_release(facts: Facts) -> None:
         ]
         counts = [numbers(sentence)[:2] for sentence in judged]
         whole = {of for _, of in counts}
-        assert whole <= {adding_up.clients(facts)}
+        assert whole <= {footnotes.clients(facts)}
         assert sum(count for count, _ in counts) == sum(whole)
         apart = [one for verdict, one in told if verdict == "not judged"]
         others = {one.client for one in facts.audit.findings if one.role != "client"}
@@ -81,22 +81,22 @@ def test_every_client_is_in_one_sentence_of_its_release(facts: Facts) -> None:
 
 def test_the_figure_at_the_top_is_what_the_sentences_count(facts: Facts) -> None:
     page = render(facts)
-    assert f">{adding_up.clients(facts):,}<" in page
+    assert f">{footnotes.clients(facts):,}<" in page
     rows = len(facts.clients)
-    told = " ".join(adding_up.about_clients(facts))
-    assert (f"{rows:,} row" in told) == (rows != adding_up.clients(facts))
-    for sentence in adding_up.about_clients(facts):
+    told = " ".join(footnotes.about_clients(facts))
+    assert (f"{rows:,} row" in told) == (rows != footnotes.clients(facts))
+    for sentence in footnotes.about_clients(facts):
         assert sentence.split(":")[0] in page
 
 
 def test_connections_of_the_audit_are_those_of_the_capture(facts: Facts) -> None:
     parties = {one.client: one.connections for one in facts.audit.findings}
-    told = adding_up.about_connections(facts)
+    told = footnotes.about_connections(facts)
     silent = numbers(told)[0] if told else 0
     assert sum(parties.values()) + silent == facts.totals.connections
     assert told in render(facts)
     every = sum(one.connections for one in facts.clients)
-    shared = [one for one in adding_up.about_clients(facts) if "connections of all rows" in one]
+    shared = [one for one in footnotes.about_clients(facts) if "connections of all rows" in one]
     assert bool(shared) == (every > facts.totals.connections)
     if shared:
         assert numbers(shared[0]) == [every, facts.totals.connections]
@@ -104,7 +104,7 @@ def test_connections_of_the_audit_are_those_of_the_capture(facts: Facts) -> None
 
 def test_requests_at_the_newest_versions_and_the_others_are_all_requests(facts: Facts) -> None:
     for share in facts.audit.newest:
-        told = adding_up.newest_sentence(share, facts.totals.requests)
+        told = footnotes.newest_sentence(share, facts.totals.requests)
         if share.requests:
             at_newest, counted = numbers(told)[:2]
             assert (at_newest, counted) == (share.requests_at_newest, share.requests)
@@ -114,7 +114,7 @@ def test_requests_at_the_newest_versions_and_the_others_are_all_requests(facts: 
 
 
 def test_requests_by_verdict_and_those_without_one_are_all_requests(facts: Facts) -> None:
-    told = adding_up.about_versions(facts)
+    told = footnotes.about_versions(facts)
     unread = numbers(told)[0] if told else 0
     judged = sum(one.requests for one in facts.version_uses)
     assert judged + unread == facts.totals.requests
@@ -123,10 +123,10 @@ def test_requests_by_verdict_and_those_without_one_are_all_requests(facts: Facts
 
 def test_some_of_these_pages_have_something_to_explain(tmp_path: Path) -> None:
     facts = measured(clients_of_all_kinds(tmp_path / "capture"))
-    assert adding_up.about_clients(facts)[0].startswith("The audit counts 10 clients, by client id")
+    assert footnotes.about_clients(facts)[0].startswith("The audit counts 10 clients, by client id")
     every = sum(one.connections for one in facts.clients)
     assert every == facts.totals.connections + 4
-    assert len(adding_up.about_clients(facts)) == 2
+    assert len(footnotes.about_clients(facts)) == 2
 
 
 def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_path: Path) -> None:
@@ -148,21 +148,21 @@ def test_the_lines_that_readme_shows_add_up() -> None:
 
 
 def test_where_the_audit_leaves_clients_out_it_counts_no_others() -> None:
-    left = dataclasses.replace(SAMPLE.audit, left_out=LeftOut(2, 3))
+    left = dataclasses.replace(SAMPLE.audit, left_out=AuditOmissions(2, 3))
     facts = dataclasses.replace(SAMPLE, audit=left)
-    assert adding_up.clients(facts) == facts.totals.clients
-    assert adding_up.about_connections(facts) == ""
-    assert adding_up.clients(EMPTY) == EMPTY.totals.clients
-    assert adding_up.clients(big()) == 500
+    assert footnotes.clients(facts) == facts.totals.clients
+    assert footnotes.about_connections(facts) == ""
+    assert footnotes.clients(EMPTY) == EMPTY.totals.clients
+    assert footnotes.clients(big()) == 500
 
 
 def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     first, *_ = AUDIT.newest
-    told = adding_up.newest_sentence(first, 20_000)
+    told = footnotes.newest_sentence(first, 20_000)
     assert "of 16,000 requests (25 %) are at the newest version that Kafka 4.0.2" in told
     assert "1 of 5 clients send nothing older" in told
     assert "The other 4,000 of 20,000 requests do not count here" in told
-    assert "The other" not in adding_up.newest_sentence(first, 16_000)
+    assert "The other" not in footnotes.newest_sentence(first, 16_000)
     none = NewestShare("4.4.0", 0, 0, 0, 0)
-    assert adding_up.newest_sentence(none, 5) == "No request is of an API that Kafka 4.4.0 has."
+    assert footnotes.newest_sentence(none, 5) == "No request is of an API that Kafka 4.4.0 has."
     assert Audit().newest == ()

@@ -17,16 +17,22 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire import answers
-from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS, STATE_ANSWERS
-from flexwire.answers.asking import asking
+from flexwire.answers import ANSWERS, ANSWERS_BY_NAME, LOG_ANSWERS, STATE_ANSWERS
+from flexwire.answers.asking import results
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.asking import Given, are_named, ask, chosen, without_logs
+from flexwire.answers.asking.results import (
+    AnswerResult,
+    are_named,
+    ask,
+    choose_answers,
+    find_unanswerable,
+)
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.facts.answers import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import outputs
-from flexwire.spark.answers.outputs import ask_or_tell, open_tables
+from flexwire.spark.answers.outputs import ask_or_explain, open_tables
 from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
@@ -126,14 +132,14 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     # Of all that there are, those are asked that can be.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
-        assert {*without_logs(answers, [], are_named=are_named(asked)).values()} == {None}
+        assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
 
 
 @pytest.mark.spark
 def test_what_is_beyond_the_bound_is_counted(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ROWS", 1)
+    monkeypatch.setattr(results, "MOST_ROWS", 1)
     given = ask(TALKERS, open_tables(spark, told[0].report.parent))
     assert (given.rows.num_rows, given.count) == (1, 2)
     facts = given.facts()
@@ -141,11 +147,11 @@ def test_what_is_beyond_the_bound_is_counted(
 
 
 def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
-    [answer] = chosen(["chargeback"], KNOWN)
+    [answer] = choose_answers(["chargeback"], ANSWERS_BY_NAME)
     schema = schema_of(answer.columns)
     rows = pa.Table.from_pylist([{"requests": 1}, {"principal": "User:a", "requests": 1}], schema)
     headings = [
-        [one.heading for one in Given(answer, table, len(table)).facts().columns]
+        [one.heading for one in AnswerResult(answer, table, len(table)).facts().columns]
         for table in (rows, rows.slice(0, 1))
     ]
     told = ["Day", "Client id", "Principal", "Topic", "Requests", "Sent", "Received", "Bytes"]
@@ -154,13 +160,13 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
 
 def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
     room = Path(answers.__file__).parent
-    assert {*KNOWN} == {one.stem for one in room.glob("*.py")} - {"__init__"}
+    assert {*ANSWERS_BY_NAME} == {one.stem for one in room.glob("*.py")} - {"__init__"}
     code = (
         "import sys\n"
-        "from flexwire.answers import KNOWN\n"
-        "files = {f'flexwire.answers.{one}' for one in KNOWN}\n"
+        "from flexwire.answers import ANSWERS_BY_NAME\n"
+        "files = {f'flexwire.answers.{one}' for one in ANSWERS_BY_NAME}\n"
         "print('pyspark' in sys.modules, len(files & {*sys.modules}))\n"
-        "KNOWN['batches']\n"
+        "ANSWERS_BY_NAME['batches']\n"
         "print(*files & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -217,11 +223,13 @@ def test_what_tasks_read_from_files_is_what_rows_say(
 ) -> None:
     opened = open_tables(spark, told[0].report.parent)
     rows = replace(opened, opened=None)
-    for answer in chosen(["headers", "sizes"], KNOWN):
+    for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
     # Of frames that were left out since, the files are not those.
     none = replace(opened, message=lambda _: None)
-    assert ask(chosen(["sizes"], KNOWN)[0], none).rows["measured"].to_pylist() == [0, 0]
+    assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
+        "measured"
+    ].to_pylist() == [0, 0]
 
 
 @pytest.mark.spark
@@ -267,7 +275,7 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
         )
         assert ask(whose, small).rows == ask(whose, tables).rows
     # Of more rows than a table has, the most important ones are kept.
-    monkeypatch.setattr(asking, "MOST_ROWS", 2)
+    monkeypatch.setattr(results, "MOST_ROWS", 2)
     assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]
 
 
@@ -276,10 +284,10 @@ def test_labels_change_what_is_asked(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]]
 ) -> None:
     tables = open_tables(spark, told[0].report.parent)
-    (plain, team) = chosen([TALKERS, LABELLED], {}, "teams.csv")
+    (plain, team) = choose_answers([TALKERS, LABELLED], {}, "teams.csv")
     assert plain == TALKERS
-    given = ask_or_tell(team, tables)
-    assert isinstance(given, Given)
+    given = ask_or_explain(team, tables)
+    assert isinstance(given, AnswerResult)
     assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
 
 
@@ -287,10 +295,10 @@ OURS = by_name(TALKERS, BUSY)
 
 
 def test_answers_are_asked_by_name_or_given() -> None:
-    assert chosen("all", OURS) == (TALKERS, BUSY)
-    assert chosen("none", OURS) == ()
-    assert chosen("talkers", OURS) == (TALKERS,)
-    assert chosen(["busy_seconds", WRONG], OURS) == (BUSY, WRONG)
+    assert choose_answers("all", OURS) == (TALKERS, BUSY)
+    assert choose_answers("none", OURS) == ()
+    assert choose_answers("talkers", OURS) == (TALKERS,)
+    assert choose_answers(["busy_seconds", WRONG], OURS) == (BUSY, WRONG)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +318,7 @@ def test_a_question_that_there_is_not_is_refused(
     asked: list[str], labels: str | None, said: str
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
-        chosen(asked, OURS, labels)
+        choose_answers(asked, OURS, labels)
 
 
 @pytest.mark.spark
@@ -320,14 +328,14 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert spark
     out, asked = told[0].report.parent, []
 
-    def counted(answer: Answer, tables: AnalysisTables) -> Given:
+    def counted(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         asked.append(answer.name)
         return ask(answer, tables)
 
     monkeypatch.setattr(outputs, "ask", counted)
     known = by_name(TALKERS, replace(TALKERS, name="others"), LABELLED)
-    monkeypatch.setattr(outputs, "KNOWN", known)
-    first, second = outputs.answers_of(out, ["talkers", "others"])
+    monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", known)
+    first, second = outputs.stored_answers(out, ["talkers", "others"])
     assert asked == ["others"]
     assert first.rows.equals(second.rows)
     assert (first.count, second.count) == (2, 2)
@@ -350,10 +358,10 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
     assert spark
     grown = replace(TALKERS, name="cut", of_grown=True)
     known, out = (TALKERS, grown), told[0].report.parent
-    monkeypatch.setattr(outputs, "KNOWN", by_name(*known))
+    monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", by_name(*known))
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
-        assert [one.answer.name for one in outputs.answers_of(out, asked)] == names
-        passed_over = without_logs(known, [], are_named=are_named(asked))
+        assert [one.answer.name for one in outputs.stored_answers(out, asked)] == names
+        passed_over = find_unanswerable(known, [], are_named=are_named(asked))
         assert passed_over == ({"cut": None} if asked == "all" else {})
 
 
@@ -362,8 +370,8 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
 ) -> None:
     seen = pa.table({"client_id": ["a"], "requests": [1], "request_bytes": [2]})
     by_name = {one.name: one for one in ANSWERS}
-    given = [Given(TALKERS, seen, 1)] + [
-        Given(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
+    given = [AnswerResult(TALKERS, seen, 1)] + [
+        AnswerResult(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
         for name in ("latency", "lag")
     ]
     for name, value in (("answers_of", given), ("notes_of", ()), ("sampled_in", ())):

@@ -12,7 +12,7 @@ from flexwire.answers import ANSWERS
 from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.measures.tagged_fields import TaggedFieldSums
 from flexwire.specs.cost.columns import BLOCKS
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of

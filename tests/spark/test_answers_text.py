@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.answers import ANSWERS
-from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.cli.app import app
 from flexwire.facts import units
 from flexwire.facts.answers import ShownColumn
@@ -50,14 +50,14 @@ def value(kind: pa.DataType, chance: random.Random) -> Any:
     return chance.choice(VALUES[str(kind)])
 
 
-def given(answer: Answer) -> Given:
+def given(answer: Answer) -> AnswerResult:
     chance = random.Random(answer.name)
     schema = schema_of(answer.columns)
     rows = [{one.name: value(one.type, chance) for one in schema} for _ in range(30)]
-    return Given(answer, pa.Table.from_pylist(rows, schema), 1_000_000)
+    return AnswerResult(answer, pa.Table.from_pylist(rows, schema), 1_000_000)
 
 
-def printed(monkeypatch: pytest.MonkeyPatch, answers: list[Given]) -> str:
+def printed(monkeypatch: pytest.MonkeyPatch, answers: list[AnswerResult]) -> str:
     for name, told in (("answers_of", answers), ("notes_of", ()), ("sampled_in", ())):
         monkeypatch.setattr(outputs, name, lambda *_, told=told, **__: told)
     done = CliRunner().invoke(app, ["answers", "out", *(one.answer.name for one in answers)])

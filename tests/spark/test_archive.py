@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.spark import archive
-from flexwire.spark.archive import kept_archive, make_archive, with_archive
+from flexwire.spark.archive import find_archive, make_archive, with_archive
 from flexwire.spark.java import find_java
 from flexwire.spark.settings import SMALL_JAVA
 
@@ -22,7 +22,7 @@ OPTIONS = "spark.driver.defaultJavaOptions"
 
 
 # What `flexwire warmup` made, if it ran: making one takes twenty seconds of a processor.
-MADE = kept_archive()
+MADE = find_archive()
 
 
 @pytest.fixture(autouse=True)
@@ -42,14 +42,14 @@ def keep(cache: Path, data: bytes = b"classes", size: int | None = None) -> Path
 
 
 def test_without_an_archive_settings_are_as_they_were() -> None:
-    assert kept_archive() is None
+    assert find_archive() is None
     assert with_archive(SMALL_JAVA) == SMALL_JAVA
     assert with_archive({}) == {}
 
 
 def test_java_is_told_where_it_is_and_says_nothing_where_it_does_not_fit(cache: Path) -> None:
     kept = keep(cache)
-    assert kept_archive() == kept
+    assert find_archive() == kept
     settings = with_archive({**SMALL_JAVA, "spark.ui.enabled": "false"})
     assert settings.keys() == {*SMALL_JAVA, "spark.ui.enabled"}
     options = settings[OPTIONS]
@@ -60,19 +60,19 @@ def test_java_is_told_where_it_is_and_says_nothing_where_it_does_not_fit(cache: 
 
 def test_what_is_cut_off_is_not_taken(cache: Path) -> None:
     keep(cache, b"class", size=7)
-    assert kept_archive() is None
+    assert find_archive() is None
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_what_others_can_write_is_not_taken(cache: Path, mode: int) -> None:
     kept = keep(cache)
     kept.chmod(mode)
-    assert kept_archive() is None
+    assert find_archive() is None
     kept.chmod(0o600)
     cache.chmod(0o700 | mode & 0o022)
-    assert kept_archive() is None
+    assert find_archive() is None
     cache.chmod(0o700)
-    assert kept_archive() == kept
+    assert find_archive() == kept
 
 
 def test_what_another_java_or_another_user_made_is_not_taken(
@@ -82,16 +82,16 @@ def test_what_another_java_or_another_user_made_is_not_taken(
     with monkeypatch.context() as other:
         other.setattr(os, "getuid", lambda: 4711)
         other.setattr(archive, "_ROOT", 4711)
-        assert kept_archive() is None
-    assert kept_archive() == kept
+        assert find_archive() is None
+    assert find_archive() == kept
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
-    assert kept_archive() is None
+    assert find_archive() is None
     other_java = keep(cache)
     (tmp_path / "jdk" / "bin").mkdir(parents=True)
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.99"\n')
-    assert kept_archive() is None
+    assert find_archive() is None
     shutil.rmtree(tmp_path / "jdk")
-    assert kept_archive() == other_java
+    assert find_archive() == other_java
 
 
 def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -110,17 +110,17 @@ def test_what_was_made_for_jars_that_were_installed_anew_is_not_taken(
     # Java would map nothing of it, say nothing, and take all its time, at each start.
     jar = spark_home(tmp_path, monkeypatch) / "jars" / "one.jar"
     kept = keep(cache)
-    assert kept_archive() == kept
+    assert find_archive() == kept
     before = jar.stat()
     os.utime(jar, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000_000))
-    assert kept_archive() is None
+    assert find_archive() is None
     os.utime(jar, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert kept_archive() == kept
+    assert find_archive() == kept
     jar.write_bytes(b"more classes")
     os.utime(jar, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert kept_archive() is None
+    assert find_archive() is None
     jar.unlink()
-    assert kept_archive() is None
+    assert find_archive() is None
 
 
 def test_what_is_made_takes_the_place_of_what_no_longer_fits(

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flexwire.measures import by_connection
+from flexwire.measures import ownership
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, TOLD
-from flexwire.measures.evidence import SHOWN, Touched
+from flexwire.measures.evidence import SHOWN, NamedEntities
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths
 from flexwire.versions import Versions
@@ -80,7 +80,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def read(files: Iterable[Path]) -> Captured:
-    asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
+    asked = AnalysisRequest(tuple(list_captures(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1
@@ -113,8 +113,8 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     captured: Captured, monkeypatch: pytest.MonkeyPatch, *, spills: bool
 ) -> None:
     if spills:
-        monkeypatch.setattr(by_connection, "HELD_BYTES", 2_000)
-    monkeypatch.setattr(by_connection, "_UNITED_BYTES", 500)
+        monkeypatch.setattr(ownership, "HELD_BYTES", 2_000)
+    monkeypatch.setattr(ownership, "_UNITED_BYTES", 500)
     chance = random.Random(7)
     parts = [AuditSums() for _ in range(5)]
     for table, rows in captured.batches:
@@ -185,7 +185,7 @@ def test_every_name_is_told_of_its_clients(captured: Captured) -> None:
     sums = summed(captured)
     touched = sums.touched(everyone(sums))
     for client in clients:
-        told = touched.get((*client, None), Touched())
+        told = touched.get((*client, None), NamedEntities())
         groups, topics = named[*client, "groups"], named[*client, "topics"]
         assert (told.group_count, told.topic_count) == (len(groups), len(topics))
         assert told.groups == tuple(sorted(groups)[:SHOWN])
@@ -356,8 +356,8 @@ def test_rows_that_are_alike_become_one() -> None:
 
 
 def test_memory_is_bounded_by_what_the_driver_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_connection, "HELD_BYTES", 100_000)
-    held = by_connection.RowsByConnection(AUDITED, spills=True)
+    monkeypatch.setattr(ownership, "HELD_BYTES", 100_000)
+    held = ownership.ConnectionRows(AUDITED, spills=True)
     kind = AUDITED[TOLD]
     for number in range(100):
         names = [f"c{number}-{row}" for row in range(500)]
@@ -366,5 +366,5 @@ def test_memory_is_bounded_by_what_the_driver_may_hold(monkeypatch: pytest.Monke
         held.add(TOLD, pa.RecordBatch.from_arrays(columns, schema=kind.schema))
         assert sum(one.bytes for one in held._rows.values()) <= 100_000
     parts = [part[TOLD] for part in held.parts()]
-    assert max(map(len, parts)) < 2 * 50_000 / by_connection.BUCKETS
+    assert max(map(len, parts)) < 2 * 50_000 / ownership.BUCKETS
     assert len(set(pa.concat_batches(parts)["connection"].to_pylist())) == 50_000

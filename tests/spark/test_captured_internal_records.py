@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.answers.asking.answer import AnalysisTables
-from flexwire.answers.asking.asking import ask
+from flexwire.answers.asking.results import ask
 from flexwire.answers.captured_internal_records import ANSWER
 from flexwire.tables.schema import RECORDS
 from tests.capture.made_logs import COMMIT

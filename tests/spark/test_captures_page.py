@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.spark.sources import kafka_capture_plan
 from flexwire.spark.sources.requests import ACCEPTED, KINDS
-from flexwire.survey import following
+from flexwire.survey import follower_state
 from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def test_the_page_has_the_numbers_that_hold() -> None:
     assert kafka_capture_plan.MOST_OF_TASK == 64 << 20
     assert kafka_capture_plan.MOST_OF_PLAN == 256 << 20
     assert "at most 64 MiB of it, and 256 MiB with all of" in PAGE
-    assert f"From {following.MANY_KEYS:,} connections on" in PAGE
-    assert (following.OVER_US, following.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)
+    assert f"From {follower_state.MANY_KEYS:,} connections on" in PAGE
+    assert (follower_state.OVER_US, follower_state.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)

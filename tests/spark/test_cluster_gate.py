@@ -14,7 +14,7 @@ from flexwire.cli.analyze import analysis_form
 from flexwire.facts.audit import ClusterGate
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.cluster import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
-from flexwire.protocol.audit import Named
+from flexwire.protocol.audit import NameSample
 from flexwire.report import render
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit_cluster, audit_tables, gather_audit
@@ -172,8 +172,8 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
         merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
     assert merged._cluster.told() == summed(captured)._cluster.told()
     assert merged._cluster.told().configured == {
-        ("broker", "zookeeper.connect"): Named(("1",), 1),
-        ("topic", FORMAT): Named(("a", "b"), 2),
+        ("broker", "zookeeper.connect"): NameSample(("1",), 1),
+        ("topic", FORMAT): NameSample(("a", "b"), 2),
     }
     assert [*merged._cluster.told().features.values()] == [{"metadata.version": 21}]
     assert merged._cluster.told().described == {"broker": 1, "topic": 2}

@@ -20,9 +20,9 @@ from flexwire.errors import AnalysisError, ArgumentError
 from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_VALUE, run_tasks
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.publishing.manifest import Committed, Written, part_name, settle
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.manifest import CommittedTask, WrittenFile, part_name, settle
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.output_directory import OutputDirectory
 from tests.schema.own import own_catalog
 from tests.spark import faulty
 from tests.spark.faulty import Full, Store, names, write
@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def returns(value: object, number: int, drop: Drop) -> object:
-    assert drop.scratch.stat().st_mode & 0o777 == 0o700
+def returns(value: object, number: int, task_output: TaskOutput) -> object:
+    assert task_output.scratch.stat().st_mode & 0o777 == 0o700
     return value if number else None
 
 
-def nothing(number: int, drop: Drop) -> int:
-    assert not drop.files
+def nothing(number: int, task_output: TaskOutput) -> int:
+    assert not task_output.files
     return number
 
 
-def keeps_memory(number: int, drop: Drop) -> str | None:
-    del number, drop
+def keeps_memory(number: int, task_output: TaskOutput) -> str | None:
+    del number, task_output
     return os.environ.get("MIMALLOC_PURGE_DELAY")
 
 
-def api_keys(number: int, drop: Drop) -> int:
-    del number, drop
+def api_keys(number: int, task_output: TaskOutput) -> int:
+    del number, task_output
     return len(catalog().api_keys())
 
 
-def runs_out_of_memory(number: int, drop: Drop) -> int:
-    kept = [bytes(1000), number, drop]
+def runs_out_of_memory(number: int, task_output: TaskOutput) -> int:
+    kept = [bytes(1000), number, task_output]
     raise MemoryError(f"nothing left for {len(kept)}")
 
 
@@ -73,8 +73,8 @@ def either(
 def test_every_task_is_run_once_and_its_files_and_value_are_told(
     either: SparkSession, tmp_path: Path
 ) -> None:
-    place = Place(str(tmp_path))
-    committed = run_tasks(either, 5, write, Drop(place))
+    place = OutputDirectory(str(tmp_path))
+    committed = run_tasks(either, 5, write, TaskOutput(place))
     assert [(one.number, one.value) for one in committed] == [(n, n * n) for n in range(5)]
     told = [file for one in committed for file in one.files]
     assert {one.name for one in told} == names(5)
@@ -92,23 +92,23 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
     trees = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        place = Place(str(tmp_path / name))
-        first = run_tasks(spark, 3, write, Drop(place))
+        place = OutputDirectory(str(tmp_path / name))
+        first = run_tasks(spark, 3, write, TaskOutput(place))
         trees.append(tree(tmp_path / name))
         # And in the same place: a task that runs again overwrites what it wrote.
-        assert run_tasks(spark, 3, write, Drop(place)) == first
+        assert run_tasks(spark, 3, write, TaskOutput(place)) == first
         assert tree(tmp_path / name) == trees[-1]
     assert trees[0] == trees[1]
 
 
 def test_no_tasks_are_no_action(tmp_path: Path) -> None:
-    assert run_tasks(None, 0, write, Drop(Place(str(tmp_path)))) == []  # type: ignore[arg-type]  # it is not touched
+    assert run_tasks(None, 0, write, TaskOutput(OutputDirectory(str(tmp_path)))) == []  # type: ignore[arg-type]  # it is not touched
 
 
 def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "local").mkdir()
-    local = run_tasks(spark, 3, write, Drop(Place(str(tmp_path / "local"))))
-    assert run_tasks(spark, 3, write, Drop(Store(tmp_path / "store"))) == local
+    local = run_tasks(spark, 3, write, TaskOutput(OutputDirectory(str(tmp_path / "local"))))
+    assert run_tasks(spark, 3, write, TaskOutput(Store(tmp_path / "store"))) == local
     assert {
         path.relative_to(tmp_path / "store").as_posix(): path.read_bytes()
         for path in (tmp_path / "store").rglob("*")
@@ -118,12 +118,14 @@ def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Pa
 
 def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> None:
     small, large = b"x" * (LARGEST_VALUE - 1000), b"x" * (LARGEST_VALUE + 1)
-    committed = run_tasks(either, 2, partial(returns, small), Drop(Place(str(tmp_path))))
+    committed = run_tasks(
+        either, 2, partial(returns, small), TaskOutput(OutputDirectory(str(tmp_path)))
+    )
     assert [one.value for one in committed] == [None, small]
     with pytest.raises(
         Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
     ):
-        run_tasks(either, 2, partial(returns, large), Drop(Place(str(tmp_path))))
+        run_tasks(either, 2, partial(returns, large), TaskOutput(OutputDirectory(str(tmp_path))))
 
 
 def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
@@ -132,11 +134,11 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     place.mkdir()
     use_catalog(own_catalog(tmp_path))
     try:
-        own = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
+        own = run_tasks(spark, 2, api_keys, TaskOutput(OutputDirectory(str(place))))
         assert {one.value for one in own} == {len(catalog().api_keys())} != {bundled}
     finally:
         use_catalog(None)
-    again = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
+    again = run_tasks(spark, 2, api_keys, TaskOutput(OutputDirectory(str(place))))
     assert {one.value for one in again} == {bundled}
 
 
@@ -144,7 +146,7 @@ def test_tasks_keep_memory_unless_their_user_says_otherwise(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = spark.sparkContext.environment
-    place = Drop(Place(str(tmp_path)))
+    place = TaskOutput(OutputDirectory(str(tmp_path)))
     monkeypatch.setattr(spark.sparkContext, "environment", {**environment})
     monkeypatch.delitem(spark.sparkContext.environment, "MIMALLOC_PURGE_DELAY", raising=False)
     assert [one.value for one in run_tasks(spark, 1, keeps_memory, place)] == ["-1"]
@@ -174,7 +176,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     out = tmp_path / "out"
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
-    monkeypatch.setattr("flexwire.spark.publishing.local.Place", Full)
+    monkeypatch.setattr("flexwire.spark.publishing.local.OutputDirectory", Full)
     with pytest.raises(
         AnalysisError, match=r"^Writing: a disk is full: that of .* left on device$"
     ):
@@ -187,7 +189,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
 
 def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"elsewhere is not there; an output must be on a file"):
-        run_tasks(spark, 1, nothing, Drop(Place(str(tmp_path / "elsewhere"))))
+        run_tasks(spark, 1, nothing, TaskOutput(OutputDirectory(str(tmp_path / "elsewhere"))))
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -211,54 +213,53 @@ def test_names_stay_below_the_tables(tmp_path: Path, table: str) -> None:
     local = tmp_path / "x"
     local.touch()
     with pytest.raises(ArgumentError, match="begin with neither dot nor underscore, got"):
-        Drop(Place(str(tmp_path))).put(local, table, "a.parquet", rows=0)
+        TaskOutput(OutputDirectory(str(tmp_path))).put(local, table, "a.parquet", rows=0)
     assert local.exists()
 
 
 def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
-    drop = Drop(Place(str(tmp_path)))
+    task_output = TaskOutput(OutputDirectory(str(tmp_path)))
     for _ in range(2):
         (tmp_path / "x").write_bytes(b"1")
-        if not drop.files:
-            drop.put(tmp_path / "x", "frames", "a", rows=1)
+        if not task_output.files:
+            task_output.put(tmp_path / "x", "frames", "a", rows=1)
     with pytest.raises(ArgumentError, match="tables/frames/a was handed over before"):
-        drop.put(tmp_path / "x", "frames", "a", rows=1)
+        task_output.put(tmp_path / "x", "frames", "a", rows=1)
 
 
 def test_a_file_that_is_not_finished_is_not_placed(tmp_path: Path) -> None:
-    drop = Drop(Place(str(tmp_path)))
+    task_output = TaskOutput(OutputDirectory(str(tmp_path)))
     writer = pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"n": pa.int64()}))
     writer.write_table(pa.table({"n": [1]}))
     with pytest.raises(pa.ArrowInvalid, match="Parquet"):
-        drop.put(tmp_path / "x.parquet", "frames", "a.parquet")
-    assert not drop.files
+        task_output.put(tmp_path / "x.parquet", "frames", "a.parquet")
+    assert not task_output.files
     assert not (tmp_path / "tables").exists()
     writer.close()
-    drop.put(tmp_path / "x.parquet", "frames", "a.parquet")
-    assert [one.rows for one in drop.files] == [1]
+    task_output.put(tmp_path / "x.parquet", "frames", "a.parquet")
+    assert [one.rows for one in task_output.files] == [1]
 
 
 def test_scratch_is_where_spark_removes_it_when_the_output_is_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
-    with Drop(Store(tmp_path / "store")).opened(7) as drop:
-        assert drop.scratch.parent == tmp_path
-        (drop.scratch / "payload").touch()
+    with TaskOutput(Store(tmp_path / "store")).open_attempt(7) as task_output:
+        assert task_output.scratch.parent == tmp_path
+        (task_output.scratch / "payload").touch()
     assert list(tmp_path.iterdir()) == []
 
 
-def committed(number: int, *files: Written) -> tuple[int, bytes]:
-    return number, pickle.dumps(Committed(number, files, None))
+def committed(number: int, *files: WrittenFile) -> tuple[int, bytes]:
+    return number, pickle.dumps(CommittedTask(number, files, None))
 
 
-# As a module: under its own name the package has a function's type too.
 room: Any = import_module("flexwire.kernels")
 
 
-def asks_for_a_kernel(number: int, drop: Drop) -> bool:
-    del number, drop
-    return room.extension("packets") is not None
+def asks_for_a_kernel(number: int, task_output: TaskOutput) -> bool:
+    del number, task_output
+    return room.load_kernel("packets") is not None
 
 
 @pytest.mark.parametrize("there", ["there", "off", "missing"])
@@ -268,18 +269,18 @@ def test_that_there_are_no_kernels_is_told(
     caplog: pytest.LogCaptureFixture,
     there: str,
 ) -> None:
-    monkeypatch.setattr(room._Process, "lacks_kernels", False)
-    monkeypatch.setattr(room, "extension", cache(room.extension.__wrapped__))
+    monkeypatch.setattr(room, "_MISSING", set())
+    monkeypatch.setattr(room, "load_kernel", cache(room.load_kernel.__wrapped__))
     if there == "off":
         monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     if there == "missing":
         monkeypatch.setitem(sys.modules, "flexwire.kernels.packets", None)
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     (tmp_path / "tables").mkdir()
-    jobs = [commit._Job(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
-    done = commit._checked(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
+    jobs = [commit._TaskJob(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
+    done = commit._check_tasks(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
     assert [one.value for one in done] == [0, there == "there"]
-    commit._tell_of_kernels(done)
+    commit._warn_of_missing_kernels(done)
     if there == "missing":
         assert caplog.messages[0].startswith("1 of 2 tasks ran without kernels, which takes many")
     else:
@@ -287,7 +288,7 @@ def test_that_there_are_no_kernels_is_told(
 
 
 def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
-    file = Written("tables/frames/a", "frames", 1, 1, 0)
+    file = WrittenFile("tables/frames/a", "frames", 1, 1, 0)
     for found_tasks, told in (
         ([committed(0), committed(0)], "task 0 was committed twice"),
         ([committed(1)], "1 of 2 tasks were committed"),
@@ -298,26 +299,26 @@ def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
         ),
     ):
         with pytest.raises(AnalysisError, match=told):
-            commit._checked(found_tasks, 2)
-    assert len(commit._checked([committed(1, file), committed(0)], 2)) == 2
+            commit._check_tasks(found_tasks, 2)
+    assert len(commit._check_tasks([committed(1, file), committed(0)], 2)) == 2
 
 
 def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    ours, others = (commit._Job(None, write, place, os.urandom(32)) for _ in range(2))
+    place = OutputDirectory(str(tmp_path))
+    ours, others = (commit._TaskJob(None, write, place, os.urandom(32)) for _ in range(2))
     ours.leave([(0, b"abc"), (1, b"")])
     data = place.read(ours.results)
-    assert list(ours.opened(data)) == [(0, b"abc"), (1, b"")]
+    assert list(ours.read_results(data)) == [(0, b"abc"), (1, b"")]
     for damaged in (data[:-1], b"\x00" + data[1:], data + b"\x00", b""):
         with pytest.raises(AnalysisError, match="was written by something else"):
-            list(ours.opened(damaged))
+            list(ours.read_results(damaged))
     with pytest.raises(AnalysisError, match="was written by something else"):
-        list(others.opened(data))
+        list(others.read_results(data))
 
 
 def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
-    kept = [Written(f"tables/{table}/a", table, 1, 1, 0) for table in ("frames", "messages/X")]
+    place = OutputDirectory(str(tmp_path))
+    kept = [WrittenFile(f"tables/{table}/a", table, 1, 1, 0) for table in ("frames", "messages/X")]
     for name in (
         *(one.name for one in kept),
         "tables/frames/orphan",
@@ -329,7 +330,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "report.html",
     ):
         place.write(name, b"1")
-    settle(place, kept, others=["audit"])
+    settle(place, kept, other_tables=["audit"])
     assert {one.name for one in place.entries("")} == {
         *(one.name for one in kept),
         "tables/_SUCCESS",
@@ -366,10 +367,10 @@ def test_a_file_appears_whole_from_another_file_system(
         told[2] += path == local  # the device
         return os.stat_result(told)
 
-    Place(str(out)).write("deep/a", b"old")
+    OutputDirectory(str(out)).write("deep/a", b"old")
     monkeypatch.setattr(Path, "stat", stat)
     with (out / "deep" / "a").open("rb") as reader:
-        Place(str(out)).put(local, "deep/a")
+        OutputDirectory(str(out)).put(local, "deep/a")
         # A reader that has opened the one before goes on in that.
         assert reader.read() == b"old"
     assert not local.exists()

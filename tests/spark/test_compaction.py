@@ -11,9 +11,16 @@ import pytest
 
 from flexwire.errors import AnalysisError
 from flexwire.spark.publishing.compaction import compact
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, Written, part_name
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.manifest import (
+    PARTS,
+    TABLES,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
+    part_name,
+)
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.output_directory import OutputDirectory
 from tests.spark import faulty
 from tests.spark.faulty import Store
 from tests.spark.parts import ROWS, WHOLE, here, joined, rows_of, write_parts
@@ -39,17 +46,17 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> OutputDirectory:
     (tmp_path / "out").mkdir()
-    return Place(str(tmp_path / "out"))
+    return OutputDirectory(str(tmp_path / "out"))
 
 
-def directory(place: Place) -> Path:
+def directory(place: OutputDirectory) -> Path:
     assert place.path is not None
     return place.path
 
 
-def files_of(place: Place, names: list[str]) -> dict[str, list[Path]]:
+def files_of(place: OutputDirectory, names: list[str]) -> dict[str, list[Path]]:
     found = defaultdict(list)
     for name in names:
         table = name.removeprefix(f"{TABLES}/").rpartition("/")[0]
@@ -57,7 +64,7 @@ def files_of(place: Place, names: list[str]) -> dict[str, list[Path]]:
     return found
 
 
-def test_every_row_is_there_once_in_the_order_of_ranges(place: Place) -> None:
+def test_every_row_is_there_once_in_the_order_of_ranges(place: OutputDirectory) -> None:
     files = files_of(place, joined(place, COUNT, here))
     assert files.keys() == ROWS.keys()
     for table, some in files.items():
@@ -71,7 +78,7 @@ def test_every_row_is_there_once_in_the_order_of_ranges(place: Place) -> None:
 
 
 def test_joined_files_are_large_enough_but_for_the_last(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flexwire.spark.publishing.compaction._REWRITTEN", 1)
     files = files_of(place, joined(place, COUNT, here))
@@ -87,11 +94,13 @@ def test_joined_files_are_large_enough_but_for_the_last(
     assert all(pq.read_schema(one).equals(as_it_was) for some in files.values() for one in some)
 
 
-def test_the_same_parts_give_the_same_bytes_wherever_they_are(place: Place, tmp_path: Path) -> None:
+def test_the_same_parts_give_the_same_bytes_wherever_they_are(
+    place: OutputDirectory, tmp_path: Path
+) -> None:
     names = joined(place, COUNT, here)
     first = {name: (directory(place) / name).read_bytes() for name in names}
     (tmp_path / "again").mkdir()
-    again = Place(str(tmp_path / "again"))
+    again = OutputDirectory(str(tmp_path / "again"))
     store = Store(tmp_path / "store")
     for other in (again, store):
         assert joined(other, COUNT, here) == names
@@ -100,11 +109,11 @@ def test_the_same_parts_give_the_same_bytes_wherever_they_are(place: Place, tmp_
 
 
 def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
-    place: Place,
+    place: OutputDirectory,
 ) -> None:
-    before = here(None, COUNT, write_parts, Drop(place))
+    before = here(None, COUNT, write_parts, TaskOutput(place))
     sizes = {file.name: file.size for one in before for file in one.files}
-    written = list(compact(None, before, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    written = list(compact(None, before, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     stay = {name.rpartition("/")[2] for name in sizes}
     tables = defaultdict(set)
     for one in written:
@@ -117,18 +126,18 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     assert tables["frames"] | tables["day/2026"] == {False, True}
 
 
-def test_only_parts_of_one_directory_become_one_file(place: Place) -> None:
-    def days(number: int, drop: Drop) -> None:
+def test_only_parts_of_one_directory_become_one_file(place: OutputDirectory) -> None:
+    def days(number: int, task_output: TaskOutput) -> None:
         for day in range(2):
-            local = drop.scratch / str(day)
+            local = task_output.scratch / str(day)
             pq.write_table(pa.table({"day": [day] * 5, "range": [number] * 5}), local)
             name = f"day={day}/{part_name(faulty.DIGEST, number, day)}"
-            drop.put(local, "frames", name, folder=PARTS)
-        large = drop.scratch / "large"
+            task_output.put(local, "frames", name, folder=PARTS)
+        large = task_output.scratch / "large"
         pq.write_table(pa.table({"n": list(range(20_000))}), large)
-        drop.put(large, "records", part_name(faulty.DIGEST, number, 0))
+        task_output.put(large, "records", part_name(faulty.DIGEST, number, 0))
 
-    written = list(compact(None, here(None, 5, days, Drop(place)), Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    written = list(compact(None, here(None, 5, days, TaskOutput(place)), TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     frames = [one for one in written if one.table == "frames"]
     assert [one.name.split("/")[:3] for one in frames] == [
         ["tables", "frames", f"day={day}"] for day in range(2)
@@ -141,7 +150,7 @@ def test_only_parts_of_one_directory_become_one_file(place: Place) -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_where_nothing_is_to_be_joined_no_task_runs(
-    place: Place, monkeypatch: pytest.MonkeyPatch, count: int
+    place: OutputDirectory, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     def refuse(_spark: object, count: int, *_: object) -> list[Any]:
         assert count == 0
@@ -152,7 +161,9 @@ def test_where_nothing_is_to_be_joined_no_task_runs(
     assert len(names) == count * len(ROWS)
 
 
-def test_few_files_stay_as_they_are(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_files_stay_as_they_are(
+    place: OutputDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def small(count: int) -> dict[str, list[Path]]:
         names = joined(place, count, here)
         return {t: some for t, some in files_of(place, names).items() if t.startswith("messages/")}
@@ -163,27 +174,28 @@ def test_few_files_stay_as_they_are(place: Place, monkeypatch: pytest.MonkeyPatc
     assert min(len(some) for some in many.values()) < 8
 
 
-@pytest.mark.parametrize("kind", [lambda root: Place(str(root)), Store])
+@pytest.mark.parametrize("kind", [lambda root: OutputDirectory(str(root)), Store])
 @pytest.mark.parametrize("is_short", [False, True])
 def test_a_part_with_other_bytes_is_refused(
-    tmp_path: Path, kind: Callable[[Path], Place | Store], *, is_short: bool
+    tmp_path: Path, kind: Callable[[Path], OutputDirectory | Store], *, is_short: bool
 ) -> None:
     (tmp_path / "out").mkdir()
-    place: Place | Store = kind(tmp_path / "out")
-    parts = here(None, 4, write_parts, Drop(place))
+    place: OutputDirectory | Store = kind(tmp_path / "out")
+    parts = here(None, 4, write_parts, TaskOutput(place))
     name = next(one.name for one in parts[2].files if one.table == "messages/Heartbeat")
     data = place.read(name)
     flipped = data[:50] + bytes([data[50] ^ 1]) + data[51:]
     place.write(name, data[:-1] if is_short else flipped)
     with pytest.raises(AnalysisError, match=rf"{name} has other bytes than the task that"):
-        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+        list(compact(None, parts, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
 
 
-def test_rows_that_a_task_counted_otherwise_are_refused(place: Place) -> None:
-    parts = here(None, 4, write_parts, Drop(place))
+def test_rows_that_a_task_counted_otherwise_are_refused(place: OutputDirectory) -> None:
+    parts = here(None, 4, write_parts, TaskOutput(place))
     first = [
-        Written(one.name, one.table, one.size, one.rows + 1, one.crc32c) for one in parts[0].files
+        WrittenFile(one.name, one.table, one.size, one.rows + 1, one.crc32c)
+        for one in parts[0].files
     ]
-    parts[0] = Committed(0, Files(first), None)
+    parts[0] = CommittedTask(0, WrittenFiles(first), None)
     with pytest.raises(AnalysisError, match=r"Heartbeat: expected 13 rows in its parts, got 12"):
-        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+        list(compact(None, parts, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched

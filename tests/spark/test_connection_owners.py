@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from flexwire.answers.asking.audit import AuditTables, TableEvidence
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT
-from flexwire.measures.by_connection import attributed, owning
+from flexwire.measures.ownership import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
-from flexwire.tables.wanted import FRAMES
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed
 from tests.spark.traffic import Traffic, made, request
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.measures.evidence import Evidence
+    from flexwire.measures.evidence import AuditEvidence
 
 KIND = AUDITED[SENT]
 SASL_HANDSHAKE, API_VERSIONS, METADATA, FETCH = 17, 18, 3, 1
@@ -155,7 +155,7 @@ def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     )
 
 
-def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> Evidence:
+def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> AuditEvidence:
     sums = AuditSums()
     sums.add(FRAMES, frames)
     sums.add(CONNECTIONS, connections)

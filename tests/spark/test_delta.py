@@ -24,20 +24,18 @@ from deltalake import DeltaTable
 
 from flexwire.errors import AnalysisError, ArgumentError, FlexwireError, StorageError
 from flexwire.spark.analyze import analyze as run
-from flexwire.spark.delta import layout, ledger, logs
-from flexwire.spark.delta import output as staging
-from flexwire.spark.delta import output as sweeping
+from flexwire.spark.dataframes import table as spark_table
+from flexwire.spark.delta import layout, ledger, logs, staging
 from flexwire.spark.delta.layout import by_day, storage_options, table_url
 from flexwire.spark.delta.ledger import Ledger
-from flexwire.spark.delta.logs import Added, Log
-from flexwire.spark.delta.output import delta_staging
-from flexwire.spark.delta.reading import output
-from flexwire.spark.inputs import begun
+from flexwire.spark.delta.logs import AddedFile, TableLog
+from flexwire.spark.delta.output import output
+from flexwire.spark.delta.staging import delta_staging
+from flexwire.spark.inputs import begin_output
 from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.spark.stored import table as spark_table
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import SUCCESS
 from flexwire.tables.output import output as read_output
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.delta.output import DeltaStaging
+    from flexwire.spark.delta.staging import DeltaStaging
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MESSAGE = "messages/ApiVersionsRequest"
@@ -62,8 +60,8 @@ class Killed(BaseException):
     """What ends a process at once: nothing may come after it."""
 
 
-def sources(*names: str) -> list[Source]:
-    return [Source(f"/captures/{name}", 5, name) for name in names]
+def sources(*names: str) -> list[InputFile]:
+    return [InputFile(f"/captures/{name}", 5, name) for name in names]
 
 
 def put(
@@ -73,7 +71,7 @@ def put(
     local = tmp / "part.parquet"
     with TableWriter(local, columns) as writer:
         writer.write(pa.RecordBatch.from_pylist(rows, columns))
-    writing.drop.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
+    writing.task_output.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
 
 
 def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
@@ -83,28 +81,28 @@ def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
     put(writing, "connections", CONNECTIONS_TABLE, [{"first_time": NOON, "client": text}], tmp)
     columns = table_schema("ApiVersionsRequest")
     put(writing, MESSAGE, columns, [{"time": NOON, "client_id": text, "body": {}}], tmp)
-    settle(writing.files, writing.drop.files)
+    settle(writing.files, writing.task_output.files)
     writing.files.write("facts.json", json.dumps(text).encode())
 
 
-def analyze(out: Place, text: str, tmp: Path, *, append: bool = True) -> bool:
+def analyze(out: OutputDirectory, text: str, tmp: Path, *, append: bool = True) -> bool:
     """One analysis of the input ``text``; whether it is new."""
     with delta_staging(out, sources(text), text, append=append) as writing:
-        if writing.known:
+        if writing.known_run:
             return False
         write(writing, text, tmp)
         writing.publish()
     return True
 
 
-def plain(out: Place, name: str = "frames") -> list[str]:
+def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
     """What a reader finds that does not look into the ledger."""
     layout = out.child(f"tables/{name}")
     table = DeltaTable(table_url(layout), storage_options=storage_options(layout))
     return sorted(table.to_pyarrow_table()["client_id"].to_pylist())
 
 
-def exact(out: Place, name: str = "frames") -> list[str]:
+def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
     """What a reader finds that does."""
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
@@ -116,21 +114,21 @@ def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Place:
-    return Place(str(tmp_path / "out"))
+def out(tmp_path: Path) -> OutputDirectory:
+    return OutputDirectory(str(tmp_path / "out"))
 
 
 @pytest.fixture(params=["path", "s3"])
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputDirectory]:
     if request.param == "path":
-        yield Place(str(tmp_path / "out"))
+        yield OutputDirectory(str(tmp_path / "out"))
         return
     with s3() as bucket:
-        yield Place(f"{bucket}/{uuid.uuid4().hex}")
+        yield OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
 
 
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
-    out: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = [NOON, NOON - timedelta(hours=1), NOON, NOON - timedelta(days=9)]
     clock = SimpleNamespace(now=lambda _: hours.pop(0))
@@ -144,7 +142,7 @@ def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     assert hours == []
 
 
-def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
+def test_each_input_is_in_once(anywhere: OutputDirectory, tmp_path: Path) -> None:
     assert analyze(anywhere, "one", tmp_path)
     assert analyze(anywhere, "two", tmp_path)
     assert not analyze(anywhere, "one", tmp_path)
@@ -163,12 +161,12 @@ def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
     }  # fmt: skip
     assert {row["day"] for row in rows} == {NOON.date()}
     with pytest.raises(
-        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.reading\.output"
+        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.output\.output"
     ):
         read_output(anywhere.url)
 
 
-def test_all_is_its_owners_alone(out: Place, tmp_path: Path) -> None:
+def test_all_is_its_owners_alone(out: OutputDirectory, tmp_path: Path) -> None:
     assert out.path is not None
     out.path.mkdir(mode=0o755)
     analyze(out, "one", tmp_path)
@@ -177,7 +175,7 @@ def test_all_is_its_owners_alone(out: Place, tmp_path: Path) -> None:
         assert any(not one.stat().st_mode & 0o077 for one in above), path
 
 
-def test_duckdb_reads_what_deltalake_reads(out: Place, tmp_path: Path) -> None:
+def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory, tmp_path: Path) -> None:
     for text in ("one", "two"):
         analyze(out, text, tmp_path)
     frames = output(out.url).dataset("frames")
@@ -188,7 +186,9 @@ def test_duckdb_reads_what_deltalake_reads(out: Place, tmp_path: Path) -> None:
     assert found == [("one", NOON.date(), 1), ("two", NOON.date(), 1)]
 
 
-def test_files_that_are_in_already_are_refused_beside_new_ones(out: Place, tmp_path: Path) -> None:
+def test_files_that_are_in_already_are_refused_beside_new_ones(
+    out: OutputDirectory, tmp_path: Path
+) -> None:
     analyze(out, "one", tmp_path)
     refused = pytest.raises(FlexwireError, match=r"1 of 2 files are in .* already, by the analysis")
     with refused, delta_staging(out, sources("one", "two"), "both", append=True):
@@ -196,7 +196,9 @@ def test_files_that_are_in_already_are_refused_beside_new_ones(out: Place, tmp_p
     assert exact(out) == ["one"]
 
 
-def test_without_append_all_that_was_in_is_replaced(anywhere: Place, tmp_path: Path) -> None:
+def test_without_append_all_that_was_in_is_replaced(
+    anywhere: OutputDirectory, tmp_path: Path
+) -> None:
     for text in ("one", "two"):
         analyze(anywhere, text, tmp_path)
     analyze(anywhere, "new", tmp_path, append=False)
@@ -205,7 +207,9 @@ def test_without_append_all_that_was_in_is_replaced(anywhere: Place, tmp_path: P
     assert plain(anywhere) == exact(anywhere) == ["new", "one"]
 
 
-def test_files_that_others_have_joined_are_taken_out_too(out: Place, tmp_path: Path) -> None:
+def test_files_that_others_have_joined_are_taken_out_too(
+    out: OutputDirectory, tmp_path: Path
+) -> None:
     for text in ("one", "two"):
         analyze(out, text, tmp_path)
     (_, two) = output(out.url).entries
@@ -215,8 +219,8 @@ def test_files_that_others_have_joined_are_taken_out_too(out: Place, tmp_path: P
     name = f"analysis={two.analysis}/day=2026-11-22/more.parquet"
     size = local.stat().st_size
     out.put(local, f"tables/frames/{name}")
-    Log(out, "frames").add([Added(name, size, 1)], columns, two.analysis)
-    table = Log(out, "frames").open()
+    TableLog(out, "frames").add([AddedFile(name, size, 1)], columns, two.analysis)
+    table = TableLog(out, "frames").open()
     assert table is not None
     assert table.optimize.compact()["numFilesAdded"] == 1
     assert plain(out) == exact(out) == ["one", "two", "two"]
@@ -224,7 +228,7 @@ def test_files_that_others_have_joined_are_taken_out_too(out: Place, tmp_path: P
     assert plain(out) == exact(out) == ["new"]
 
 
-def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
+def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> None:
     """deltalake adds files with more columns without a word, and no reader sees these."""
 
     def add(name: str, body: dict[str, Any], kind: pa.DataType) -> None:
@@ -233,7 +237,7 @@ def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
         assert path is not None
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist([{"time": NOON, "body": body}], columns), path)
-        Log(out, MESSAGE).add([Added(name, path.stat().st_size, 1)], columns, name[9])
+        TableLog(out, MESSAGE).add([AddedFile(name, path.stat().st_size, 1)], columns, name[9])
 
     inner = [("a", pa.int32())]
     topic = pa.list_(pa.struct([*inner, ("b", pa.string())]))
@@ -244,7 +248,7 @@ def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
     # And one that has less again.
     add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
-    table = Log(out, MESSAGE).open()
+    table = TableLog(out, MESSAGE).open()
     assert table is not None
     rows = table.to_pyarrow_table().sort_by("analysis")["body"].to_pylist()
     assert rows == [
@@ -256,7 +260,7 @@ def test_the_schema_is_widened_before_files_are_added(out: Place) -> None:
         FlexwireError, match=r"column body\.c is boolean in the table and would be "
     ):
         add("analysis=4/day=2026-11-22/x", {"c": 4}, pa.struct([("c", pa.int64())]))
-    assert Log(out, MESSAGE).analyses() == {"1", "2", "3"}
+    assert TableLog(out, MESSAGE).analyses() == {"1", "2", "3"}
 
 
 @contextmanager
@@ -277,16 +281,18 @@ def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -
         yield
 
 
-def add_some(monkeypatch: pytest.MonkeyPatch, out: Place, text: str, tmp: Path, after: int) -> None:
+def add_some(
+    monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, tmp: Path, after: int
+) -> None:
     """An analysis that is killed after it was added to some of the tables."""
     killed = pytest.raises(Killed)
-    with ended(monkeypatch, Log, "add", after), killed:
+    with ended(monkeypatch, TableLog, "add", after), killed:
         analyze(out, text, tmp)
 
 
 @pytest.mark.parametrize("after", [0, 2, 6])
 def test_one_that_is_killed_before_the_ledger_is_not_in(
-    anywhere: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    anywhere: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     analyze(anywhere, "one", tmp_path)
     if after < 6:
@@ -314,17 +320,19 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
     assert {one.name for one in anywhere.entries("_staging/")} == {f"_staging/{r}" for r in runs}
 
 
-def test_one_that_was_taken_for_ended_cannot_enter(anywhere: Place, tmp_path: Path) -> None:
+def test_one_that_was_taken_for_ended_cannot_enter(
+    anywhere: OutputDirectory, tmp_path: Path
+) -> None:
     """In a store nobody holds a lock: the ledger's order decides."""
     with delta_staging(anywhere, sources("one"), "one", append=True) as writing:
         write(writing, "one", tmp_path)
         tables = writing._tables()
-        sweeping.note_tables(anywhere, writing.run, tables)
+        staging.note_tables(anywhere, writing.run, tables)
         for name, files in tables.items():
             writing._add(name, files)
         # Another one begins now, and finds rows that the ledger does not have.
         anywhere.write("_staging/20260101T000000Z-00000000", b"")
-        sweeping.sweep(anywhere, "20260101T000000Z-00000000")
+        staging.sweep(anywhere, "20260101T000000Z-00000000")
         assert plain(anywhere) == []
         with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
             writing.publish()
@@ -335,7 +343,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: Place, tmp_path: Pa
 
 def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
     with s3() as bucket:
-        out = Place(f"{bucket}/{uuid.uuid4().hex}")
+        out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
         begun_first = delta_staging(out, sources("one"), "one", append=True)
         told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
         with told, begun_first as first:
@@ -345,22 +353,22 @@ def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
         assert plain(out) == exact(out) == ["one"]
 
 
-def test_the_ledger_loses_no_entry(anywhere: Place) -> None:
+def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
     kept = Ledger(anywhere)
 
-    def add(name: str, old: list[ledger.Entry]) -> list[ledger.Entry]:
+    def add(name: str, old: list[ledger.LedgerEntry]) -> list[ledger.LedgerEntry]:
         if name == "second" and not any(one.analysis == "between" for one in old):
             kept.change(partial(add, "between"))
-        return [*old, ledger.entry(name, ledger.IN, name, ())]
+        return [*old, ledger.new_entry(name, ledger.IN, name, ())]
 
     for name in ("first", "second"):
         kept.change(partial(add, name))
     assert [one.analysis for one in kept.entries()] == ["first", "between", "second"]
 
 
-def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: Place) -> None:
+def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: OutputDirectory) -> None:
     run = "20261122T120000Z-00000000"
-    place = layout.DeltaPlace(out.url, run)
+    place = layout.DeltaDirectory(out.url, run)
     where = {
         "facts.json": f"runs/{run}/facts.json",
         "tables/frames/day=2026-11-22/a": f"tables/frames/analysis={run}/day=2026-11-22/a",
@@ -382,27 +390,27 @@ def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: Place) -> 
                 ask(name)
 
 
-def test_formats_do_not_mix(out: Place, tmp_path: Path) -> None:
+def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one", tmp_path)
     with (
         pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
-        begun(out, [], OutputOptions("parquet", append=False)),
+        begin_output(out, [], OutputOptions("parquet", append=False)),
     ):
         pytest.fail("it would replace them")
-    other = Place(str(tmp_path / "other"))
+    other = OutputDirectory(str(tmp_path / "other"))
     other.write("tables/_flexwire.json", b"{}")
     other.write(f"tables/{SUCCESS}", b"{}")
     with pytest.raises(FlexwireError, match="holds an analysis of format parquet"):
         analyze(other, "one", tmp_path)
-    theirs = Place(str(tmp_path / "theirs"))
+    theirs = OutputDirectory(str(tmp_path / "theirs"))
     theirs.write("tables/mine.txt", b"1")
     with pytest.raises(FlexwireError, match="holds files that flexwire did not write"):
         analyze(theirs, "one", tmp_path)
     with pytest.raises(StorageError, match="expected a path, s3://, gs://, abfs:// for Delta"):
-        analyze(Place("hdfs://host/out"), "one", tmp_path)
+        analyze(OutputDirectory("hdfs://host/out"), "one", tmp_path)
 
 
-def test_another_analysis_under_way_is_told(out: Place, tmp_path: Path) -> None:
+def test_another_analysis_under_way_is_told(out: OutputDirectory, tmp_path: Path) -> None:
     told = pytest.raises(FlexwireError, match="another analysis writes to")
     with delta_staging(out, sources("one"), "one", append=True), told:
         analyze(out, "two", tmp_path)
@@ -464,14 +472,14 @@ def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple
 
 def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with s3() as bucket:
-        out = Place(f"{bucket}/{uuid.uuid4().hex}")
+        out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
         analyze(out, "one", tmp_path)
         monkeypatch.setattr(logs, "storage_options", lambda _: {"AWS_REGION": "nowhere",
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})  # fmt: skip
         with pytest.raises(
             StorageError, match=r"s3://captures/.*/tables/frames: cannot commit to: "
         ):
-            Log(out, "frames").analyses()
+            TableLog(out, "frames").analyses()
 
 
 def test_tasks_need_no_deltalake() -> None:

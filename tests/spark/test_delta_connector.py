@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from flexwire.spark.analyze import analyze
-from flexwire.spark.delta.reading import output
+from flexwire.spark.delta.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tools.maven import ROOT, Jars
 

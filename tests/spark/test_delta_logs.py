@@ -14,10 +14,10 @@ from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
-from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
-from flexwire.spark.delta.output import delta_staging
-from flexwire.spark.delta.reading import output
-from flexwire.storage.place import Place
+from flexwire.spark.delta.ledger import IN, Ledger, new_entry, next_offsets, with_offsets
+from flexwire.spark.delta.output import output
+from flexwire.spark.delta.staging import delta_staging
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.output import output as read_output
 from tests.capture.made_logs import MadeSegment, plain, write_log
@@ -42,15 +42,17 @@ def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(params=["path", "s3"])
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputDirectory]:
     if request.param == "path":
-        yield Place(str(tmp_path / "out"))
+        yield OutputDirectory(str(tmp_path / "out"))
         return
     with s3() as bucket:
-        yield Place(f"{bucket}/{uuid.uuid4().hex}")
+        yield OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
 
 
-def add(out: Place, offsets: dict[Partition, int], *, append: bool = True) -> dict[Partition, int]:
+def add(
+    out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
+) -> dict[Partition, int]:
     """An analysis that reads logs up to these offsets; gives those that it goes on with."""
     with delta_staging(out, [], uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
@@ -59,12 +61,12 @@ def add(out: Place, offsets: dict[Partition, int], *, append: bool = True) -> di
 
 
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(
-    anywhere: Place, monkeypatch: pytest.MonkeyPatch
+    anywhere: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What an earlier release wrote has no offsets.
     with monkeypatch.context() as patch:
         patch.setattr(ledger, "COLUMNS", pa.schema([*ledger.COLUMNS][:-1]))
-        Ledger(anywhere).change(lambda _: [entry("before", IN, "digest", ())])
+        Ledger(anywhere).change(lambda _: [new_entry("before", IN, "digest", ())])
     assert add(anywhere, {A: 10}) == {}
     assert add(anywhere, {A: 15, B: 3}) == {A: 10}
     assert add(anywhere, {B: 3}) == {A: 15, B: 3}
@@ -78,7 +80,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(
 
 def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
     with s3() as bucket:
-        out = Place(f"{bucket}/{uuid.uuid4().hex}")
+        out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
         add(out, {A: 10, B: 1})
         told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
         with told, delta_staging(out, [], "first", append=True) as writing:
@@ -95,7 +97,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
 
 
 def test_offsets_are_in_the_last_entry_alone() -> None:
-    entries = [entry(name, IN, name, ()) for name in ("one", "two")]
+    entries = [new_entry(name, IN, name, ()) for name in ("one", "two")]
     told = with_offsets(with_offsets(entries[:1], {A: 1}) + entries[1:], {A: 2, B: 3})
     assert [one.logs is None for one in told] == [True, False]
     assert next_offsets(told) == {A: 2, B: 3}

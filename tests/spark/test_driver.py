@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import AnalysisError
 from flexwire.facts.audit import Audit
 from flexwire.facts.facts import SOURCES_SHOWN, Facts
@@ -22,19 +22,19 @@ from flexwire.spark.capture_job import range_bytes
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.compaction import compact
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
-    Committed,
-    Files,
-    Written,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
     part_name,
     settle,
 )
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.tables import mark_place
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry
 from flexwire.tables.output import SUCCESS
 from tests.spark.faulty import DIGEST, Store
 from tests.traced import traced
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
 MOST_OF_A_TASK = 6_000
 
 
-def written(number: int) -> Iterator[Written]:
+def written(number: int) -> Iterator[WrittenFile]:
     """What a range writes of many tables: two are large enough, and all others are small."""
     for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
         folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
         name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
-        yield Written(name, table, size, size // 10, zlib.crc32(name.encode()))
+        yield WrittenFile(name, table, size, size // 10, zlib.crc32(name.encode()))
 
 
 class Listed(Store):
     """A store that only lists: what the driver asks of it in the end."""
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """The names of what is in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
-            yield Entry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
+            yield FileEntry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
 
 
 def peak(work: Callable[[], object]) -> int:
@@ -74,12 +74,12 @@ def peak(work: Callable[[], object]) -> int:
 def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a driver does with the results of tasks."""
     found = (
-        (number, pickle.dumps(Committed(number, Files(written(number)), None)))
+        (number, pickle.dumps(CommittedTask(number, WrittenFiles(written(number)), None)))
         for number in range(count)
     )
-    committed = commit._checked(found, count)
+    committed = commit._check_tasks(found, count)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", lambda *_: [])
-    files = list(compact(None, committed, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    files = list(compact(None, committed, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     assert len(files) == 2 * count
     listed = Listed(place.url)
     vars(listed)["found"] = files
@@ -118,19 +118,19 @@ def test_ranges_are_as_large_as_leaves_work_for_all(
     assert range_bytes(total, tasks_at_once) == expected
 
 
-def sized(data: bytes, number: int, _drop: Drop) -> int:
+def sized(data: bytes, number: int, _task_output: TaskOutput) -> int:
     return len(data) + number
 
 
 @pytest.mark.parametrize("size", [0, LARGEST_WORK])
 def test_work_that_is_large_lies_in_a_file_and_does_not_travel(tmp_path: Path, size: int) -> None:
     place = Store(tmp_path / "store")
-    work: Callable[[int, Drop], Any] = partial(sized, bytes(size))
-    job = commit._Job(None, work, place, bytes(32)).light()
+    work: Callable[[int, TaskOutput], Any] = partial(sized, bytes(size))
+    job = commit._TaskJob(None, work, place, bytes(32)).with_work_in_file()
     assert isinstance(job.work, LeftWork) is (size > 0)
     assert len(commit._pickled(job)) < LARGEST_WORK / 100
-    assert [one.name for one in place.entries("")] == [job.left] * (size > 0)
-    assert job.work(5, Drop(place)) == size + 5
+    assert [one.name for one in place.entries("")] == [job.work_file] * (size > 0)
+    assert job.work(5, TaskOutput(place)) == size + 5
 
 
 def test_only_the_work_that_was_left_is_done(tmp_path: Path) -> None:
@@ -138,16 +138,16 @@ def test_only_the_work_that_was_left_is_done(tmp_path: Path) -> None:
     work = LeftWork.leave(pickle.dumps(sized), place, "work")
     place.write("work", pickle.dumps(written))
     with pytest.raises(AnalysisError, match="work was written by something else"):
-        work(0, Drop(place))
+        work(0, TaskOutput(place))
 
 
 def test_files_are_packed_and_the_same_again() -> None:
-    files = Files(written(7))
+    files = WrittenFiles(written(7))
     assert list(files) == list(written(7))
     assert (len(files), files[1], files[-2:]) == (62, list(written(7))[1], list(written(7))[-2:])
     assert len(pickle.dumps(files)) < 25 * len(files)
     again = pickle.loads(pickle.dumps(files))  # noqa: S301 - it is the line above
-    assert again == files == Files(written(7)) != Files(written(8))
+    assert again == files == WrittenFiles(written(7)) != WrittenFiles(written(8))
     assert hash(again) == hash(files)
 
 
@@ -155,13 +155,13 @@ def test_facts_mark_and_report_name_some_of_many_files_and_count_all(tmp_path: P
     names = [f"s3://captures/{number:05d}.pcapng" for number in range(SOURCES_SHOWN + 500)]
     sums = AnalysisSums(0)
     sums._packets = dict.fromkeys(reversed(names), 3)
-    told = facts_of(sums.parts(Brokers()), Audit(), title="", made_at_us=0)
+    told = facts_of(sums.parts(BrokerEnds()), Audit(), title="", made_at_us=0)
     assert [one.path for one in told.sources] == names[:SOURCES_SHOWN]
     assert told.source_files == len(names)
     assert Facts.from_json(told.to_json()) == told
     page = render(replace(told, unreadable_files=7))
     assert f'given">{len(names) - 7:,} files</span>' in page
     assert f"and {len(names) - ROW_LIMIT:,} more rows" in page
-    mark_place(Place(str(tmp_path)), names)
+    mark_place(OutputDirectory(str(tmp_path)), names)
     mark = json.loads((tmp_path / SUCCESS).read_text())
     assert (mark["files"], mark["sources"]) == (len(names), names[:SOURCES_SHOWN])

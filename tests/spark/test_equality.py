@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.spark.analyze import analyze
 from flexwire.spark.tables import Tables, mark
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.reference import facts as reference_facts
 from tests.reference.tables import tables as reference_tables
@@ -154,7 +154,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    monkeypatch.setattr("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=4_096))
+    monkeypatch.setattr("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=4_096))
 
 
 def ranges_of(out: Path) -> int:

@@ -149,7 +149,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
     with local_staging(out) as place:
-        assert [one for one in out.glob(f"{PREFIX}*") if one != place.place] == []
+        assert [one for one in out.glob(f"{PREFIX}*") if one != place.directory] == []
     assert tree(out) == before
 
 

@@ -19,11 +19,11 @@ from flexwire.spark.functions.messages import OF_INFLATION, read_options
 from flexwire.spark.sources.kafka_log import (
     ACCEPTED,
     KafkaLog,
-    LogOptions,
-    LogReader,
+    KafkaLogOptions,
+    KafkaLogReader,
     arrow_schema,
 )
-from flexwire.spark.sources.requests import CaptureOptions, narrowed
+from flexwire.spark.sources.requests import CaptureOptions, narrow_query
 from flexwire.tasks import spark_schema
 from tests.capture.made_logs import MadeSegment
 
@@ -35,7 +35,7 @@ PATH = {"path": "/logs"}
 
 
 def test_every_option_says_what_it_says() -> None:
-    options = LogOptions.parse(
+    options = KafkaLogOptions.parse(
         {
             "paths": '["a", "b"]',
             "topic": "orders, clicks",
@@ -79,7 +79,7 @@ def test_every_option_says_what_it_says() -> None:
 
 
 def test_what_is_not_given_is_all_there_is() -> None:
-    options = LogOptions.parse(PATH)
+    options = KafkaLogOptions.parse(PATH)
     assert options.query == LogQuery()
     assert options.mode == "FAILFAST"
     assert options.schema().names[-1] == "timestampType"
@@ -87,8 +87,8 @@ def test_what_is_not_given_is_all_there_is() -> None:
 
 def test_tasks_that_only_count_read_more() -> None:
     counting = PATH | {"countBy": "topic"}
-    assert LogOptions.parse(counting).query.piece_bytes == 512 << 20
-    asked = LogOptions.parse(counting | {"maxPartitionBytes": "1m"})
+    assert KafkaLogOptions.parse(counting).query.piece_bytes == 512 << 20
+    asked = KafkaLogOptions.parse(counting | {"maxPartitionBytes": "1m"})
     assert asked.query.piece_bytes == 1 << 20
 
 
@@ -125,27 +125,27 @@ def test_tasks_that_only_count_read_more() -> None:
 )
 def test_what_an_option_does_not_take_is_said_with_what_it_takes(name: str, value: str) -> None:
     with pytest.raises(ArgumentError, match=rf"^{name}: expected .*, got "):
-        LogOptions.parse({**PATH, name: value})
+        KafkaLogOptions.parse({**PATH, name: value})
 
 
 def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functions() -> None:
     given = {"maxInflated": "1m", "maxRatio": "50"}
     expected = Inflation(1 << 20, 50, is_held=True)
-    assert LogOptions.parse({**PATH, **given}).inflation == expected
-    assert CaptureOptions.parse({**PATH, **given}).asked.inflation == expected
+    assert KafkaLogOptions.parse({**PATH, **given}).inflation == expected
+    assert CaptureOptions.parse({**PATH, **given}).request.inflation == expected
     assert read_options(given, *OF_INFLATION).inflation == expected
     # Without a ratio of its own no batch is held to one.
-    assert LogOptions.parse(PATH).inflation == Inflation()
+    assert KafkaLogOptions.parse(PATH).inflation == Inflation()
     assert read_options({}, *OF_INFLATION).inflation.ratio is None
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
     with pytest.raises(ArgumentError, match="there is no option subscribe; those there are") as no:
-        LogOptions.parse({**PATH, "subscribe": "a"})
+        KafkaLogOptions.parse({**PATH, "subscribe": "a"})
     assert all(one in str(no.value) for one in ACCEPTED)
     with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):
-        LogOptions.parse({})
-    assert LogOptions.parse({"paths": json.dumps(["x"])}).paths == ["x"]
+        KafkaLogOptions.parse({})
+    assert KafkaLogOptions.parse({"paths": json.dumps(["x"])}).paths == ["x"]
 
 
 def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
@@ -155,8 +155,8 @@ def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
         MadeSegment(0).write(tmp_path / name, kinds="log")
 
     def planned(**given: str) -> list[object]:
-        options = LogOptions.parse({"path": str(tmp_path), **given})
-        return list(LogReader(options, spark_schema(options.schema())).partitions())
+        options = KafkaLogOptions.parse({"path": str(tmp_path), **given})
+        return list(KafkaLogReader(options, spark_schema(options.schema())).partitions())
 
     # Their segments are empty.
     for found in ({}, {"topic": "orders,clicks"}, {"topic": "clicks", "partitions": "0"}):
@@ -220,7 +220,7 @@ def test_a_narrowed_query_reads_every_row_that_passes() -> None:
     narrower = 0
     for _ in range(400):
         filters = made_filters(chance)
-        query = narrowed(LogQuery(), [one for one, _ in filters])
+        query = narrow_query(LogQuery(), [one for one, _ in filters])
         narrower += query != LogQuery()
         for _ in range(20):
             milliseconds = chance.randint(0, 9)
@@ -262,15 +262,19 @@ def test_a_column_or_type_that_there_is_not_is_told(
 ) -> None:
     fields = [T.StructField("partition", T.IntegerType(), nullable=False)]
     assert (
-        not arrow_schema(T.StructType(fields), LogOptions.parse(PATH)).field("partition").nullable
+        not arrow_schema(T.StructType(fields), KafkaLogOptions.parse(PATH))
+        .field("partition")
+        .nullable
     )
     with pytest.raises(ArgumentError, match=f"^{re.escape(reason)}"):
-        arrow_schema(T.StructType([*fields, T.StructField(name, kind)]), LogOptions.parse(PATH))
+        arrow_schema(
+            T.StructType([*fields, T.StructField(name, kind)]), KafkaLogOptions.parse(PATH)
+        )
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "replicas"])
 def test_what_only_a_stream_or_only_a_query_takes_is_told(name: str) -> None:
-    schema = spark_schema(LogOptions.parse(PATH).schema())
+    schema = spark_schema(KafkaLogOptions.parse(PATH).schema())
     value = {"endingOffsets": "latest", "endingTimestamp": "1", "replicas": "all"}[name]
     with pytest.raises(ArgumentError, match=f"^{name} is not for a stream"):
         KafkaLog({**PATH, name: value}).streamReader(schema)

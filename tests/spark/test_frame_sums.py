@@ -18,8 +18,8 @@ import pytest
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.facts.facts import LATENCY_EDGES_MS
 from flexwire.measures.analysis import bucket_us
-from flexwire.measures.bounded import MOST_DIFFERENT
 from flexwire.measures.connections import SHOWN, ConnectionSums
+from flexwire.measures.counters import MOST_DIFFERENT
 from flexwire.measures.failures import (
     DIFFERENT_REASONS,
     FAILURES,
@@ -28,11 +28,11 @@ from flexwire.measures.failures import (
     ReasonCounts,
 )
 from flexwire.measures.frames import FrameSums
-from flexwire.measures.groups import Groups, coded
+from flexwire.measures.groups import RowGroups, coded
 from flexwire.protocol import WITHHELD
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from tests.capture.interleaved import CLEAN, EVERYTHING, LOSSY, STRANGE, write_capture
@@ -74,7 +74,7 @@ class Captured:
 @pytest.fixture(scope="module", params=sorted(SHAPES))
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     files = write_capture(tmp_path_factory.mktemp("capture"), 3, SHAPES[request.param])
-    asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
+    asked = AnalysisRequest(tuple(list_captures(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1
@@ -388,7 +388,7 @@ def test_a_capture_that_makes_up_reasons_is_counted_and_bounded() -> None:
     sums = ReasonCounts(kept)
     for start in range(0, len(rows), 50):
         part = ReasonCounts(kept)
-        part.add(Groups(coded(rows["error"].slice(start, 50))))
+        part.add(RowGroups(coded(rows["error"].slice(start, 50))))
         sums.merge(part)
     frequent, rest = sums.most_frequent()
     assert len(frequent) == DIFFERENT_REASONS
@@ -409,7 +409,7 @@ def test_groups_are_told_apart_where_a_number_for_each_does_not_fit() -> None:
     # Six columns of 2 ** 12 values; in 64 bits a factor of 2 ** 60 would swallow the first.
     rows = [(number,) * 6 for number in range(1 << 12)]
     rows += [(number, 0, 0, 0, 0, 0) for number in range(16, 1 << 12, 16)]
-    groups = Groups(*(coded(pa.array(column)) for column in zip(*rows, strict=True)))
+    groups = RowGroups(*(coded(pa.array(column)) for column in zip(*rows, strict=True)))
     assert sorted(groups.values()) == sorted(rows)
     assert groups.counts() == [1] * len(rows)
 

@@ -277,7 +277,7 @@ def test_an_answer_says_what_was_cut(
         (tables.grown.tables, ()),
     ):
         monkeypatch.setattr(outputs, "tables_of", lambda *_, given=given, **__: given)
-        [latencies] = outputs.answers_of(tables.out, ["latency"])
+        [latencies] = outputs.stored_answers(tables.out, ["latency"])
         assert latencies.notes == notes
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.spark.answers.outputs import OpenedOutput
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output
 from tests.tables.test_reading import write_output
@@ -26,7 +26,7 @@ CODES = [
 
 def opened(root: Path, partition_code: int, *, like_arrow: bool) -> OpenedOutput:
     """Open tables of which one has a response with a topic and a partition."""
-    write_output(Place(str(root)))
+    write_output(OutputDirectory(str(root)))
     topic = {"error_code": 0, "partitions": [{"error_code": partition_code}]}
     rows = pa.Table.from_pylist([{"body": {"topics": [topic]}}], table_schema("MetadataResponse"))
     folder = root / "tables" / MESSAGE

@@ -13,7 +13,7 @@ from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, RECORD_COST, Inflation
 from flexwire.spark.analyze import analyze
 from flexwire.spark.log_job import _is_of_last
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.records.batches import batch, record
 from tests.records.inflating import bomb
@@ -93,7 +93,7 @@ def test_every_range_has_an_allowance_of_its_own(
 ) -> None:
     range_bytes = sum(one.stat().st_size for one in capture.iterdir()) // 3
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: range_bytes)
-    monkeypatch.setattr("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=1024))
+    monkeypatch.setattr("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=1024))
     taken = RECORD_COST * RECORDS * BOMBS
     # A third of what all bombs take, and two bombs more.
     enough = {"max_inflated": 2 * RECORD_COST * RECORDS, "max_ratio": -(-taken // 3 // range_bytes)}

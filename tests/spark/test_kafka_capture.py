@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 
 import flexwire
-from flexwire.capture.pairing.pairing import Told
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.pairing.pairing import Hindsight
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import (
     ArgumentError,
     CaptureError,
@@ -23,7 +23,7 @@ from flexwire.errors import (
     SpecError,
     UnknownMessageError,
 )
-from flexwire.schema.catalog import Catalog, using_carried
+from flexwire.schema.catalog import Catalog, using_packed_catalog
 from flexwire.spark import register
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources import kafka_capture_plan
@@ -33,12 +33,19 @@ from flexwire.spark.sources.kafka_capture import (
     CaptureStreamReader,
     KafkaCapture,
 )
-from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
+from flexwire.spark.sources.kafka_capture_plan import RangeTask, SurveyStore, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.storage.listing import list_sources
-from flexwire.storage.local import unsqueezed
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.local import decompress
 from flexwire.survey.ranges import decoded
-from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
+from flexwire.survey.survey import (
+    AnalysisRequest,
+    RangeContext,
+    Survey,
+    Surveyor,
+    known_name,
+    start_name,
+)
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
 from flexwire.tasks import spark_schema
@@ -82,7 +89,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def analyzed(path: Path, **how: Any) -> Rows:
     """The tables of an analysis."""
-    asked, kept = Asked(tuple(list_sources([path])), **how), dict[str, bytes]()
+    asked, kept = AnalysisRequest(tuple(list_captures([path])), **how), dict[str, bytes]()
     survey = Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
     for table, rows in decoded(asked, 0, kept.__getitem__):
@@ -167,13 +174,13 @@ def test_every_option_says_what_it_says() -> None:
         maxBytesPerTrigger="2m", maxFilesPerTrigger="3", failOnDataLoss="false",
         acceptSampled="true",
     )  # fmt: skip
-    how = asked.asked
-    assert how.brokers == Brokers.parse([9092, 9094, 9095], ["[::1]:9092"])
+    how = asked.request
+    assert how.brokers == BrokerEnds.parse([9092, 9094, 9095], ["[::1]:9092"])
     assert how.takes_sampled
-    assert not options("/a").asked.takes_sampled
+    assert not options("/a").request.takes_sampled
     assert (how.release, how.show_credentials, how.skip_unreadable) == ("3.9.2", True, True)
     assert (how.record_bytes, how.range_bytes) == (True, 1 << 20)
-    assert asked.wanted.client_ids == {"a", "b"}
+    assert asked.row_filter.client_ids == {"a", "b"}
     assert (asked.bytes_per_trigger, asked.files_per_trigger) == (2 << 20, 3)
     assert (asked.kind, asked.message, asked.fails_on_loss) == ("messages", "FetchRequest", False)
     assert asked.schema() == table_schema("FetchRequest", "3.9.2", record_bytes=True)
@@ -219,7 +226,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 def carried(tasks: Sequence[Any]) -> list[int]:
     """How many bytes go with each task; none with one that reads the whole capture."""
-    return [sum(map(len, one.kept.values())) for one in tasks if isinstance(one, RangeTask)]
+    return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +245,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
         return run(self)
 
     asked = options(tmp_path)
-    asked = replace(asked, asked=replace(asked.asked, range_bytes=5000, chunk_bytes=2500))
+    asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))
     first = before = plan(asked)
     assert len(before) > 4
     while sizes := carried(before):
@@ -259,14 +266,14 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
 
 
 def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
-    kept, known = Kept(), pickle.dumps(Known((), None, Told(), {}))
+    kept, known = SurveyStore(), pickle.dumps(RangeContext((), None, Hindsight(), {}))
     for part, starts in ((b"before", 3), (b"after", 2)):
         for number in range(starts):
             kept.keep(start_name(number + 1), part)
     for name in ("names", *map(known_name, range(3))):
         kept.keep(name, known)
     found = kept.ranges(3)
-    assert [unsqueezed(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
+    assert [decompress(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
 @pytest.mark.cluster  # its classes are made, and all its specs packed: seconds
@@ -276,7 +283,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     own, captures = own_catalog(tmp_path), tmp_path / "captures"
     traffic = Traffic(captures)
     connection = traffic.connect()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         for number in range(3):
             ping = flexwire.message("PingRequest")(text=f"hello {number}")
             traffic.exchange(connection, ping, made("PingResponse"), 0, number)
@@ -295,7 +302,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     # Spark's workers are used again.
     reader = CaptureReader(options(captures), spark_schema(options(captures).schema()))
     (part,) = reader.partitions()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         outcomes = [one for rows in reader.read(part) for one in rows["outcome"].to_pylist()]
     assert set(outcomes) == {"not Kafka"}
     with pytest.raises(UnknownMessageError, match="PingRequest"):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.storage.place import Place
-from flexwire.tables.wanted import FRAMES
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.row_filter import FRAMES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.cluster import python_path, run
 from tests.spark.test_kafka_capture import rows_of
@@ -41,7 +41,7 @@ def bucket() -> Iterator[str]:
 @pytest.mark.slow
 @pytest.mark.cluster
 def test_captures_in_a_bucket_are_read_as_those_here(captures: Path, bucket: str) -> None:
-    place = Place(f"{bucket}/day")
+    place = OutputDirectory(f"{bucket}/day")
     expected = {kind: rows_of(captures, rows=kind) for kind in ("frames", "records", "packets")}
     files = sorted(captures.iterdir())
     place.write(files[0].name, files[0].read_bytes())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.tls.decrypt import NO_SECRET
+from flexwire.capture.tls.decryption import NO_SECRET
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import TlsReason
 from flexwire.spark.analyze import analyze

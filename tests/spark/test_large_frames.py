@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.task_output import TaskOutput
 
 pytestmark = pytest.mark.spark
 
@@ -37,11 +37,11 @@ def _broken_plan(spark: SparkSession, *_: object) -> Any:
     return spark.range(1).select("absent")
 
 
-def _broken_task(spark: SparkSession, _: object, drop: Drop, __: int) -> Any:
-    return run_tasks(spark, 1, _raise, drop)
+def _broken_task(spark: SparkSession, _: object, task_output: TaskOutput, __: int) -> Any:
+    return run_tasks(spark, 1, _raise, task_output)
 
 
-def _raise(_: int, __: Drop) -> None:
+def _raise(_: int, __: TaskOutput) -> None:
     error = ValueError("planted")
     error.add_note("while testing")
     raise error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.capture.made_metadata import log, snapshot, write
@@ -94,7 +94,7 @@ def test_a_client_of_spark_connect_gets_the_same(
 
 def test_in_a_bucket_it_is_the_same(files: Path, expected: Told, tmp_path: Path) -> None:
     with s3() as bucket:
-        place = Place(f"{bucket}/files")
+        place = OutputDirectory(f"{bucket}/files")
         for file in files.rglob("*"):
             if file.is_file():
                 place.write(str(file.relative_to(files)), file.read_bytes())

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.answers.asking import audit as judging
-from flexwire.facts.audit import LeftOut
+from flexwire.facts.audit import AuditOmissions
 from flexwire.facts.facts import Facts
 from flexwire.measures import audit as audit_sums
-from flexwire.measures import audit_rows, by_connection
+from flexwire.measures import audit_rows, ownership
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, KAFKA, SENT, Candidates, hashes
 from flexwire.report import render
@@ -99,7 +99,7 @@ def test_those_with_most_requests_are_judged_as_without_the_others(
 ) -> None:
     whole = summed(EVERY).evidence()
     assert (whole.clients_left_out, whole.requests_left_out) == (0, 0)
-    monkeypatch.setattr(by_connection, "HELD_BYTES", held)
+    monkeypatch.setattr(ownership, "HELD_BYTES", held)
     limited(monkeypatch, most)
     sums = summed(EVERY, spills=True)
     found = sums.evidence()
@@ -205,7 +205,7 @@ def test_what_some_brokers_offer_is_known_whatever_the_order(
 
 def test_of_very_many_findings_the_gravest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = gather_audit(summed(EVERY), ["4.0"])
-    assert whole.left_out == LeftOut()
+    assert whole.left_out == AuditOmissions()
     verdicts = [one.verdict for one in whole.findings]
     assert len({*verdicts}) > 1
     monkeypatch.setattr(judging, "MOST_FINDINGS", 20)

@@ -11,7 +11,7 @@ import pytest
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.capture_job import gzip_note
-from flexwire.storage.listing import capture_files, list_sources
+from flexwire.storage.file_search import capture_paths, list_captures
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def test_of_large_files_that_are_not_split_the_user_is_told(tmp_path: Path) -> N
     for name, size in (sizes | large).items():
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)
-    assert gzip_note(list_sources([tmp_path / name for name in sizes])) == ()
-    (note,) = gzip_note(list_sources([tmp_path / name for name in sizes | large]))
+    assert gzip_note(list_captures([tmp_path / name for name in sizes])) == ()
+    (note,) = gzip_note(list_captures([tmp_path / name for name in sizes | large]))
     assert note.startswith(f"{tmp_path}/d.pcap.gz and 1 more: one task each")
 
 
@@ -90,23 +90,23 @@ def test_paths_are_files_directories_and_patterns(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    names = [path.name for path in capture_files([tmp_path, tmp_path / "b.pcap"])]
+    names = [path.name for path in capture_paths([tmp_path, tmp_path / "b.pcap"])]
     assert names == ["a.pcapng", "b.pcap", "c.PCAP.gz"]
-    assert [path.name for path in capture_files([tmp_path / "*.pcap"])] == ["b.pcap"]
-    assert [path.name for path in capture_files([tmp_path / "readme.md"])] == ["readme.md"]
+    assert [path.name for path in capture_paths([tmp_path / "*.pcap"])] == ["b.pcap"]
+    assert [path.name for path in capture_paths([tmp_path / "readme.md"])] == ["readme.md"]
 
 
 @pytest.mark.parametrize("name", ["absent.pcap", "*.nothing", "empty"])
 def test_a_path_that_gives_no_file_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="no"):
-        capture_files([tmp_path / name])
+        capture_paths([tmp_path / name])
 
 
 def test_a_pipe_is_no_capture(tmp_path: Path) -> None:
     pipe = tmp_path / "a.pcap"
     os.mkfifo(pipe)
     with pytest.raises(CaptureError, match="neither a file nor a directory"):
-        capture_files([pipe])
+        capture_paths([pipe])
     with pytest.raises(CaptureError, match="nothing matches"):
-        capture_files([tmp_path / "*.pcap"])
+        capture_paths([tmp_path / "*.pcap"])

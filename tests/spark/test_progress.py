@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from flexwire.spark.progress import watched_tasks
+from flexwire.spark.progress import watch_tasks
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tasks import is_connect
 from tests.spark import faulty
 
@@ -54,7 +54,7 @@ def test_spark_connect_says_so_itself() -> None:
     fake = Connect()
     spark = cast("SparkSession", fake)
     assert is_connect(spark)
-    with watched_tasks(spark, lambda *told: heard.append(told), "Writing"):
+    with watch_tasks(spark, lambda *told: heard.append(told), "Writing"):
         fake.says()
         fake.says(Stage(1, 4, 1))
         fake.says(Stage(1, 4, 4), Stage(2, 6, 1))
@@ -74,7 +74,7 @@ def test_it_hears_no_more_when_the_work_fails() -> None:
     fake = Connect()
     with (
         pytest.raises(KeyboardInterrupt),
-        watched_tasks(cast("SparkSession", fake), lambda *_: None, "Writing"),
+        watch_tasks(cast("SparkSession", fake), lambda *_: None, "Writing"),
     ):
         raise KeyboardInterrupt
     assert not fake.handlers
@@ -92,8 +92,8 @@ def test_a_classic_session_is_asked(spark: SparkSession, tmp_path: Path) -> None
             (tmp_path / "flags" / "go").touch()
 
     work = partial(faulty.waits, tmp_path / "flags")
-    with watched_tasks(spark, hear, "Writing"):
-        run_tasks(spark, 2, work, Drop(Place(str(tmp_path))))
+    with watch_tasks(spark, hear, "Writing"):
+        run_tasks(spark, 2, work, TaskOutput(OutputDirectory(str(tmp_path))))
     assert heard[0] == ("Writing", 0, 0)
     # The tasks wait until they were heard of.
     assert ("Writing", 0, 2) in heard

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from flexwire.errors import ArgumentError, FlexwireError
-from flexwire.spark import stored
-from flexwire.spark.stored import table
-from flexwire.storage.place import Place
+from flexwire.spark import dataframes
+from flexwire.spark.dataframes import table
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables import parquet
 from flexwire.tables.schema import FRAMES_TABLE
 from flexwire.tasks import spark_schema
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    write_output(Place(str(tmp_path)))
+    write_output(OutputDirectory(str(tmp_path)))
     return tmp_path
 
 
 @pytest.mark.spark
 def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -> None:
-    write_table(Place(str(out)), "frames", FRAMES_TABLE, frame_index=list(range(5)))
+    write_table(OutputDirectory(str(out)), "frames", FRAMES_TABLE, frame_index=list(range(5)))
     for name in ("frames", MESSAGE):
         ours, theirs = table(spark, out, name), spark.read.parquet(str(out / "tables" / name))
         assert ours.schema == theirs.schema
@@ -48,8 +48,8 @@ def test_row_groups_of_a_large_file_are_read_once_each(
     with parquet.TableWriter(out / "tables/frames/large.parquet", FRAMES_TABLE) as writer:
         writer.write(rows)
     size = writer.size
-    monkeypatch.setattr(stored, "PART_BYTES", size // 2)
-    reader = stored._TablesReader(
+    monkeypatch.setattr(dataframes, "PART_BYTES", size // 2)
+    reader = dataframes._TablesReader(
         str(out), [("tables/frames/large.parquet", size)], spark_schema(FRAMES_TABLE)
     )
     parts = reader.partitions()

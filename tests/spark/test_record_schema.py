@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from flexwire.columnar import BATCH_COLUMNS, RECORD_COLUMNS, RecordReader, Wanted, decode_records
+from flexwire.columnar import (
+    BATCH_COLUMNS,
+    RECORD_COLUMNS,
+    RecordReader,
+    RecordSelection,
+    decode_records,
+)
 from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, schema_of
 from flexwire.records import Record, encode_batch
 from flexwire.tables.schema import RECORDS
@@ -52,7 +58,7 @@ def test_a_task_of_spark_gives_decoded_records_as_they_are(spark: SparkSession) 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for data in batch["data"].to_pylist():
-                yield from RecordReader(data, Wanted(columns=ALL))
+                yield from RecordReader(data, RecordSelection(columns=ALL))
 
     rows = spark.createDataFrame([(DATA,)], "data binary")
     frame = rows.mapInArrow(task, from_arrow_schema(schema_of(ALL)))

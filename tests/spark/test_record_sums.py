@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
-from flexwire.kernels import extension
-from flexwire.measures import bounded, headers, records, tagged
-from flexwire.measures.bounded import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.kernels import load_kernel
+from flexwire.measures import counters, headers, records, tagged_fields
+from flexwire.measures.counters import DistinctCounter, LengthCounts, hash_of, hashes_and_texts
 from flexwire.measures.failures import SAMPLE_BYTES, record_failures
 from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
-from flexwire.measures.records import OTHER_TOPICS, RecordSums
-from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.storage.listing import list_sources
+from flexwire.measures.records import OTHER_TOPICS, TopicSums
+from flexwire.measures.tagged_fields import OTHER_FIELDS, TaggedFieldSums
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
@@ -66,7 +66,7 @@ def rows_of(name: str) -> Rows:
 
 def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
     kept: dict[str, bytes] = {}
-    asked = Asked(tuple(list_sources(paths)))
+    asked = AnalysisRequest(tuple(list_captures(paths)))
     for number in range(Surveyor(asked, kept.__setitem__).run().ranges):
         for table, rows in decoded(asked, number, kept.__getitem__):
             at = rows.schema.get_field_index("connection")
@@ -144,10 +144,10 @@ def merged(make: Any, batches: list[pa.RecordBatch], source: random.Random) -> A
 
 def batches_by_sums(name: str) -> list[tuple[Any, list[pa.RecordBatch]]]:
     if name == "HOSTILE":
-        return [(RecordSums, hostile_rows()), (RecordHeaderSums, hostile_rows())]
+        return [(TopicSums, hostile_rows()), (RecordHeaderSums, hostile_rows())]
     rows = rows_of(name)
     return [
-        (RecordSums, rows.records),
+        (TopicSums, rows.records),
         (RecordHeaderSums, rows.records),
         (TaggedFieldSums, rows.outcomes + rows.frames),
     ]
@@ -164,7 +164,7 @@ def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:
             found = merged(make, batches, source)
             # Asking for facts changes nothing.
             assert found.facts() == expected.facts() == found.facts()
-            if make is RecordSums:
+            if make is TopicSums:
                 assert found.undecodable == expected.undecodable
 
 
@@ -173,12 +173,12 @@ def test_sums_are_those_of_the_reference(name: str) -> None:
     told = hostile_rows() if name == "HOSTILE" else rows_of(name).records
     rows = [row for batch in told for row in batch.to_pylist()]
     expected = reference_facts.topics(rows)
-    assert in_order(summed(RecordSums, told).facts()) == in_order(expected)
+    assert in_order(summed(TopicSums, told).facts()) == in_order(expected)
     assert {one["side"] for one in expected} == {"produce", "fetch"}
     headers_found = summed(RecordHeaderSums, told).facts()
     assert in_order(headers_found) == in_order(reference_facts.record_headers(rows))
     failed = reference_facts.undecodable(rows)
-    assert summed(RecordSums, told).undecodable == len(failed)
+    assert summed(TopicSums, told).undecodable == len(failed)
     if name == "HOSTILE":
         assert {row["error"] for row in failed}
         return
@@ -234,9 +234,9 @@ def test_a_batch_in_two_parts_counts_once() -> None:
     )
     (batch,) = table.to_batches()
     for first in range(10):
-        one = summed(RecordSums, [batch.slice(0, first), batch.slice(first)])
-        two = summed(RecordSums, [batch.slice(first)])
-        two.merge(summed(RecordSums, [batch.slice(0, first)]))
+        one = summed(TopicSums, [batch.slice(0, first), batch.slice(first)])
+        two = summed(TopicSums, [batch.slice(first)])
+        two.merge(summed(TopicSums, [batch.slice(0, first)]))
         for sums in (one, two):
             (facts,) = sums.facts()
             assert (facts.batches, facts.records) == (1, 9)
@@ -246,9 +246,9 @@ def test_a_batch_in_two_parts_counts_once() -> None:
 
 def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     told = [*rows_of("STRANGE").records, *hostile_rows()]
-    assert extension("hashing") is not None
+    assert load_kernel("hashing") is not None
     expected = summed(RecordHeaderSums, told).facts()
-    monkeypatch.setattr(bounded, "extension", lambda _: None)
+    monkeypatch.setattr(counters, "extension", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected
 
 
@@ -260,7 +260,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     for part in (column, column.slice(3), column.slice(1, len(some)), column.slice(0, 0)):
         hashes, texts = hashes_and_texts(part)
         with monkeypatch.context() as patched:
-            patched.setattr(bounded, "extension", lambda _: None)
+            patched.setattr(counters, "extension", lambda _: None)
             other_hashes, other_texts = hashes_and_texts(part)
         valid = part.is_valid().to_numpy(zero_copy_only=False)
         assert hashes[valid].tolist() == other_hashes[valid].tolist()
@@ -273,9 +273,9 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
     source = random.Random(2)
     for number in (1, 4096, 4097, 30_000, 200_000):
         hashes = np.array([hash_of(b"value-%d" % one) for one in range(number)], np.uint64)
-        whole = Distinct()
+        whole = DistinctCounter()
         whole.add(hashes, 4096)
-        parts = [Distinct() for _ in range(5)]
+        parts = [DistinctCounter() for _ in range(5)]
         for one, start in enumerate(range(0, number, number // 9 + 1)):
             parts[one % 5].add(hashes[start : start + 30_000], 4096)
         source.shuffle(parts)
@@ -286,7 +286,7 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
         assert whole.is_cut == (number > 4096)
         assert whole.count == pytest.approx(number, rel=0.05 if number > 4096 else 0)
         # Parts of which less was kept say less of the whole, whichever comes first.
-        few, many, expected = Distinct(), Distinct(), Distinct()
+        few, many, expected = DistinctCounter(), DistinctCounter(), DistinctCounter()
         expected.add(hashes, 256)
         few.add(hashes[::2], 256)
         many.add(hashes[1::2], 4096)
@@ -298,12 +298,12 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
 
 def test_the_median_is_exact_and_then_has_four_digits() -> None:
     for lengths in ([7], [7, 8], [1, 2, 3], [5, 5, 1, 9], [0, 0, 3], [100_000, 3, 2_000_000]):
-        sums = Lengths()
+        sums = LengthCounts()
         sums.add_all(np.array(lengths))
         assert sums.median == sorted(lengths)[(len(lengths) - 1) // 2]
-    assert Lengths().median is None
+    assert LengthCounts().median is None
     many = np.arange(100_001, 130_000)
-    whole, parts = Lengths(), [Lengths(), Lengths()]
+    whole, parts = LengthCounts(), [LengthCounts(), LengthCounts()]
     whole.add_all(many)
     parts[0].add_all(many[::2])
     parts[1].add_all(many[1::2])
@@ -356,7 +356,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(10):
         assert merged(RecordHeaderSums, batches, source).facts() == facts
     (long,) = summed(RecordHeaderSums, [_with_headers([[b"long" * 1000]])]).facts()
-    assert long.key == ("long" * 1000)[: bounded.LONGEST_NAME] + "…"
+    assert long.key == ("long" * 1000)[: counters.LONGEST_NAME] + "…"
 
 
 def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,7 +374,7 @@ def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyP
             for row, _ in object_rows(some_batch(2))
         )
         batches = table.to_batches(max_chunksize=9)
-        facts: tuple[TopicFacts, ...] = summed(RecordSums, batches).facts()
+        facts: tuple[TopicFacts, ...] = summed(TopicSums, batches).facts()
         assert sum(one.records for one in facts) == 2 * len(carried)
         assert sum(one.batches for one in facts) == len(carried)
         if carried is few:
@@ -386,11 +386,11 @@ def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyP
             ]  # fmt: skip
             assert {one.partitions for one in facts} == {2}
         for _ in range(10):
-            assert merged(RecordSums, batches, source).facts() == facts
+            assert merged(TopicSums, batches, source).facts() == facts
 
 
 def test_very_many_tagged_fields_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagged, "MOST_FIELDS", 10)
+    monkeypatch.setattr(tagged_fields, "MOST_FIELDS", 10)
     fields = [{"tag": tag, "data": b"12"} for tag in range(40)]
     base: dict[str, Any] = {"direction": "request", "header_version": 2, "outcome": "decoded"}
     rows = [

@@ -8,7 +8,7 @@ import pytest
 
 from flexwire.answers.state import end_offsets, lag, last_commits, open_log
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.outputs import answers_of, open_tables
+from flexwire.spark.answers.outputs import open_tables, stored_answers
 from tests.capture.made_logs import MadeSegment
 from tests.capture.test_logs_choosing import write_replica
 from tests.spark.internal_topics.made import MadeTopic, commit
@@ -50,7 +50,9 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     watermark(logs, 2, 5, is_clean=True)
     asked = ["diverging_replicas", "group_offsets"]
     analyze([logs], tmp_path / "out", spark=spark, answers=asked)
-    found = {one.answer.name: one.rows.to_pylist() for one in answers_of(tmp_path / "out", asked)}
+    found = {
+        one.answer.name: one.rows.to_pylist() for one in stored_answers(tmp_path / "out", asked)
+    }
     [row] = found["diverging_replicas"]
     places = [name.split("/")[-2] for name in row.pop("directories")]
     assert places == ["broker-2", "broker-1"]

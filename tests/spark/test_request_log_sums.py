@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.logs.request_log import LoggedRequest, LogReader, RefusedRequest, Zone
-from flexwire.logs.request_log.lines import Line, LogFile
+from flexwire.logs.request_log import LoggedRequest, RefusedRequest, RequestLogReader, Zone
+from flexwire.logs.request_log.lines import Line, RequestLogFile
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
 from flexwire.survey.ranges import FRAMES
-from flexwire.tables.request_logs import Placed, RequestLogRows
+from flexwire.tables.request_logs import FileItem, RequestLogRows
 from tests.capture.request_lines import RELEASES, line, real_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FILE = LogFile(Source("kafka-request.log", 0, ""), 0)
+FILE = RequestLogFile(InputFile("kafka-request.log", 0, ""), 0)
 VALUE = re.compile(rb'(?<=[:\[,=])("[^"]*"|-?[\d.]+|null|true|false|\[\]|\w+)(?=[,\]}])')
 WORDS = (
     *(b"null", b"-1", b"[]", b"{}", b'"\\ud800"', b'"\xff"', b"1e999", b"NaN", b"true", b'"x"'),
@@ -29,8 +29,10 @@ WORDS = (
 
 def summed(lines: Sequence[bytes], sending: set[str] | None = None) -> AnalysisSums:
     """The sums of lines; ``sending`` gets the connections on which a request says what it is."""
-    items = LogReader(Zone()).read(Line(at * 100_000, text) for at, text in enumerate(lines))
-    placed = [Placed(FILE, one) for one in items if isinstance(one, LoggedRequest | RefusedRequest)]
+    items = RequestLogReader(Zone()).read(Line(at * 100_000, text) for at, text in enumerate(lines))
+    placed = [
+        FileItem(FILE, one) for one in items if isinstance(one, LoggedRequest | RefusedRequest)
+    ]
     sums = AnalysisSums(0)
     for table, batch in RequestLogRows().of(placed):
         batch.validate(full=True)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from flexwire.capture.files.comments import CaptureFilter, filter_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.facts.captures import Sampled
+from flexwire.facts.captures import SampledCaptures
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
@@ -51,7 +51,7 @@ def test_a_part_is_never_taken_for_the_whole(spark: SparkSession, tmp_path: Path
     out = tmp_path / "out"
     files = sampled(tmp_path / "capture")
     told = analyze([files], out, spark=spark, answers=["chargeback"])
-    assert told.facts.sampled == (Sampled(0.125, 1, "topics orders"),)
+    assert told.facts.sampled == (SampledCaptures(0.125, 1, "topics orders"),)
     assert NOTE in told.notes
     assert "1 file: <bdi>12.5 % of all connections, and of their" in " ".join(
         told.report.read_text().split()

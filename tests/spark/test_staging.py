@@ -16,7 +16,7 @@ from flexwire.spark.publishing import local as module
 from flexwire.spark.publishing.local import LOCK, PARTS, PREFIX, LocalStaging, local_staging
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import MARKER, SUCCESS
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def staged(out: Path) -> LocalStaging:
     place = out / f"{PREFIX}dead"
     place.mkdir()
     write(place / "new", NEW)
-    return LocalStaging(Place(str(out)), place)
+    return LocalStaging(OutputDirectory(str(out)), place)
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
@@ -135,7 +135,7 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
     assert state(out) in expected
     # Whatever it was, the next analysis ends with its own, and with nothing of the dead one.
     with local_staging(out) as again:
-        assert not dead.place.exists()
+        assert not dead.directory.exists()
         write(again.new, NEW)
         again.publish()
     assert state(out) == NEW
@@ -194,7 +194,7 @@ def test_an_analysis_that_fails_leaves_nothing(out: Path, error: BaseException) 
     with pytest.raises(type(error)), local_staging(out) as place:  # noqa: PT012  # it is what fails
         (place.new / "tables" / "frames").mkdir(parents=True)
         (place.new / "tables" / "frames" / "part-0.parquet").write_bytes(b"payload")
-        assert place.place.stat().st_mode & 0o777 == 0o700
+        assert place.directory.stat().st_mode & 0o777 == 0o700
         raise error
     assert tree(out) == files
 
@@ -234,7 +234,7 @@ def test_of_many_that_begin_at_once_one_at_a_time_is_at_work(tmp_path: Path) -> 
                         most[0] = max(most[0], at_work[0])
                     write(place.new, NEW)
                     place.publish()
-                    assert place.place.exists()
+                    assert place.directory.exists()
                     with guard:
                         at_work[0] -= 1
             except FlexwireError:

@@ -17,7 +17,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.outputs import answers_of, open_tables
+from flexwire.spark.answers.outputs import open_tables, stored_answers
 from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import spark_schema
 from tests.capture.log_vectors import write_all
@@ -192,26 +192,26 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     lines = (place / "answers" / "group_state.csv").read_text().splitlines()
     assert [row["group"] for row in csv.DictReader(lines)] == ["slow", "done"]
     # An analysis that is over has what it said, and Spark is not asked again.
-    [answer] = answers_of(str(done.output.place), ["group_state"])
+    [answer] = stored_answers(str(done.output.place), ["group_state"])
     assert answer.count == 2
 
 
 def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -> None:
     [answer] = [one for one in STATE_ANSWERS if one.name == "group_state"]
     later = replace(answer, columns=(*answer.columns, Column("later", pa.string(), "new")))
-    [given] = answers_of(str(done.output.place), [later])
+    [given] = stored_answers(str(done.output.place), [later])
     assert given.rows["later"].to_pylist() == [None, None]
     assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
     # What has other columns is not what was answered.
     other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
     with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
-        answers_of(str(done.output.place), [other])
+        stored_answers(str(done.output.place), [other])
 
 
 def test_what_was_not_asked_of_internal_topics_is_not_nothing(done: Analysis) -> None:
     with pytest.raises(ArgumentError, match="an analysis that has answered tiered_storage"):
-        answers_of(str(done.output.place), SOME)
-    every = {one.answer.name for one in answers_of(str(done.output.place), "all")}
+        stored_answers(str(done.output.place), SOME)
+    every = {one.answer.name for one in stored_answers(str(done.output.place), "all")}
     assert "group_state" in every
     assert "tiered_storage" not in every
 

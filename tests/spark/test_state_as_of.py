@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.answers import KNOWN, STATE_ANSWERS
-from flexwire.answers.asking.asking import ask, chosen, with_internal
+from flexwire.answers import ANSWERS_BY_NAME, STATE_ANSWERS
+from flexwire.answers.asking.results import ask, choose_answers, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.records import Record
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.outputs import answers_of, notes_of, open_tables
+from flexwire.spark.answers.outputs import notes_of, open_tables, stored_answers
 from flexwire.spark.inputs import input_sources
-from flexwire.spark.settings import answering
+from flexwire.spark.settings import set_for_answers
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import batch, elected, value, write
 from tests.spark.internal_topics.made import MadeTopic, commit, keyed, written_transaction
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
 # All that was written first is from before it, the last at that very time; then comes the rest.
@@ -145,7 +145,7 @@ class Made:
 
     spark: SparkSession
     tables: AnalysisTables
-    files: list[Source]
+    files: list[InputFile]
     known: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     """What was answered, by the moment and the answer."""
 
@@ -158,7 +158,7 @@ class Made:
     @contextmanager
     def asked(self, as_of: AsOf = END) -> Iterator[AnalysisTables]:
         with (
-            answering(self.spark, is_small=True),
+            set_for_answers(self.spark, is_small=True),
             with_internal(self.tables, self.spark, self.files, as_of) as tables,
         ):
             yield tables
@@ -167,7 +167,7 @@ class Made:
         new = [name for name in names if (repr(as_of), name) not in self.known]
         if new:
             with self.asked(as_of) as tables:
-                for one in chosen(new, KNOWN):
+                for one in choose_answers(new, ANSWERS_BY_NAME):
                     self.known[repr(as_of), one.name] = ask(one, tables).rows.to_pylist()
         return {name: self.known[repr(as_of), name] for name in names}
 
@@ -224,14 +224,14 @@ def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, befor
 
 
 def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Made) -> None:
-    rows = whole.rows(AsOf.given({OFFSETS: 6}), "group_offsets")["group_offsets"]
+    rows = whole.rows(AsOf.parse({OFFSETS: 6}), "group_offsets")["group_offsets"]
     expected = before.rows(END, "group_offsets")["group_offsets"]
     unknown = dict.fromkeys(("end_offset", "lag", "stable_offset", "stable_lag"))
     key = ("group", "partition")
     assert sorted(rows, key=lambda row: [row[one] for one in key]) == sorted(
         ({**row, **unknown} for row in expected), key=lambda row: [row[one] for one in key]
     )
-    [there] = whole.rows(AsOf.given({"__cluster_metadata-0": 5}), "cluster_topics").values()
+    [there] = whole.rows(AsOf.parse({"__cluster_metadata-0": 5}), "cluster_topics").values()
     assert [(row["topic"], row["partitions"]) for row in there] == [("orders", 1)]
 
 
@@ -240,7 +240,7 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
         ({OFFSETS: 12}, "offset 12 is not known: the log ends at 11"),
         ({"__consumer_offsets-1": 0}, "offset 0 is not known: the log is not among the logs"),
     ):
-        with whole.asked(AsOf.given(moment)) as tables, pytest.raises(CaptureError, match=match):
+        with whole.asked(AsOf.parse(moment)) as tables, pytest.raises(CaptureError, match=match):
             ask(GROUP_STATE, tables)
 
 
@@ -270,7 +270,7 @@ def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path)
     assert (result.exit_code, note in result.output) == (0, True)
     assert notes_of(out) == (note,)
     assert f"As of {moment}." in (out / "report.html").read_text()
-    [given] = answers_of(out, ["group_state"])
+    [given] = stored_answers(out, ["group_state"])
     assert {*given.rows["group"].to_pylist()} == {"slow", "done", "within", "live"}
 
 
@@ -279,7 +279,7 @@ def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
     assert parse_moment(["2023-11-14T22:13:21"]) == AT
     expected = {"__consumer_offsets-3": 17}
     assert parse_moment(["__consumer_offsets-3=17"]) == expected
-    assert AsOf.given(expected).told == "offset 17 of __consumer_offsets-3"
+    assert AsOf.parse(expected).text == "offset 17 of __consumer_offsets-3"
     for texts in (["noon"], ["2023-11-14", "2023-11-15"], ["2023-11-14", "__consumer_offsets-3=1"]):
         with pytest.raises(ArgumentError, match="as_of: expected one ISO 8601 time"):
             parse_moment(texts)
@@ -299,7 +299,7 @@ def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
         {OFFSETS: -1},
     ):
         with pytest.raises(ArgumentError, match="as_of: expected"):
-            AsOf.given(wrong)  # type: ignore[arg-type]  # what a caller may give
+            AsOf.parse(wrong)  # type: ignore[arg-type]  # what a caller may give
     ordinary(tmp_path / "data", is_whole=True)
     with pytest.raises(ArgumentError, match="as_of: expected a log of an internal topic"):
         analyze([tmp_path / "data"], tmp_path / "out", as_of=AT)

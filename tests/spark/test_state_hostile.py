@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from flexwire.answers import KNOWN
-from flexwire.answers.asking.asking import ask, chosen
+from flexwire.answers import ANSWERS_BY_NAME
+from flexwire.answers.asking.results import ask, choose_answers
 from flexwire.answers.state.log import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError
@@ -135,10 +135,10 @@ def test_of_offsets_each_partition_has_a_moment_of_its_own(several: Made) -> Non
         ({"__transaction_state-1": 1}, {("t0", hour)}),
         ({"__transaction_state-0": 2, "__transaction_state-1": 1}, set()),
     ):
-        [found] = several.rows(AsOf.given(moment), "hanging_transactions").values()
+        [found] = several.rows(AsOf.parse(moment), "hanging_transactions").values()
         assert {tuple(row[one] for one in hanging) for row in found} == expected, moment
     moment = {"__consumer_offsets-1": 2}
-    [found] = several.rows(AsOf.given(moment), "group_state").values()
+    [found] = several.rows(AsOf.parse(moment), "group_state").values()
     idle = {row["group"]: row["idle_us"] for row in found}
     assert idle == {"of0": hour, "other0": hour - 1_000_000, "of1": 1_000_000, "other1": 0}
 
@@ -153,8 +153,8 @@ def test_offsets_of_a_log_that_is_not_there_are_refused(several: Made, tmp_path:
 
 def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
     for time in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"):
-        with several.asked(AsOf.given(datetime.fromisoformat(time))) as tables:
-            for one in chosen(NAMES, KNOWN):
+        with several.asked(AsOf.parse(datetime.fromisoformat(time))) as tables:
+            for one in choose_answers(NAMES, ANSWERS_BY_NAME):
                 ask(one, tables)
 
 

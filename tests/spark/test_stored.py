@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing.stored import StoredStaging, stored_staging
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.object_store import StoreStaging, store_staging
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import CURRENT, output, published
 from tests.spark.faulty import Store
 from tests.storage.faulty_store import Store as FaultyStore
@@ -69,13 +69,13 @@ def out(tmp_path: Path) -> Path:
     return place
 
 
-def write(staging: StoredStaging, text: str) -> None:
+def write(staging: StoreStaging, text: str) -> None:
     for name in NAMES:
         staging.files.write(name, text.encode())
 
 
 def analyze(out: Store, text: str) -> None:
-    with stored_staging(out) as staging:
+    with store_staging(out) as staging:
         write(staging, text)
         staging.publish()
 
@@ -139,20 +139,20 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
 def test_what_fails_is_removed_at_once(out: Path) -> None:
     analyze(Store(out), "old")
     before = runs(out)
-    with pytest.raises(KeyboardInterrupt), stored_staging(Store(out)) as staging:  # noqa: PT012  # it is what fails
+    with pytest.raises(KeyboardInterrupt), store_staging(Store(out)) as staging:  # noqa: PT012  # it is what fails
         write(staging, "new")
         raise KeyboardInterrupt
     assert runs(out) == before
-    with stored_staging(Store(out)) as staging:
+    with store_staging(Store(out)) as staging:
         write(staging, "not published")
     assert runs(out) == before
     assert state(out) == "old"
 
 
 def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path) -> None:
-    with stored_staging(Store(out)) as one:
+    with store_staging(Store(out)) as one:
         write(one, "one")
-        with stored_staging(Store(out)) as other:
+        with store_staging(Store(out)) as other:
             write(other, "other")
             other.publish()
         assert state(out) == "other"
@@ -167,15 +167,15 @@ def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
         analyze(Ending(str(out), calls=[3]), "new")
     (run,) = [one.name for one in (out / "_staging").iterdir()]
     age(out, run, DAY - 60)
-    with stored_staging(Store(out)):
+    with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
     age(out, run, 120)
     # One of its tasks still writes.
     (out / "runs" / run / "late").touch()
-    with stored_staging(Store(out)):
+    with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
     (out / "runs" / run / "late").unlink()
-    with stored_staging(Store(out)):
+    with store_staging(Store(out)):
         assert not (out / "_staging" / run).exists()
         assert not list((out / "runs" / run).rglob("*.html"))
 
@@ -191,7 +191,7 @@ def test_only_what_is_ours_is_swept(out: Path) -> None:
 
 def test_without_the_marker_nothing_is_published(out: Path) -> None:
     told = pytest.raises(FlexwireError, match=r"tables.* is unfinished, as it has no _SUCCESS")
-    with told, stored_staging(Store(out)) as staging:
+    with told, store_staging(Store(out)) as staging:
         staging.files.write("report.html", b"new")
         staging.publish()
     assert state(out) == ""
@@ -220,10 +220,10 @@ def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
 def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_path: Path) -> None:
     store = FaultyStore()
     with serving(store) as bucket:
-        place = Place(f"{bucket}/{tmp_path.name}")
+        place = OutputDirectory(f"{bucket}/{tmp_path.name}")
 
         def analyze_there(text: str) -> None:
-            with stored_staging(place) as staging:
+            with store_staging(place) as staging:
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
@@ -235,7 +235,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
             analyze_there(text)
         for way in ("older", "gone"):
             store.way = lambda asked, way=way: way if asked.is_read else ""  # type: ignore[misc] # mypy takes the default for an argument
-            with suppress(FlexwireError), stored_staging(place, abandoned=-1) as staging:
+            with suppress(FlexwireError), store_staging(place, abandoned=-1) as staging:
                 write_output(staging.files)
                 staging.publish()
         store.way = lambda _: ""
@@ -248,9 +248,9 @@ def test_a_store_itself_has_one_output(
     store: Callable[[], AbstractContextManager[str]], tmp_path: Path
 ) -> None:
     with store() as bucket:
-        place = Place(f"{bucket}/{tmp_path.name}")
+        place = OutputDirectory(f"{bucket}/{tmp_path.name}")
         for text in ("old", "new"):
-            with stored_staging(place) as staging:
+            with store_staging(place) as staging:
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
@@ -258,7 +258,7 @@ def test_a_store_itself_has_one_output(
             assert found.place == staging.files
             assert found.read("report.html") == text.encode()
             assert found.table("frames", ["frame_index"]).num_rows == 2
-        with pytest.raises(KeyboardInterrupt), stored_staging(place) as staging:  # noqa: PT012  # it is what fails
+        with pytest.raises(KeyboardInterrupt), store_staging(place) as staging:  # noqa: PT012  # it is what fails
             write_output(staging.files)
             raise KeyboardInterrupt
         assert not list(staging.files.entries())

@@ -9,7 +9,7 @@ import pytest
 from flexwire.errors import StorageError
 from flexwire.spark import capture_job
 from flexwire.spark.capture_job import keep_sums, merged_sums
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from tests.spark.faulty import Store
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class Seen:
 
 
 @pytest.mark.parametrize("count", [0, 1, 13])
-@pytest.mark.parametrize("kind", [lambda root: Place(str(root)), Store])
+@pytest.mark.parametrize("kind", [lambda root: OutputDirectory(str(root)), Store])
 def test_the_driver_merges_all_sums_in_order_and_removes_them(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kind: Callable[[Path], Place | Store],
+    kind: Callable[[Path], OutputDirectory | Store],
     count: int,
 ) -> None:
     monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
@@ -51,7 +51,7 @@ def test_a_listing_that_lacks_a_sum_is_an_error_and_no_smaller_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     for number in range(2):
         keep_sums(place, number, Seen(7))  # type: ignore[arg-type]  # it is pickled, no more
     with pytest.raises(StorageError, match=r"expected 3 files in _sums/0, and 2 are listed"):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.spark import capture_job
-from flexwire.spark.capture_job import kept, surveyed
+from flexwire.spark.capture_job import read_kept, survey_capture
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.publishing.manifest import Committed
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.survey.survey import Asked
+from flexwire.spark.publishing.manifest import CommittedTask
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.survey.survey import AnalysisRequest
 from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.capture_job import Surveyed
+    from flexwire.spark.capture_job import SurveySummary
     from flexwire.survey.survey import Survey
     from tests.tables.test_ranges import Rows
 
@@ -39,10 +39,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
-def write(asked: Asked, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
+def write(
+    asked: AnalysisRequest, survey: Survey, kept_here: dict[str, bytes], task_output: TaskOutput
+) -> None:
     assert not kept_here
     assert asked.files
-    drop.place.write("survey", pickle.dumps(survey))
+    task_output.directory.write("survey", pickle.dumps(survey))
 
 
 def noted(
@@ -53,35 +55,41 @@ def noted(
 
 
 def run_here(
-    tasks: list[int], _spark: object, count: int, work: Callable[[int, Drop], Any], drop: Drop
-) -> list[Committed[Any]]:
+    tasks: list[int],
+    _spark: object,
+    count: int,
+    work: Callable[[int, TaskOutput], Any],
+    task_output: TaskOutput,
+) -> list[CommittedTask[Any]]:
     """Run tasks in this process, each with work that has travelled."""
     tasks.append(count)
     packed = pickle.dumps(work)
     return [
-        Committed(number, [], pickle.loads(packed)(number, drop))  # noqa: S301 - see above
+        CommittedTask(number, [], pickle.loads(packed)(number, task_output))  # noqa: S301 - see above
         for number in range(count)
     ]
 
 
-def survey_of(spark: SparkSession | None, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
+def survey_of(
+    spark: SparkSession | None, files: list[Path], out: Path
+) -> tuple[SurveySummary, Rows]:
     out.mkdir()
-    place = Place(str(out))
-    asked = Asked(
-        tuple(list_sources(files)),
+    place = OutputDirectory(str(out))
+    asked = AnalysisRequest(
+        tuple(list_captures(files)),
         record_bytes=True,
         range_bytes=RANGE_BYTES,
         chunk_bytes=4096,
         skip_unreadable=True,
     )
     total = sum(one.size for one in asked.files)
-    found = surveyed(spark, asked, Drop(place), total, write).value  # type: ignore[arg-type]  # without one tasks run here
+    found = survey_capture(spark, asked, TaskOutput(place), total, write).value  # type: ignore[arg-type]  # without one tasks run here
     if not found.ranges:
         return found, {}
     # Written by `write`.
     survey: Survey = pickle.loads(place.read("survey"))  # noqa: S301 - see above
     kept_there = {
-        name.name: kept(place, name.name)
+        name.name: read_kept(place, name.name)
         for name in (out / capture_job.KEPT).iterdir()
         if not name.name.startswith(("summary", "files", "looks"))
     }

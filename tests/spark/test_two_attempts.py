@@ -18,12 +18,12 @@ from flexwire.errors import FlexwireError
 from flexwire.measures.analysis import AnalysisSums
 from flexwire.spark.capture_job import keep_sums, merged_sums
 from flexwire.spark.delta import layout as delta_place
-from flexwire.spark.inputs import begun
-from flexwire.spark.publishing.commit import _Job
-from flexwire.spark.publishing.manifest import Committed, part_name, settle
+from flexwire.spark.inputs import begin_output
+from flexwire.spark.publishing.commit import _TaskJob
+from flexwire.spark.publishing.manifest import CommittedTask, part_name, settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import FRAMES_TABLE
 from tests.spark.faulty import DIGEST
 from tests.storage.servers import s3
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.task_output import TaskOutput
 
 ROWS = 3
 WHERE = {"here": "parquet", "store": "parquet", "delta here": "delta", "delta in a store": "delta"}
@@ -40,22 +40,22 @@ BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS = "settle", "publish", "end"
 
 
 @pytest.fixture(params=WHERE)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, str]]:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[OutputDirectory, str]]:
     if "store" not in request.param:
-        yield Place(str(tmp_path / "out")), WHERE[request.param]
+        yield OutputDirectory(str(tmp_path / "out")), WHERE[request.param]
         return
     with s3() as bucket:
-        yield Place(f"{bucket}/{tmp_path.name}"), WHERE[request.param]
+        yield OutputDirectory(f"{bucket}/{tmp_path.name}"), WHERE[request.param]
 
 
-def work(meanwhile: Callable[[], None], number: int, drop: Drop) -> int:
+def work(meanwhile: Callable[[], None], number: int, task_output: TaskOutput) -> int:
     """Write a table's file and the sums of its rows, as a range's task does."""
-    local = drop.scratch / "frames.parquet"
+    local = task_output.scratch / "frames.parquet"
     rows = [{"frame_index": row} for row in range(ROWS)]
     pq.write_table(pa.Table.from_pylist(rows, FRAMES_TABLE), local)
     meanwhile()
-    drop.put(local, "frames", part_name(DIGEST, number, 0))
-    keep_sums(drop.place, number, AnalysisSums(7))
+    task_output.put(local, "frames", part_name(DIGEST, number, 0))
+    keep_sums(task_output.directory, number, AnalysisSums(7))
     return ROWS
 
 
@@ -65,11 +65,11 @@ def nothing() -> None:
 
 @pytest.mark.parametrize("moment", [BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS])
 def test_what_two_attempts_wrote_is_there_once(
-    where: tuple[Place, str], moment: str, monkeypatch: pytest.MonkeyPatch
+    where: tuple[OutputDirectory, str], moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, kind = where
     monkeypatch.setattr(delta_place, "possible_tables", lambda: [*delta_place.ALWAYS])
-    told: list[Committed[Any]] = []
+    told: list[CommittedTask[Any]] = []
     steps: list[Callable[[], None]] = []
 
     def until(step: str) -> None:
@@ -77,15 +77,18 @@ def test_what_two_attempts_wrote_is_there_once(
         while steps and steps[0].__name__ != step:
             steps.pop(0)()
 
-    with begun(out, [Source("/a.pcap", 5, "1")], OutputOptions(kind, append=False)) as writing:
-        drop = writing.drop
+    with begin_output(
+        out, [InputFile("/a.pcap", 5, "1")], OutputOptions(kind, append=False)
+    ) as writing:
+        task_output = writing.task_output
 
         def other() -> None:
-            told.append(pickle.loads(_Job(None, partial(work, nothing), drop.place, b"").run(0)))  # noqa: S301 - our own
+            job = _TaskJob(None, partial(work, nothing), task_output.directory, b"")
+            told.append(pickle.loads(job.run(0)))  # noqa: S301 - our own
 
         def settle_them() -> None:
-            merged_sums(drop.place, 7, 1)
-            settle(writing.files, drop.told(told[0].files))
+            merged_sums(task_output.directory, 7, 1)
+            settle(writing.files, task_output.count_files(told[0].files))
 
         def publish() -> None:
             writing.mark(["/a.pcap"])
@@ -93,7 +96,7 @@ def test_what_two_attempts_wrote_is_there_once(
 
         settle_them.__name__, publish.__name__ = BEFORE_SETTLING, BEFORE_PUBLISHING
         steps += [other, settle_them, publish]
-        slow = _Job(None, partial(work, partial(until, moment)), drop.place, b"")
+        slow = _TaskJob(None, partial(work, partial(until, moment)), task_output.directory, b"")
         if moment == AFTERWARDS:
             until(AFTERWARDS)
         slow.run(0)
@@ -103,7 +106,7 @@ def test_what_two_attempts_wrote_is_there_once(
         with pytest.raises(FlexwireError, match="is not there"):
             slow.run(0)
         with pytest.raises(FlexwireError, match="is not there"):
-            keep_sums(drop.place, 0, AnalysisSums(7))
+            keep_sums(task_output.directory, 0, AnalysisSums(7))
         assert {one.name for one in out.path.iterdir()} == {"tables"}
     assert output.table("frames").num_rows == told[0].value == ROWS
     if moment != AFTERWARDS:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from flexwire.answers.asking.asking import with_internal
+from flexwire.answers.asking.results import with_internal
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.answers.unused_groups import ANSWER as UNUSED_GROUPS
 from flexwire.answers.unused_groups import unused_groups
@@ -20,7 +20,7 @@ from flexwire.logs.files import is_log_file
 from flexwire.logs.replicas import WORDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 from tests.capture.made_logs import TIME
 from tests.capture.made_metadata import log as metadata
 from tests.capture.made_metadata import value, write

@@ -19,20 +19,20 @@ from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import with_archive
+from flexwire.spark.dataframes import table
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.inputs import (
     SHOWN,
     Inputs,
-    Unreadable,
+    UnreadableFiles,
     capture_sources,
     input_sources,
-    output_place,
+    output_directory,
 )
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
-from flexwire.spark.stored import table
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of
@@ -82,7 +82,7 @@ def run_and_read(arguments: list[str]) -> None:
 def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     spark: SparkSession, captures: list[Path], bucket: str, tmp_path: Path
 ) -> None:
-    place = Place(f"{bucket}/day")
+    place = OutputDirectory(f"{bucket}/day")
     for file in captures:
         place.write(file.name, file.read_bytes())
     (tmp_path / "notes.pcap").write_text(WRONG)
@@ -96,11 +96,11 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
     # Nothing else is in the bucket.
     others = {"current.json", f"_staging/{found.place.url.rpartition('/')[2]}"}
-    entries = [one.name for one in Place(out).entries()]
+    entries = [one.name for one in OutputDirectory(out).entries()]
     assert {name for name in entries if not name.startswith("runs/")} == others
     for entry in found.place.entries():
         assert not entry.name.startswith("_")
-        Place(str(tmp_path / "there")).write(entry.name, found.read(entry.name))
+        OutputDirectory(str(tmp_path / "there")).write(entry.name, found.read(entry.name))
     analyze([*captures, wrong], tmp_path / "here", spark=spark, skip_unreadable=True,
                    record_bytes=True)  # fmt: skip
     tables = [tables_of(tmp_path / name) for name in ("here", "there")]
@@ -189,8 +189,8 @@ def test_an_output_is_a_directory_here_or_in_a_store(
         with pytest.raises(StorageError, match=told):
             analyze([tmp_path], out)
     assert [one.name for one in tmp_path.iterdir()] == ["a.pcap"]
-    assert output_place("a:b/c").path == tmp_path / "a:b/c"
-    assert output_place(f"file://{tmp_path}/out").path == tmp_path / "out"
+    assert output_directory("a:b/c").path == tmp_path / "a:b/c"
+    assert output_directory(f"file://{tmp_path}/out").path == tmp_path / "out"
 
 
 def test_an_output_that_cannot_be_written_says_so_before_spark_starts(
@@ -217,15 +217,15 @@ def test_an_option_that_does_nothing_any_more_is_told(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = [Source(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
-    monkeypatch.setattr(inputs, "list_sources", lambda _: two)
+    two = [InputFile(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
+    monkeypatch.setattr(inputs, "list_captures", lambda _: two)
     with pytest.raises(StorageError, match=r"s3://bucket/a\?token=…: two files differ only"):
         capture_sources([])
 
 
 def test_one_error_says_how_many_files_cannot_be_read() -> None:
     errors = [CaptureError("no", source=f"{number:04}.pcap") for number in range(1000)]
-    found = Unreadable.of(errors)
+    found = UnreadableFiles.of(errors)
     assert (found.count, len(found.shown)) == (1000, SHOWN)
     assert found.shown[0] == UnreadableFile("0000.pcap", "no")
     with pytest.raises(
@@ -237,9 +237,9 @@ def test_one_error_says_how_many_files_cannot_be_read() -> None:
         with pytest.raises(CaptureError, match=r"0000\.pcap: no; none of the 1,000 files can be"):
             found.check(1000, skip=skip)
         with pytest.raises(CaptureError) as raised:
-            Unreadable.of(errors[:1]).check(1, skip=skip)
+            UnreadableFiles.of(errors[:1]).check(1, skip=skip)
         assert str(raised.value) == "0000.pcap: no"
-    Unreadable().check(5, skip=False)
+    UnreadableFiles().check(5, skip=False)
 
 
 def test_what_a_task_says_of_a_file_is_the_sentence() -> None:

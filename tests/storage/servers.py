@@ -48,9 +48,9 @@ def environment(**values: str | None) -> Iterator[None]:
                 patch.delenv(name, raising=False)
             else:
                 patch.setenv(name, value)
-        filesystems._opened.cache_clear()
+        filesystems._open_library.cache_clear()
         yield
-    filesystems._opened.cache_clear()
+    filesystems._open_library.cache_clear()
 
 
 def s3_environment(port: int, **more: str | None) -> dict[str, str | None]:
@@ -71,7 +71,7 @@ def s3() -> Iterator[str]:
     try:
         _, port = server.get_host_and_port()
         with environment(**s3_environment(port)):
-            files = filesystems.door(f"s3://{BUCKET}").files
+            files = filesystems.open_store(f"s3://{BUCKET}").files
             files.call_s3("create_bucket", Bucket=BUCKET)
             yield f"s3://{BUCKET}"
     finally:
@@ -110,7 +110,7 @@ def az() -> Iterator[str]:
                 f"BlobEndpoint=http://{HOST}:{port}/{ACCOUNT_NAME};"
             )
             with environment(AZURE_STORAGE_CONNECTION_STRING=connection):
-                filesystems.door(f"az://{BUCKET}").files.mkdir(BUCKET)
+                filesystems.open_store(f"az://{BUCKET}").files.mkdir(BUCKET)
                 yield f"az://{BUCKET}"
         finally:
             server.kill()

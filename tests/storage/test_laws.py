@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError, StorageError
-from flexwire.storage import source as ranges
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
+from flexwire.storage import input_file as ranges
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.output_directory import OutputDirectory
 from tests.storage import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 STORES = {"s3": servers.s3, "gs": servers.gs}
 if servers.AZURITE in os.environ:
@@ -45,26 +45,28 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture
-def place(base: str) -> Place:
-    return Place(base).child(uuid.uuid4().hex)
+def place(base: str) -> OutputDirectory:
+    return OutputDirectory(base).child(uuid.uuid4().hex)
 
 
-def names(place: Place, prefix: str = "") -> list[str]:
+def names(place: OutputDirectory, prefix: str = "") -> list[str]:
     return sorted(entry.name for entry in place.entries(prefix))
 
 
-def source(place: Place, name: str) -> Source:
+def source(place: OutputDirectory, name: str) -> InputFile:
     (found,) = (entry for entry in place.entries() if entry.name == name)
     return place.source(found)
 
 
-def write_half(place: Place, name: str) -> None:
+def write_half(place: OutputDirectory, name: str) -> None:
     with place.writing(name) as growing:
         growing.write_bytes(b"half")
         raise KeyError
 
 
-def test_what_is_written_is_there_whole_until_it_is_replaced_or_removed(place: Place) -> None:
+def test_what_is_written_is_there_whole_until_it_is_replaced_or_removed(
+    place: OutputDirectory,
+) -> None:
     assert names(place) == []
     place.write("a/one", b"first")
     (first,) = place.entries()
@@ -82,7 +84,7 @@ def test_what_is_written_is_there_whole_until_it_is_replaced_or_removed(place: P
         place.read("a/one")
 
 
-def test_a_prefix_is_the_beginning_of_a_name_at_any_depth(place: Place) -> None:
+def test_a_prefix_is_the_beginning_of_a_name_at_any_depth(place: OutputDirectory) -> None:
     given = ["ab", "abc/d", "abc/e/f", "b/ab"]
     for name in given:
         place.write(name, b"")
@@ -94,7 +96,7 @@ def test_a_prefix_is_the_beginning_of_a_name_at_any_depth(place: Place) -> None:
     assert names(place, "nothing/") == []
 
 
-def test_a_local_file_is_put_or_written_in_place(place: Place, tmp_path: Path) -> None:
+def test_a_local_file_is_put_or_written_in_place(place: OutputDirectory, tmp_path: Path) -> None:
     local = tmp_path / "local"
     local.write_bytes(b"local")
     place.put(local, "put")
@@ -107,7 +109,7 @@ def test_a_local_file_is_put_or_written_in_place(place: Place, tmp_path: Path) -
     assert not growing.exists()
 
 
-def test_a_write_that_fails_leaves_what_was_there(place: Place, tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_what_was_there(place: OutputDirectory, tmp_path: Path) -> None:
     place.write("old", b"old")
     for name in ("old", "new"):
         with pytest.raises(StorageError, match=f"{name}: cannot write: "):
@@ -119,7 +121,7 @@ def test_a_write_that_fails_leaves_what_was_there(place: Place, tmp_path: Path) 
     assert place.sweep(datetime.now(UTC) + timedelta(days=1)) == 0
 
 
-def test_any_range_is_that_slice(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_range_is_that_slice(place: OutputDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "PIECE_BYTES", 100)
     data = random.Random(7).randbytes(1001)
     place.write("data", data)
@@ -145,7 +147,7 @@ TEXTS = [b"a", b"--==0==", b"--==0==--", b"Content-Type: text/plain", b"\0", b"\
 ENDS = [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\r", b"\n\n"]
 
 
-def test_every_content_is_kept_to_its_last_byte(place: Place, tmp_path: Path) -> None:
+def test_every_content_is_kept_to_its_last_byte(place: OutputDirectory, tmp_path: Path) -> None:
     contents = [b"", *(end + text + end for end, text in product(ENDS, TEXTS))]
     put = tmp_path / "put"
     for content in (*contents, b"\n".join(contents)):
@@ -158,7 +160,7 @@ def test_every_content_is_kept_to_its_last_byte(place: Place, tmp_path: Path) ->
         assert place.read("put") == content
 
 
-def test_a_file_that_was_replaced_or_is_gone_is_refused(place: Place) -> None:
+def test_a_file_that_was_replaced_or_is_gone_is_refused(place: OutputDirectory) -> None:
     place.write("data", b"before")
     one = source(place, "data")
     place.write("data", b"after!")
@@ -173,7 +175,7 @@ def test_a_file_that_was_replaced_or_is_gone_is_refused(place: Place) -> None:
         one.open()
 
 
-def test_pyarrow_reads_tables_with_the_same_keys(place: Place) -> None:
+def test_pyarrow_reads_tables_with_the_same_keys(place: OutputDirectory) -> None:
     table = pa.table({"a": [1, 2, 3]})
     for part in range(2):
         with place.writing(f"table/part-{part}.parquet") as local:
@@ -182,20 +184,20 @@ def test_pyarrow_reads_tables_with_the_same_keys(place: Place) -> None:
     assert pq.read_table(directory, filesystem=files)["a"].to_pylist() == [1, 2, 3] * 2
 
 
-def test_places_and_sources_go_to_other_processes(place: Place) -> None:
+def test_places_and_sources_go_to_other_processes(place: OutputDirectory) -> None:
     place.write("data", b"data")
     again, one = pickle.loads(pickle.dumps((place, source(place, "data"))))  # noqa: S301 - our own
     assert again == place
     assert again.read("data") == one.open().read() == b"data"
 
 
-def test_paths_are_files_directories_and_patterns(place: Place) -> None:
+def test_paths_are_files_directories_and_patterns(place: OutputDirectory) -> None:
     given = ["a.pcapng", "b.pcap", "deep/c.PCAP.gz", "deep/x/d.pcap", "notes.md"]
     for name in given:
         place.write(name, name.encode())
 
     def listed(*paths: str) -> list[str]:
-        sources = list_sources(f"{place.url}/{path}" if path else place.url for path in paths)
+        sources = list_captures(f"{place.url}/{path}" if path else place.url for path in paths)
         assert [one.open().read().decode() for one in sources] == [
             one.url[len(place.url) + 1 :] for one in sources
         ]
@@ -214,6 +216,6 @@ def test_paths_are_files_directories_and_patterns(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/a", "../a", "a/../b", "./a", "a//b", "a/", "."])
-def test_a_name_stays_in_its_place(place: Place, name: str) -> None:
+def test_a_name_stays_in_its_place(place: OutputDirectory, name: str) -> None:
     with pytest.raises(ArgumentError, match="a relative name"):
         place.write(name, b"")

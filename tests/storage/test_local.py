@@ -11,32 +11,32 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import StorageError
-from flexwire.storage import local, pages
-from flexwire.storage.listing import list_sources
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
+from flexwire.storage import local, store_listing
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry
 from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(str(tmp_path / "place"))
+def place(tmp_path: Path) -> OutputDirectory:
+    return OutputDirectory(str(tmp_path / "place"))
 
 
-def source(place: Place, data: bytes) -> tuple[Path, Source]:
+def source(place: OutputDirectory, data: bytes) -> tuple[Path, InputFile]:
     place.write("data.pcap", data)
-    (one,) = list_sources([place.url])
+    (one,) = list_captures([place.url])
     return Path(one.url), one
 
 
 @pytest.mark.parametrize("seconds", [-(10**12), -62_135_683_201, -1, 0, 253_402_300_800, 10**12])
 def test_a_file_of_any_time_is_listed(
-    place: Place, seconds: int, monkeypatch: pytest.MonkeyPatch
+    place: OutputDirectory, seconds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File systems with 64 bits for a time have years that no calendar has."""
     place.write("a", b"")
@@ -52,14 +52,14 @@ def test_a_file_of_any_time_is_listed(
     assert abs((entry.modified - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) <= abs(seconds)
 
 
-def test_files_and_directories_are_for_their_owner(place: Place) -> None:
+def test_files_and_directories_are_for_their_owner(place: OutputDirectory) -> None:
     place.write("a/b", b"")
     assert place.path
     modes = [stat.S_IMODE((place.path / name).stat().st_mode) for name in ("", "a", "a/b")]
     assert modes == [0o700, 0o700, 0o600]
 
 
-def test_removing_leaves_no_empty_directory(place: Place) -> None:
+def test_removing_leaves_no_empty_directory(place: OutputDirectory) -> None:
     assert place.path
     for name in ("a/b/c", "a/d"):
         place.write(name, b"")
@@ -69,7 +69,7 @@ def test_removing_leaves_no_empty_directory(place: Place) -> None:
     assert list(place.path.iterdir()) == []
 
 
-def test_a_writer_that_was_killed_leaves_no_file_and_is_swept(place: Place) -> None:
+def test_a_writer_that_was_killed_leaves_no_file_and_is_swept(place: OutputDirectory) -> None:
     assert place.path
     writing = local.writing(place.path / "deep" / "data")
     growing = writing.__enter__()
@@ -81,7 +81,7 @@ def test_a_writer_that_was_killed_leaves_no_file_and_is_swept(place: Place) -> N
     assert list(place.path.iterdir()) == []
 
 
-def test_a_file_that_grows_is_read_to_the_size_listed(place: Place) -> None:
+def test_a_file_that_grows_is_read_to_the_size_listed(place: OutputDirectory) -> None:
     path, one = source(place, b"x" * 10)
     with one.open() as file, path.open("ab") as growing:
         growing.write(b"more")
@@ -90,7 +90,7 @@ def test_a_file_that_grows_is_read_to_the_size_listed(place: Place) -> None:
     assert one.open(5).read() == b"x" * 5
 
 
-def test_a_file_that_is_cut_or_changed_while_it_is_read(place: Place) -> None:
+def test_a_file_that_is_cut_or_changed_while_it_is_read(place: OutputDirectory) -> None:
     size = 3 << 20
     path, one = source(place, b"x" * size)
     with one.open() as file:
@@ -106,7 +106,7 @@ def test_a_file_that_is_cut_or_changed_while_it_is_read(place: Place) -> None:
             file.read()
 
 
-def test_a_longer_file_in_the_place_of_one_is_another(place: Place) -> None:
+def test_a_longer_file_in_the_place_of_one_is_another(place: OutputDirectory) -> None:
     path, one = source(place, b"x")
     place.write("data.pcap", b"xy")
     with pytest.raises(StorageError, match="it changed"):
@@ -118,7 +118,7 @@ def test_a_longer_file_in_the_place_of_one_is_another(place: Place) -> None:
     assert one.open().read() == b"x"  # a copy, as on another machine
 
 
-def test_a_disk_that_is_full_is_told(place: Place) -> None:
+def test_a_disk_that_is_full_is_told(place: OutputDirectory) -> None:
     def full() -> None:
         with place.writing("data"):
             raise OSError(28, "No space left on device")
@@ -128,12 +128,12 @@ def test_a_disk_that_is_full_is_told(place: Place) -> None:
     assert list(place.entries()) == []
 
 
-def test_links_lead_to_files_once(place: Place, tmp_path: Path) -> None:
+def test_links_lead_to_files_once(place: OutputDirectory, tmp_path: Path) -> None:
     path, one = source(place, b"x")
     path.with_name("link.pcap").symlink_to(path)
     path.with_name("nowhere.pcap").symlink_to(tmp_path / "nothing")
     (tmp_path / "directory").symlink_to(path.parent)
-    assert list_sources([place.url, tmp_path / "directory", tmp_path / "*"]) == [one]
+    assert list_captures([place.url, tmp_path / "directory", tmp_path / "*"]) == [one]
 
 
 @pytest.mark.slow
@@ -141,16 +141,16 @@ def test_a_listing_takes_a_few_hundred_bytes_a_file(monkeypatch: pytest.MonkeyPa
     count, page = 100_000, 1000
     now = datetime.now(UTC)
 
-    def listing(*_: Any) -> Iterator[list[Entry]]:
+    def listing(*_: Any) -> Iterator[list[FileEntry]]:
         for first in range(0, count, page):
             yield [
-                Entry(f"day/{number:09}.pcap", number, now, f"{number:032x}")
+                FileEntry(f"day/{number:09}.pcap", number, now, f"{number:032x}")
                 for number in range(first, first + page)
             ]
 
-    monkeypatch.setitem(pages._LISTINGS, "memory", listing)
+    monkeypatch.setitem(store_listing._LISTINGS, "memory", listing)
     with traced() as memory:
-        sources = list_sources(["memory://bucket/"])
+        sources = list_captures(["memory://bucket/"])
     assert len(sources) == count
     assert memory.held / count < 400
     assert memory.most / count < 600

@@ -14,9 +14,9 @@ from pyarrow import fs
 
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage import filesystems, uploads
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from tests.storage import servers
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ PIECES = ("x" * PART, "y" * PART, "z")
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[Place]:
+def bucket() -> Iterator[OutputDirectory]:
     with servers.s3() as url:
-        yield Place(url)
+        yield OutputDirectory(url)
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def unfinished(place: Place) -> list[Any]:
-    opened = filesystems.door(place.url)
+def unfinished(place: OutputDirectory) -> list[Any]:
+    opened = filesystems.open_store(place.url)
     page = opened.files.call_s3("list_multipart_uploads", Bucket=servers.BUCKET)
     return list(page.get("Uploads", ()))
 
 
-def test_a_large_file_goes_in_parts(bucket: Place, large: Path) -> None:
+def test_a_large_file_goes_in_parts(bucket: OutputDirectory, large: Path) -> None:
     bucket.put(large, "large")
     (entry,) = bucket.entries("large")
     assert entry.version.endswith("-3")
@@ -56,7 +56,7 @@ def test_a_large_file_goes_in_parts(bucket: Place, large: Path) -> None:
 
 @pytest.mark.slow
 def test_parts_of_an_upload_that_fails_are_aborted(
-    bucket: Place, large: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: OutputDirectory, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.write("failing", b"old")
     upload = S3Backend.upload_part
@@ -73,8 +73,8 @@ def test_parts_of_an_upload_that_fails_are_aborted(
     assert bucket.read("failing") == b"old"
 
 
-def test_parts_of_a_writer_that_was_killed_are_swept(bucket: Place) -> None:
-    files = filesystems.door(bucket.url).files
+def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) -> None:
+    files = filesystems.open_store(bucket.url).files
     for key in ("tables/part", "others/part"):
         files.call_s3("create_multipart_upload", Bucket=servers.BUCKET, Key=key)
     tables = bucket.child("tables")
@@ -85,19 +85,19 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: Place) -> None:
     assert bucket.sweep(datetime.now(UTC)) == 1
 
 
-def test_more_objects_than_a_page_holds(bucket: Place) -> None:
+def test_more_objects_than_a_page_holds(bucket: OutputDirectory) -> None:
     backend: Any = servers.backend()
     for number in range(1005):
         backend.put_object(servers.BUCKET, f"many/{number:04}.pcap", b"x")
     place = bucket.child("many")
     names = [entry.name for entry in place.entries()]
     assert names == [f"{number:04}.pcap" for number in range(1005)]
-    assert len(list_sources([f"{place.url}/"])) == 1005
+    assert len(list_captures([f"{place.url}/"])) == 1005
     place.remove(names)
     assert list(place.entries()) == []
 
 
-def test_what_another_process_writes_is_seen_at_once(bucket: Place) -> None:
+def test_what_another_process_writes_is_seen_at_once(bucket: OutputDirectory) -> None:
     backend: Any = servers.backend()
     files, directory = bucket.child("seen").arrow()
     for names in (["a"], ["a", "b"]):
@@ -106,16 +106,16 @@ def test_what_another_process_writes_is_seen_at_once(bucket: Place) -> None:
         assert [one.base_name for one in files.get_file_info(fs.FileSelector(directory))] == names
 
 
-def test_marks_of_directories_are_no_files(bucket: Place) -> None:
+def test_marks_of_directories_are_no_files(bucket: OutputDirectory) -> None:
     backend: Any = servers.backend()
     backend.put_object(servers.BUCKET, "marked/", b"")
     backend.put_object(servers.BUCKET, "marked/deep.pcap/", b"")
     assert list(bucket.child("marked").entries()) == []
     with pytest.raises(CaptureError, match="nothing matches"):
-        list_sources([f"{bucket.url}/marked"])
+        list_captures([f"{bucket.url}/marked"])
 
 
-def test_a_file_that_changes_between_two_pieces(bucket: Place) -> None:
+def test_a_file_that_changes_between_two_pieces(bucket: OutputDirectory) -> None:
     bucket.write("changing", b"x" * 10)
     (entry,) = bucket.entries("changing")
     with bucket.source(entry).open() as file:
@@ -124,8 +124,8 @@ def test_a_file_that_changes_between_two_pieces(bucket: Place) -> None:
             file.read()
 
 
-def test_a_bucket_that_is_missing(bucket: Place) -> None:
-    missing = Place("s3://missing")
+def test_a_bucket_that_is_missing(bucket: OutputDirectory) -> None:
+    missing = OutputDirectory("s3://missing")
     with pytest.raises(
         StorageError, match=r"s3://missing/a: cannot write: .*bucket does not exist"
     ):
@@ -135,17 +135,17 @@ def test_a_bucket_that_is_missing(bucket: Place) -> None:
     assert not missing.exists("a")
     assert list(missing.entries()) == []
     with pytest.raises(CaptureError, match="s3://missing/a: no such file"):
-        list_sources(["s3://missing/a"])
+        list_captures(["s3://missing/a"])
     assert list(bucket.entries("nothing")) == []
 
 
-def _read(one: Source, answers: Any) -> None:
+def _read(one: InputFile, answers: Any) -> None:
     answers.put(one.open().read())
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_opens_its_own(bucket: Place) -> None:
+def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
     # Spark's workers are forked.
     bucket.write("forked", b"data")
     (entry,) = bucket.entries("forked")
@@ -171,9 +171,9 @@ def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[
         servers.environment(**servers.s3_environment(port, **more)),
     ):
         for act in (
-            lambda: Place("s3://captures/x").read("a"),
-            lambda: Source("s3://captures/x/a", 1000, "one").open().read(),
-            lambda: list_sources(["s3://captures/x/"]),
+            lambda: OutputDirectory("s3://captures/x").read("a"),
+            lambda: InputFile("s3://captures/x/a", 1000, "one").open().read(),
+            lambda: list_captures(["s3://captures/x/"]),
         ):
             with pytest.raises(StorageError) as error:
                 act()

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.errors import ArgumentError, StorageError
 from flexwire.storage.filesystems import local_path, reason_of, scheme_of, shown, withheld
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 
 SECRET = "Pa55/w+rd"  # noqa: S105 - of nothing
 
@@ -59,7 +59,7 @@ def test_a_url_is_shown_as_it_is(given: str) -> None:
 )
 def test_what_is_not_a_place_is_refused(given: str, reason: str) -> None:
     with pytest.raises(StorageError, match=reason):
-        Place(given)
+        OutputDirectory(given)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_is_not_a_place_is_refused(given: str, reason: str) -> None:
 )
 def test_a_password_in_a_url_is_refused_and_withheld(given: str) -> None:
     with pytest.raises(StorageError) as error:
-        Place(given)
+        OutputDirectory(given)
     for part in SECRET.split("/"):
         assert part not in str(error.value)
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)  # noqa: S301 - our own
@@ -90,8 +90,8 @@ def test_a_password_in_the_text_of_a_library_is_withheld() -> None:
 def test_a_scheme_whose_library_is_missing_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['s3fs'] = None\n"
-        "from flexwire.storage.place import Place\n"
-        "Place('s3://bucket').read('a')"
+        "from flexwire.storage.output_directory import OutputDirectory\n"
+        "OutputDirectory('s3://bucket').read('a')"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -100,8 +100,8 @@ def test_a_scheme_whose_library_is_missing_says_what_to_install() -> None:
 
 
 def test_a_place_on_this_machine_is_absolute() -> None:
-    assert Place("a/../b/").path == Path.cwd() / "b"
-    assert Place("s3://bucket/a/").url == "s3://bucket/a"
-    assert Place("s3://bucket").path is None
+    assert OutputDirectory("a/../b/").path == Path.cwd() / "b"
+    assert OutputDirectory("s3://bucket/a/").url == "s3://bucket/a"
+    assert OutputDirectory("s3://bucket").path is None
     with pytest.raises(ArgumentError, match="a str or Path"):
-        Place(5)  # type: ignore[arg-type]
+        OutputDirectory(5)  # type: ignore[arg-type]

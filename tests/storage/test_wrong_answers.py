@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.stored import FilePart
+from flexwire.spark.dataframes import ParquetFilePart
 from flexwire.storage import uploads
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import output
 from tests.storage.faulty_store import AFTER, BEFORE, OF_BODIES, Asked, Store, Version, serving
 from tests.tables.test_reading import write_output
@@ -72,22 +72,22 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def read_range(place: Place) -> object:
+def read_range(place: OutputDirectory) -> object:
     version = Version(FILES["data"][-1], datetime.now(UTC)).tag
-    with Source(f"{place.url}/data", len(DATA), version).open(100, 1500, piece=600) as file:
+    with InputFile(f"{place.url}/data", len(DATA), version).open(100, 1500, piece=600) as file:
         return file.read()
 
 
-def read_table(place: Place) -> object:
-    part = FilePart("table.parquet", 0, 1)
+def read_table(place: OutputDirectory) -> object:
+    part = ParquetFilePart("table.parquet", 0, 1)
     return pa.Table.from_batches(part.batches(place.url, SCHEMA)).to_pydict()
 
 
-CALLS: dict[str, Callable[[Place, Path], object]] = {
+CALLS: dict[str, Callable[[OutputDirectory, Path], object]] = {
     "read": lambda place, _: place.read("data"),
     "read a range": lambda place, _: read_range(place),
     "read a table": lambda place, _: read_table(place),
-    "list": lambda place, _: [one.url for one in list_sources([f"{place.url}/day/"])],
+    "list": lambda place, _: [one.url for one in list_captures([f"{place.url}/day/"])],
     "write": lambda place, _: place.write("data", b"new"),
     "put": lambda place, large: place.put(large, "data"),
     "remove": lambda place, _: place.remove(["data", "day/one.pcap"]),
@@ -103,10 +103,10 @@ def ways(asked: Asked) -> list[str]:
     return [*BEFORE, "older", "gone"] if asked.is_read else [*BEFORE, *AFTER]
 
 
-def prepared(served: tuple[Store, str]) -> Place:
+def prepared(served: tuple[Store, str]) -> OutputDirectory:
     store, url = served
     store.way = lambda _: ""
-    place = Place(f"{url}/{uuid.uuid4().hex}")
+    place = OutputDirectory(f"{url}/{uuid.uuid4().hex}")
     for name, versions in FILES.items():
         for data in versions:
             store.put(f"{place.url.rpartition('/')[2]}/{name}", data)
@@ -114,12 +114,14 @@ def prepared(served: tuple[Store, str]) -> Place:
     return place
 
 
-def held(store: Store, place: Place) -> dict[str, bytes]:
+def held(store: Store, place: OutputDirectory) -> dict[str, bytes]:
     start = f"{place.url.rpartition('/')[2]}/"
     return {k.removeprefix(start): v for k, v in store.now().items() if k.startswith(start)}
 
 
-def outcome(call: Callable[[Place, Path], object], place: Place, large: Path) -> str | StorageError:
+def outcome(
+    call: Callable[[OutputDirectory, Path], object], place: OutputDirectory, large: Path
+) -> str | StorageError:
     """What a call returns, as text, or raises."""
     try:
         return str(call(place, large))
@@ -179,7 +181,7 @@ def test_of_a_table_whose_listing_lacks_a_file_no_row_is_given(served: tuple[Sto
             output(place.url).table(table)
 
 
-def read_with_pyarrow(place: Place) -> Any:
+def read_with_pyarrow(place: OutputDirectory) -> Any:
     files, root = place.arrow()
     return pq.read_table(f"{root}/table.parquet", filesystem=files).to_pydict()
 

@@ -8,11 +8,11 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import Asked, Survey, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import START_US
 from tests.capture.traffic import response
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def surveyed_in_pieces(
     files: list[Path], size: int, **how: Any
-) -> tuple[Asked, Survey, dict[str, bytes]]:
+) -> tuple[AnalysisRequest, Survey, dict[str, bytes]]:
     """Survey pieces of about so many bytes, hand them over as tasks do, and fold them."""
-    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+    asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, **how)
     kept: dict[str, bytes] = {}
     survey = Survey()
     ordered = in_order(asked, survey)

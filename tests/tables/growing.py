@@ -6,15 +6,15 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from flexwire.survey.following import CaptureFollower, stretch_rows
-from flexwire.tables.wanted import EVERYTHING, Wanted
+from flexwire.survey.follower import CaptureFollower, stretch_rows
+from flexwire.tables.row_filter import EVERYTHING, RowFilter
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.survey import AnalysisRequest
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -43,7 +43,9 @@ def grown(
 class Query:
     """A stream over a directory, as Spark drives it."""
 
-    def __init__(self, directory: Path | str, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+    def __init__(
+        self, directory: Path | str, asked: AnalysisRequest, wanted: RowFilter = EVERYTHING
+    ) -> None:
         self._directory = directory
         self._asked = asked
         self._wanted = wanted

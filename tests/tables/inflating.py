@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from flexwire.columnar.batch_digests import BatchDigests
-from flexwire.columnar.records import RecordReader, Wanted
+from flexwire.columnar.records import RecordReader, RecordSelection
 from flexwire.errors import RecordError
 from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, Inflation, records_within
@@ -43,7 +43,7 @@ def by_objects(data: bytes, how: Inflation) -> Outcome:
 
 
 def reader_of(data: bytes, how: Inflation, mode: Any = "PERMISSIVE") -> RecordReader:
-    wanted = Wanted(("value",), max_inflated=how.max_inflated, max_ratio=how.ratio)
+    wanted = RecordSelection(("value",), max_inflated=how.max_inflated, max_ratio=how.ratio)
     return RecordReader(data, wanted, mode=mode)
 
 

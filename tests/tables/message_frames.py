@@ -12,7 +12,7 @@ from flexwire.protocol import parse_request, request_header_version, response_he
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.tables.message_schema import NEEDED, class_of, table_schema
-from flexwire.tables.messages import Bodies
+from flexwire.tables.messages import MessageBodies
 from tests.codec.values import random_message
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def by_objects(
     schema = table_schema(name, release)
     order: list[int] = []
     parts = [pa.RecordBatch.from_pylist([], schema)]
-    for rows, part in Bodies(name, release, show).decode(frames):
+    for rows, part in MessageBodies(name, release, show).decode(frames):
         order += rows
         parts.append(part)
     places = sorted(range(len(order)), key=order.__getitem__)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from flexwire.capture.reassembly.connections import CapturedConnection
+from flexwire.capture.reassembly.packet_scan import FileNotes, UnusedPackets
 from flexwire.tables.frames import _RENAMED, connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from tests.reference.tables import as_stored, connection_row
@@ -35,26 +34,15 @@ def test_a_connection_is_the_row_of_the_reference() -> None:
     assert len(connection_rows([])) == 0
 
 
-@dataclass
-class Unused:
-    packets: dict[str, int] = field(default_factory=dict)
-    samples: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass
-class Notes:
-    file: str
-    packets: int
-    of_no_use: Unused = field(default_factory=Unused)
-
-    def unused(self) -> Unused:
-        return self.of_no_use
-
-
 def test_a_file_has_a_row_and_so_has_every_reason() -> None:
     notes = [
-        Notes("a.pcap", 10, Unused({"an IP fragment": 2, "not TCP": 3}, {"not TCP": b"\x08"})),
-        Notes("b.pcap", 0),
+        FileNotes(
+            "a.pcap",
+            10,
+            UnusedPackets({"an IP fragment": 2}),
+            UnusedPackets({"not TCP": 3}, {"not TCP": b"\x08"}),
+        ),
+        FileNotes("b.pcap"),
     ]
     assert [tuple(row.values()) for row in packet_rows(notes).to_pylist()] == [
         ("a.pcap", None, 10, None),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from flexwire.capture.pairing.layout import REQUEST
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import Asked, Survey, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, in_order
 from tests.capture.interleaved import write_capture
 from tests.capture.traffic import request, response
 from tests.spark.traffic import framed, made
@@ -25,15 +25,15 @@ from tests.tables.test_fold import MORE, same, size_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.survey.pieces import Frames
+    from flexwire.survey.pieces import PieceFrames
     from tests.capture.exchanges import Step
 
 PIECES = 3
 
 
-def handed_over(files: list[Path]) -> list[Frames]:
+def handed_over(files: list[Path]) -> list[PieceFrames]:
     """The frames that each piece hands over."""
-    asked = Asked(tuple(list_sources(files)))
+    asked = AnalysisRequest(tuple(list_captures(files)))
     pieces = pieces_of(in_order(asked, Survey()) or [], size_of(files) // PIECES)
     found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     assert all(found)
@@ -149,7 +149,7 @@ def test_what_is_left_out_says_nothing_more(
         assert sorted(some.software.values()) == sorted(full.software.values())
 
 
-def told(frames: Frames) -> list[object]:
+def told(frames: PieceFrames) -> list[object]:
     """What the rows of each connection say together."""
     found: list[object] = []
     facts = frames.facts

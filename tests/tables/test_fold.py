@@ -16,14 +16,14 @@ import pytest
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
-from flexwire.storage.listing import list_sources
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import Piece, pieces_of
-from flexwire.survey.state import Findings, Order
-from flexwire.survey.survey import Asked, Survey, in_order
+from flexwire.survey.state import SegmentOrder, SurveyState
+from flexwire.survey.survey import AnalysisRequest, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
@@ -45,7 +45,7 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.pairing.pairing import Facts
+    from flexwire.capture.pairing.pairing import HeaderColumns
     from flexwire.capture.reassembly.frames import FrameColumns
 
 
@@ -209,7 +209,7 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Source):
+class Counted(InputFile):
     """A source that counts how often somebody asks for its name."""
 
     asked: ClassVar[list[int]] = [0]
@@ -224,7 +224,9 @@ class Counted(Source):
 def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
     """How often names are asked for, to fold so many files of which all or most is read again."""
     paths = write_capture(directory, 1, replace(MORE["long"], files=files, connections=2))
-    asked = Asked(tuple(Counted(one.url, one.size, one.version) for one in list_sources(paths)))
+    asked = AnalysisRequest(
+        tuple(Counted(one.url, one.size, one.version) for one in list_captures(paths))
+    )
     survey = Survey()
     ordered = in_order(asked, survey) or []
     pieces = [Piece((one,)) for one in ordered]
@@ -252,7 +254,7 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     shape = replace(MORE["long"], connections=40, talk=Talk(exchanges=8))
     files = write_capture(tmp_path, 1, shape)
     size = size_of(files) // 40
-    asked = Asked(tuple(list_sources(files)), record_bytes=True, range_bytes=3 * size)
+    asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, range_bytes=3 * size)
     survey = Survey()
     ordered = in_order(asked, survey) or []
     pieces = pieces_of(ordered, size)
@@ -274,9 +276,11 @@ def test_frames_of_all_steps_are_taken_in_in_their_order(
 ) -> None:
     files = write_capture(tmp_path, 1, replace(MORE["long"], reorder=0.03))
     last: dict[tuple[str, bool], int] = {}
-    see = Findings.see
+    see = SurveyState.see
 
-    def seen(self: Findings, frames: FrameColumns, given: Facts | None = None) -> Facts:
+    def seen(
+        self: SurveyState, frames: FrameColumns, given: HeaderColumns | None = None
+    ) -> HeaderColumns:
         columns = (frames.connection, frames.is_response, frames.index)
         for number, is_response, index in zip(*(one.tolist() for one in columns), strict=True):
             key = frames.connections[number], is_response
@@ -284,7 +288,7 @@ def test_frames_of_all_steps_are_taken_in_in_their_order(
             last[key] = index
         return see(self, frames, given)
 
-    monkeypatch.setattr(Findings, "see", seen)
+    monkeypatch.setattr(SurveyState, "see", seen)
     surveyed_in_pieces(files, size_of(files) // 3)
     assert len(last) == 2 * MORE["long"].connections
 
@@ -322,7 +326,7 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
     talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
     talk += [("request", produced(1000, bytes(800_000))), ("response", response(1000, 20))]
     (path,) = write_steps(tmp_path, [talk])
-    asked = Asked(tuple(list_sources([path])), chunk_bytes=5000)
+    asked = AnalysisRequest(tuple(list_captures([path])), chunk_bytes=5000)
     piece = Piece(asked.files, path.stat().st_size // 4)
     found = survey_piece(asked, piece, is_first=False)
     assert found is not None
@@ -332,7 +336,7 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
 
 
 def test_the_clock_of_a_file_goes_on_from_part_to_part() -> None:
-    order = Order()
+    order = SegmentOrder()
     assert order.goes_on("a", [("one", 5, 10)], 10)
     assert order.goes_on("a", [("one", 3, 4)], 4)
     assert order.goes_on("b", [("other", 20, 20)], 20)

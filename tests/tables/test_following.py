@@ -18,11 +18,11 @@ import pytest
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.storage.listing import list_sources
-from flexwire.survey.following import CaptureFollower
+from flexwire.storage.file_search import list_captures
+from flexwire.survey.follower import CaptureFollower
 from flexwire.survey.ranges import decoded
-from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
+from flexwire.survey.survey import AnalysisRequest, Surveyor
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 from tests.tables.growing import Query, Rows, grown, in_order
@@ -30,12 +30,12 @@ from tests.tables.growing import Query, Rows, grown, in_order
 if TYPE_CHECKING:
     from pathlib import Path
 
-ASKED = Asked((), chunk_bytes=5000, range_bytes=30_000)
+ASKED = AnalysisRequest((), chunk_bytes=5000, range_bytes=30_000)
 _FRAME = ("connection", "direction", "frame_index")
 
 
 def batch_rows(directory: Path) -> Rows:
-    asked = Asked(tuple(list_sources([directory])))
+    asked = AnalysisRequest(tuple(list_captures([directory])))
     kept: dict[str, bytes] = {}
     Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
@@ -51,7 +51,7 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
     """The frames that nothing gives out but that the capture has ended."""
     flows = Flows(endless=True)
-    for item in SegmentReader([one.name for one in list_sources([directory])]):
+    for item in SegmentReader([one.name for one in list_captures([directory])]):
         if isinstance(item, SegmentColumns):
             flows.push(item)
     return {
@@ -81,7 +81,7 @@ def streamed(files: list[Path], directory: Path, seed: int) -> Query:
     return query
 
 
-def at_once(directory: Path, wanted: Wanted = EVERYTHING) -> Query:
+def at_once(directory: Path, wanted: RowFilter = EVERYTHING) -> Query:
     query = Query(directory, replace(ASKED, chunk_bytes=1 << 20, range_bytes=1 << 30), wanted)
     query.run()
     return query
@@ -194,7 +194,7 @@ def test_a_topic_has_its_name_once_it_was_told(tmp_path: Path) -> None:
     ):
         traffic.exchange(connection, made(f"{name}Request"), given, version, number)
     traffic.close()
-    wanted = Wanted(RECORDS)
+    wanted = RowFilter(RECORDS)
     rows = at_once(tmp_path, wanted).rows
     assert list(rows) == [RECORDS]
     assert [row["topic"] for row in sorted(rows[RECORDS], key=lambda row: row["time"])] == [
@@ -260,8 +260,8 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     traffic.close()
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 24
-    monkeypatch.setattr("flexwire.survey.following.MANY_KEYS", 2)
-    monkeypatch.setattr("flexwire.survey.following.IDLE_US", 300_000_000)
+    monkeypatch.setattr("flexwire.survey.follower_state.MANY_KEYS", 2)
+    monkeypatch.setattr("flexwire.survey.follower_state.IDLE_US", 300_000_000)
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
     query.run()
     assert query.sorted() == expected

@@ -10,9 +10,9 @@ import pytest
 from flexwire.columnar.batch_digests import BatchDigests
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import BEYOND, RECORD_COST, Inflation
-from flexwire.tables.inflated import (
+from flexwire.tables.inflation import (
     BeyondAllowanceError,
-    Meter,
+    InflationMeter,
     digested_bytes,
     inflated_bytes,
     within_allowance,
@@ -151,7 +151,7 @@ def test_what_takes_too_much_is_read_again_with_each_batch_held() -> None:
     read: list[Outcome] = []
 
     def write(how: Inflation) -> None:
-        meter, rows = Meter(how, len(data)), []
+        meter, rows = InflationMeter(how, len(data)), []
         carried = message_rows(PRODUCE, [Carrier(0, [Topic("t", None, [(0, data)])])])
         for some in record_runs(carried, PRODUCE, inflation=how):
             rows.append(some.batch())
@@ -171,7 +171,7 @@ def test_what_takes_too_much_is_read_again_with_each_batch_held() -> None:
 
 def test_a_meter_says_at_which_byte_the_allowance_ends() -> None:
     how = Inflation(max_inflated=100, max_ratio=10)
-    meter = Meter(how, 5)
+    meter = InflationMeter(how, 5)
     meter.take(150)
     meter.check()
     assert meter.inflation is how
@@ -180,6 +180,6 @@ def test_a_meter_says_at_which_byte_the_allowance_ends() -> None:
     with pytest.raises(BeyondAllowanceError):
         meter.check()
     # Held batches cannot take more than the ratio, so that nothing is read a third time.
-    held = Meter(how.held(), 5)
+    held = InflationMeter(how.held(), 5)
     held.take(10_000)
     held.check()

@@ -12,14 +12,14 @@ import pytest
 
 from flexwire.capture.files.links import read_segments
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.filesystems import door
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import PIECE_BYTES, Source
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.filesystems import open_store
+from flexwire.storage.input_file import PIECE_BYTES, InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey import request
 from flexwire.survey.ranges import decoded
-from flexwire.survey.request import LOOK_BYTES, looks
-from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name
+from flexwire.survey.request import LOOK_BYTES, look_at_files
+from flexwire.survey.survey import AnalysisRequest, RangeContext, Survey, Surveyor, known_name
 from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.storage.servers import BUCKET, s3
 
@@ -50,12 +50,12 @@ def bucket() -> Iterator[str]:
         yield url
 
 
-def surveyed(asked: Asked) -> tuple[Survey, dict[str, bytes]]:
+def surveyed(asked: AnalysisRequest) -> tuple[Survey, dict[str, bytes]]:
     kept: dict[str, bytes] = {}
     return Surveyor(asked, kept.__setitem__).run(), kept
 
 
-def rows_of(asked: Asked) -> list[tuple[str, Row]]:
+def rows_of(asked: AnalysisRequest) -> list[tuple[str, Row]]:
     """All rows of all ranges, but for what says which file they are from."""
     survey, kept = surveyed(asked)
     assert survey.ranges > 2
@@ -70,7 +70,7 @@ def rows_of(asked: Asked) -> list[tuple[str, Row]]:
 
 
 def put(url: str, *files: Path) -> None:
-    place = Place(url)
+    place = OutputDirectory(url)
     for file in files:
         place.write(file.name, file.read_bytes())
 
@@ -79,27 +79,27 @@ def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     captures: list[Path], bucket: str
 ) -> None:
     put(f"{bucket}/same", *captures)
-    here, there = list_sources(captures), list_sources([f"{bucket}/same/"])
+    here, there = list_captures(captures), list_captures([f"{bucket}/same/"])
     assert [one.name for one in there] == [f"{bucket}/same/{file.name}" for file in captures]
-    expected = rows_of(Asked(tuple(here), **SMALL))
+    expected = rows_of(AnalysisRequest(tuple(here), **SMALL))
     assert len(expected) > 100
-    assert rows_of(Asked(tuple(there), **SMALL)) == expected
+    assert rows_of(AnalysisRequest(tuple(there), **SMALL)) == expected
 
 
 def test_captures_of_several_hosts_in_a_bucket_are_merged(tmp_path: Path, bucket: str) -> None:
     files = write_capture(tmp_path, 1, replace(HOSTS, connections=4))
     put(f"{bucket}/hosts", *files)
     here, there = (
-        Asked(tuple(list_sources(one)), **SMALL) for one in (files, [f"{bucket}/hosts/"])
+        AnalysisRequest(tuple(list_captures(one)), **SMALL) for one in (files, [f"{bucket}/hosts/"])
     )
     assert surveyed(here)[0].is_merged
     assert sorted(map(repr, rows_of(there))) == sorted(map(repr, rows_of(here)))
 
 
 def test_a_range_is_told_of_its_own_files_only(captures: list[Path]) -> None:
-    sources = tuple(list_sources(captures))
-    survey, kept = surveyed(Asked(sources, **SMALL))
-    known: list[Known] = [
+    sources = tuple(list_captures(captures))
+    survey, kept = surveyed(AnalysisRequest(sources, **SMALL))
+    known: list[RangeContext] = [
         pickle.loads(kept[known_name(number)])  # noqa: S301 - the survey's own
         for number in range(survey.ranges)
     ]
@@ -113,15 +113,15 @@ def test_an_object_that_is_replaced_after_the_survey_fails(
     captures: list[Path], bucket: str
 ) -> None:
     put(f"{bucket}/replaced", *captures)
-    asked = Asked(tuple(list_sources([f"{bucket}/replaced"])), **SMALL)
+    asked = AnalysisRequest(tuple(list_captures([f"{bucket}/replaced"])), **SMALL)
     survey, kept = surveyed(asked)
     last = captures[0]
-    Place(f"{bucket}/replaced").write(last.name, last.read_bytes() + b"\0" * 8)
+    OutputDirectory(f"{bucket}/replaced").write(last.name, last.read_bytes() + b"\0" * 8)
     with pytest.raises(StorageError, match=rf"s3://.*/{last.name}: cannot read: it changed after"):
         list(decoded(asked, 0, kept.__getitem__))
     with pytest.raises(StorageError, match="it changed after"):
         surveyed(asked)
-    door(bucket).files.rm_file(f"{BUCKET}/replaced/{last.name}")
+    open_store(bucket).files.rm_file(f"{BUCKET}/replaced/{last.name}")
     with pytest.raises(StorageError, match="it is gone since it was listed"):
         surveyed(replace(asked, skip_unreadable=True))
     assert survey.ranges
@@ -130,7 +130,7 @@ def test_an_object_that_is_replaced_after_the_survey_fails(
 def test_a_file_here_that_is_gone_or_cut_off_fails(captures: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "a.pcapng"
     file.write_bytes(captures[0].read_bytes())
-    asked = Asked(tuple(list_sources([file])), skip_unreadable=True)
+    asked = AnalysisRequest(tuple(list_captures([file])), skip_unreadable=True)
     os.truncate(file, 1000)
     with pytest.raises(StorageError, match=r"a\.pcapng: cannot read: it changed after"):
         surveyed(asked)
@@ -143,7 +143,7 @@ def test_a_file_that_grows_is_read_as_it_was_listed(captures: list[Path], tmp_pa
     file = tmp_path / "a.pcapng"
     whole = captures[0].read_bytes()
     file.write_bytes(whole)
-    asked = Asked(tuple(list_sources([file])), **SMALL)
+    asked = AnalysisRequest(tuple(list_captures([file])), **SMALL)
     expected = rows_of(asked)
     with file.open("ab") as grown:
         grown.write(whole)
@@ -156,8 +156,8 @@ def test_what_cannot_be_read_ends_the_survey_before_it_reads(
     wrong = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
     for one in wrong:
         one.write_bytes(WRONG)
-    sources = tuple(list_sources([*captures, *wrong]))
-    survey, kept = surveyed(Asked(sources))
+    sources = tuple(list_captures([*captures, *wrong]))
+    survey, kept = surveyed(AnalysisRequest(sources))
     assert (survey.ranges, survey.notes, kept) == (0, [], {})
     assert [one.source for one in survey.unreadable] == [str(one) for one in wrong]
     assert "neither pcap nor pcapng" in survey.unreadable[0].reason
@@ -169,9 +169,9 @@ def test_what_cannot_be_read_is_skipped_where_asked_for(
     wrong = tmp_path / "0.pcap"
     wrong.write_bytes(WRONG)
     (tmp_path / "empty.pcap").touch()
-    asked = Asked(tuple(list_sources(captures)), **SMALL)
-    skipping = Asked(
-        tuple(list_sources([wrong, tmp_path, *captures])), skip_unreadable=True, **SMALL
+    asked = AnalysisRequest(tuple(list_captures(captures)), **SMALL)
+    skipping = AnalysisRequest(
+        tuple(list_captures([wrong, tmp_path, *captures])), skip_unreadable=True, **SMALL
     )
     assert rows_of(skipping) == rows_of(asked)
     survey, _ = surveyed(skipping)
@@ -185,7 +185,7 @@ def test_a_file_that_breaks_off_in_the_middle_is_read_until_there(
 ) -> None:
     cut = tmp_path / "cut.pcapng"
     cut.write_bytes(captures[0].read_bytes()[:-10])
-    survey, _ = surveyed(Asked(tuple(list_sources([cut]))))
+    survey, _ = surveyed(AnalysisRequest(tuple(list_captures([cut]))))
     (notes,) = survey.notes
     assert survey.unreadable == []
     assert notes.packets
@@ -195,26 +195,26 @@ def test_a_file_that_breaks_off_in_the_middle_is_read_until_there(
 def test_a_file_that_cannot_be_opened_is_unreadable_and_one_that_changed_is_not(
     captures: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (source,) = list_sources(captures[:1])
+    (source,) = list_captures(captures[:1])
 
     def refuse(tried: str) -> None:
-        def opened(self: Source, *_: Any, **_how: Any) -> Any:
+        def opened(self: InputFile, *_: Any, **_how: Any) -> Any:
             raise StorageError("Permission denied", url=self.url, tried=tried)
 
-        monkeypatch.setattr(Source, "open", opened)
+        monkeypatch.setattr(InputFile, "open", opened)
 
     refuse("open")
-    (look,) = looks([source])
+    (look,) = look_at_files([source])
     assert look.error is not None
     assert str(look.error) == f"{captures[0]}: cannot open: Permission denied"
     assert isinstance(look.error, CaptureError)
     refuse("read")
     with pytest.raises(StorageError):
-        looks([source])
+        look_at_files([source])
 
 
 def test_a_file_begins_when_its_first_segment_was_captured(captures: list[Path]) -> None:
-    for look, file in zip(looks(list_sources(captures)), captures, strict=True):
+    for look, file in zip(look_at_files(list_captures(captures)), captures, strict=True):
         first = next(iter(read_segments(file)))
         assert look.first_us == first.timestamp_us
 
@@ -224,34 +224,37 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
 ) -> None:
     long = captures[0].read_bytes()
     long += b"\0" * (2 * PIECE_BYTES)
-    Place(f"{bucket}/long").write("a.pcapng", long)
-    (source,) = list_sources([f"{bucket}/long/a.pcapng"])
+    OutputDirectory(f"{bucket}/long").write("a.pcapng", long)
+    (source,) = list_captures([f"{bucket}/long/a.pcapng"])
     asked: list[tuple[int, int | None]] = []
-    opened = Source.open
+    opened = InputFile.open
 
-    def noted(self: Source, start: int = 0, stop: int | None = None, **_: Any) -> Any:
+    def noted(self: InputFile, start: int = 0, stop: int | None = None, **_: Any) -> Any:
         asked.append((start, stop))
         return opened(self, start, stop)
 
-    monkeypatch.setattr(Source, "open", noted)
-    (look,) = looks([source])
+    monkeypatch.setattr(InputFile, "open", noted)
+    (look,) = look_at_files([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
     # Only what precedes all segments is read for as long as it is.
     monkeypatch.setattr(request, "LOOK_BYTES", 30)
-    assert looks([source]) == [look]
+    assert look_at_files([source]) == [look]
     assert asked[1:] == [(0, 30), (0, None)]
 
 
 def test_the_name_of_the_input_is_of_its_files_and_their_versions() -> None:
-    one = Source("s3://bucket/a", 5, "x")
-    digest = Asked((one,)).digest
-    assert Asked((Source("s3://bucket/a", 5, "x"),), show_credentials=True).digest == digest
+    one = InputFile("s3://bucket/a", 5, "x")
+    digest = AnalysisRequest((one,)).digest
+    assert (
+        AnalysisRequest((InputFile("s3://bucket/a", 5, "x"),), show_credentials=True).digest
+        == digest
+    )
     others = [replace(one, url="s3://bucket/b"), replace(one, size=6), replace(one, version="y")]
-    assert len({digest, *(Asked((other,)).digest for other in others)}) == 4
-    assert Asked((one, one)).digest != digest
+    assert len({digest, *(AnalysisRequest((other,)).digest for other in others)}) == 4
+    assert AnalysisRequest((one, one)).digest != digest
 
 
 def test_a_name_shows_no_key_and_a_path_is_as_it_is() -> None:
-    assert Source("/srv/a?token=b.pcap", 0, "").name == "/srv/a?token=b.pcap"
-    assert Source("s3://bucket/a.pcap?sig=secret", 0, "").name == "s3://bucket/a.pcap?sig=…"
+    assert InputFile("/srv/a?token=b.pcap", 0, "").name == "/srv/a?token=b.pcap"
+    assert InputFile("s3://bucket/a.pcap?sig=secret", 0, "").name == "s3://bucket/a.pcap?sig=…"

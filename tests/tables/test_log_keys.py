@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from flexwire.columnar.batch_digests import KEYS_DTYPE, hash_of
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 from flexwire.tables import log_rows
 from flexwire.tables.log_rows import (
     PARTS,
     KeyRuns,
     KeyWork,
-    Superseded,
+    SupersededCounts,
     last_of_each,
     superseded_between,
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Key = tuple[int, int, int, int]
 
 
-def expected(keys: Sequence[Key]) -> Superseded:
+def expected(keys: Sequence[Key]) -> SupersededCounts:
     last: dict[tuple[int, int], Key] = {}
     gone: list[int] = []
     for one in keys:
@@ -36,7 +36,7 @@ def expected(keys: Sequence[Key]) -> Superseded:
         last[one[:2]] = one if other is None or one[2] >= other[2] else other
         if other is not None:
             gone.append(min(one, other, key=lambda key: key[2])[3])
-    return Superseded(len(keys), len(gone), sum(gone))
+    return SupersededCounts(len(keys), len(gone), sum(gone))
 
 
 def some(chance: random.Random, count: int, different: int) -> list[Key]:
@@ -46,9 +46,9 @@ def some(chance: random.Random, count: int, different: int) -> list[Key]:
     ]
 
 
-def counted(keys: list[Key], place: Path, tasks: int, most: int) -> Superseded:
+def counted(keys: list[Key], place: Path, tasks: int, most: int) -> SupersededCounts:
     """Count in several tasks, and merge what they leave."""
-    total, runs = Superseded(), 0
+    total, runs = SupersededCounts(), 0
 
     def spill(run: bytes) -> None:
         nonlocal runs
@@ -85,14 +85,14 @@ def test_hashes_that_are_half_the_same_are_different_keys() -> None:
     keys = [(7, 1, 0, 10), (7, 2, 1, 20), (7, 1, 2, 30), (7, 2, 3, 40), (9, 1, 4, 50)]
     kept, superseded = last_of_each(np.array(keys, KEYS_DTYPE))
     assert kept.tolist() == [keys[2], keys[3], keys[4]]
-    assert superseded == Superseded(0, 2, 30)
+    assert superseded == SupersededCounts(0, 2, 30)
 
 
 def test_the_highest_offset_stays_where_offsets_go_back() -> None:
     keys = [(7, 1, 9, 10), (7, 1, 3, 20), (2**64 - 1, 5, 1, 1), (7, 1, 4, 40)]
     kept, superseded = last_of_each(np.array(keys, KEYS_DTYPE))
     assert kept.tolist() == [keys[0], keys[2]]
-    assert superseded == Superseded(0, 2, 60)
+    assert superseded == SupersededCounts(0, 2, 60)
 
 
 def test_hashes_that_differ_in_their_last_bits_alone_are_in_order() -> None:
@@ -106,7 +106,7 @@ def test_hashes_that_differ_in_their_last_bits_alone_are_in_order() -> None:
 
 def test_no_keys_are_nothing() -> None:
     nothing: Any = np.zeros(0, KEYS_DTYPE)
-    assert last_of_each(nothing)[1] == Superseded()
+    assert last_of_each(nothing)[1] == SupersededCounts()
     assert [(one.first, one.last) for one in KeyWork.of(3, 1, 10)] == [(0, PARTS)]
     ends = [one.last for one in KeyWork.of(3, 1000, 10)]
     assert (len(ends), ends[-1], ends == sorted({*ends})) == (100, PARTS, True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.logs import LogQuery, plan
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import known_transactions
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.pieces import transactions_if_sound
 from flexwire.records import Record, decode_batches, encode_batch
-from flexwire.tables import log_rewriting
-from flexwire.tables.log_rewriting import BATCH_SIZES, CODECS, Extents, Window, sample_at
-from flexwire.tables.log_rows import LogRows, LogWork
+from flexwire.tables import log_samples
+from flexwire.tables.log_rows import LogTableRows, LogWork
+from flexwire.tables.log_samples import BATCH_SIZES, CODECS, BatchExtents, SampleWindow, sample_at
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, RECORD_SIZES, REWRITES
 from tests.capture.log_vectors import vectors, write
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, random_log, write_log
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def rows_of(*paths: Path, windows: tuple[Window, ...] = (), piece_bytes: int = 1 << 20) -> Rows:
+def rows_of(
+    *paths: Path, windows: tuple[SampleWindow, ...] = (), piece_bytes: int = 1 << 20
+) -> Rows:
     pieces = [one for task in plan(paths, LogQuery(piece_bytes=piece_bytes)) for one in task]
     partitions = sorted({one.partition for one in pieces})
     placed = tuple((partitions.index(one.partition), one) for one in pieces)
-    ended = {one.partition: known_transactions(one) for one in find_logs(paths, LogQuery())}
+    ended = {one.partition: transactions_if_sound(one) for one in find_logs(paths, LogQuery())}
     numbered = {number: ended[one] for number, one in enumerate(partitions)}
     work = LogWork(placed, frozenset(), dict.fromkeys(range(len(placed)), windows), 3, numbered)
     found: Rows = {table: [] for table in LOG_SCHEMAS}
-    for table, rows in LogRows(work, lambda *_: pytest.fail("all of it fits in memory")):
+    for table, rows in LogTableRows(work, lambda *_: pytest.fail("all of it fits in memory")):
         assert rows.schema == LOG_SCHEMAS[table]
         found[table] += rows.to_pylist()
     return found
@@ -208,7 +210,7 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
         ]
         made.add(records, compression="lz4")
     write_log(tmp_path / "orders-0", [made])
-    found = rows_of(tmp_path, windows=(Window(0, 1 << 30),))[REWRITES]
+    found = rows_of(tmp_path, windows=(SampleWindow(0, 1 << 30),))[REWRITES]
     batches = list(decode_batches(bytes(made.data)))
     told = {
         name: found[0][name] for name in ("sampled_bytes", "sampled_batches", "sampled_records")
@@ -254,20 +256,20 @@ def test_a_sample_goes_past_control_batches_and_ends_at_damage_and_what_is_too_l
     import numpy as np  # noqa: PLC0415 - one test alone needs it
 
     rows = [(0, 10, 100, False), (10, 10, 100, True), (20, 10, 100, False), (30, 10, 100, False)]
-    after = [(50, 10, 100, False), (60, 10, log_rewriting.MOST_INFLATED + 1, False)]
+    after = [(50, 10, 100, False), (60, 10, log_samples.MOST_INFLATED + 1, False)]
     last = [(70, 10, 100, False)]
-    batches = Extents(*map(np.array, zip(*rows, *after, *last, strict=True)))
-    everything = Window(0, 1 << 30)
+    batches = BatchExtents(*map(np.array, zip(*rows, *after, *last, strict=True)))
+    everything = SampleWindow(0, 1 << 30)
     found = sample_at(everything, batches)
     assert found is not None
     assert tuple(found) == (0, 40, 30, 3)
     assert sample_at(replace_at(everything, 45), batches) == (50, 60, 10, 1)
     assert sample_at(replace_at(everything, 55), batches) == (70, 80, 10, 1)
     assert sample_at(replace_at(everything, 75), batches) is None
-    assert sample_at(Window(0, 150), batches) == (0, 30, 20, 2)
+    assert sample_at(SampleWindow(0, 150), batches) == (0, 30, 20, 2)
 
 
-def replace_at(window: Window, position: int) -> Window:
+def replace_at(window: SampleWindow, position: int) -> SampleWindow:
     return window._replace(position=position)
 
 
@@ -280,7 +282,7 @@ def test_a_batch_of_another_segment_is_neither_counted_nor_damage(tmp_path: Path
     work = LogWork(((0, replace(piece, offsets=bounds)),), frozenset(), {}, 0)
     rows = [
         row
-        for table, some in LogRows(work, lambda *_: None)
+        for table, some in LogTableRows(work, lambda *_: None)
         if table == BATCHES
         for row in some.to_pylist()
     ]

@@ -11,10 +11,10 @@ import pytest
 
 from flexwire.capture.files.links import read_segments
 from flexwire.capture.files.packets import Segment
-from flexwire.capture.messages import CapturedMessage, Unused, read_messages
-from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
+from flexwire.capture.pairing.headers import FrameReader
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.tables.wanted import FRAMES
+from flexwire.tables.row_filter import FRAMES
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import Shape, write_capture
 from tests.capture.test_accounts import assembled
@@ -139,7 +139,7 @@ def test_whole_responses_to_requests_with_lost_bodies_are_read(loss: str, tmp_pa
         name: list(read_messages(sorted((tmp_path / name).iterdir())))
         for name in ("whole", "lossy")
     }
-    damaged = [one for one in read["lossy"] if isinstance(one, Unused) and one.kind == "frame"]
+    damaged = [one for one in read["lossy"] if isinstance(one, UnusedBytes) and one.kind == "frame"]
     assert damaged
     messages = {
         name: Counter(
@@ -151,7 +151,11 @@ def test_whole_responses_to_requests_with_lost_bodies_are_read(loss: str, tmp_pa
     lost = messages["whole"].total() - messages["lossy"].total()
     assert lost <= len(damaged)
     others = [
-        [one for one in found if isinstance(one, Unused) and one.kind not in {"frame", "token"}]
+        [
+            one
+            for one in found
+            if isinstance(one, UnusedBytes) and one.kind not in {"frame", "token"}
+        ]
         for found in read.values()
     ]
     assert len(others[0]) == len(others[1])

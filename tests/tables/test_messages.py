@@ -19,7 +19,7 @@ from flexwire.protocol.credentials import (
 from flexwire.schema.catalog import catalog
 from flexwire.tables import messages
 from flexwire.tables.message_schema import body_type, class_of
-from flexwire.tables.messages import Bodies, message_rows
+from flexwire.tables.messages import MessageBodies, message_rows
 from tests.codec.test_random_specs import damage
 from tests.each import each
 from tests.spark.planted import MARK, holding
@@ -48,13 +48,13 @@ SECRETS = tuple(one for one in CREDENTIALS if one.message_name.endswith(("Reques
 def by_row(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The indexes of the frames whose bodies went through objects."""
     seen: list[int] = []
-    decode = Bodies.decode
+    decode = MessageBodies.decode
 
-    def counted(self: Bodies, frames: pa.RecordBatch) -> Iterator[Any]:
+    def counted(self: MessageBodies, frames: pa.RecordBatch) -> Iterator[Any]:
         seen.extend(frames["frame_index"].to_pylist())
         return decode(self, frames)
 
-    monkeypatch.setattr(Bodies, "decode", counted)
+    monkeypatch.setattr(MessageBodies, "decode", counted)
     return seen
 
 
@@ -132,7 +132,7 @@ def test_without_kernels_the_rows_are_the_same(name: str, by_row: list[int]) -> 
     given = batch(found)
     expected = by_objects(given, name)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(messages, "extension", lambda _name: None)
+        patched.setattr(messages, "load_kernel", lambda _name: None)
         by_row.clear()
         same(message_rows(given, name), expected)
     assert len(by_row) == len(found)

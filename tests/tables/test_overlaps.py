@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.reassembly.segments import SegmentColumns
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import survey
-from flexwire.survey.request import reader_of
+from flexwire.survey.request import make_reader
 from flexwire.survey.state import clocks
-from flexwire.survey.survey import Asked, Survey, in_order, likely_overlap
+from flexwire.survey.survey import AnalysisRequest, Survey, in_order, likely_overlap
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, ONE_CONNECTION, Shape, write_capture
 
@@ -40,7 +40,7 @@ def test_files_are_likely_to_overlap_that_show_a_connection_at_once(
     shape, expected = SHAPES[name]
     for seed in range(2):
         files = write_capture(tmp_path / str(seed), seed, shape)
-        asked = Asked(tuple(list_sources(files)))
+        asked = AnalysisRequest(tuple(list_captures(files)))
         ordered = in_order(asked, Survey())
         assert ordered is not None
         assert likely_overlap(asked, ordered) is expected
@@ -50,7 +50,9 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shape = replace(PLAIN, compressed=1.0, files=1, talk=Talk(exchanges=200))
-    asked = Asked(tuple(list_sources(write_capture(tmp_path, 1, shape))), chunk_bytes=5000)
+    asked = AnalysisRequest(
+        tuple(list_captures(write_capture(tmp_path, 1, shape))), chunk_bytes=5000
+    )
     ordered = in_order(asked, Survey()) or []
     seen: list[int] = []
 
@@ -64,7 +66,7 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     every = sum(
         len(item)
         for file in ordered
-        for item in reader_of(asked, [file])
+        for item in make_reader(asked, [file])
         if isinstance(item, SegmentColumns)
     )
     assert few < every / 4

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.protocol import Conversation
-from flexwire.protocol.frames import FrameRoom
+from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import End
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recording import Recorder, Uncaptured
-from flexwire.tap.relay import AsTheyCome, Relay
+from flexwire.tap.recorder import NoCapture, Recorder
+from flexwire.tap.relay import DirectForwarder, Relay
 from tests.capture.columns.test_turns import cut, in_columns
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from flexwire.protocol import Turn
-    from flexwire.protocol.frames import Frames
+    from flexwire.protocol.frames import FrameGroup
     from flexwire.tap import HostPort
     from tests.reference.frames import Row
 
@@ -115,10 +115,10 @@ class Noting(Recorder):
 
     def __init__(self) -> None:
         statistics = TapStatistics()
-        super().__init__(Uncaptured(statistics), statistics, "tests", withholds=False)
+        super().__init__(NoCapture(statistics), statistics, "tests", withholds=False)
         self.answered: list[int | None] = []
 
-    def frames(self, direction: str, frames: Frames, turns: Sequence[Turn], *_: Any) -> None:
+    def frames(self, direction: str, frames: FrameGroup, turns: Sequence[Turn], *_: Any) -> None:
         """Note what these are."""
         assert len(frames.payloads) == len(turns)
         if direction == "response":
@@ -139,11 +139,11 @@ def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
             client.end,
             broker.end,
             noting,
-            AsTheyCome(),
+            DirectForwarder(),
             route=unrouted,
             statistics=TapStatistics(),
             frame_limit=1 << 20,
-            room=FrameRoom(1 << 20),
+            room=FrameBudget(1 << 20),
             name="tests",
         )
         running = asyncio.create_task(relay.run())

@@ -7,36 +7,42 @@ from dataclasses import replace
 
 import pytest
 
-from flexwire.capture.reassembly.streams import SEEKS_REQUEST, Lent, Standing, Taken, Went
-from flexwire.survey.guessed_connections import MARK, MARK_ID, Run
+from flexwire.capture.reassembly.streams import (
+    SEEKS_REQUEST,
+    Handoff,
+    HandoffResult,
+    SideResult,
+    SideState,
+)
 from flexwire.survey.piece_merger import prove
+from flexwire.survey.speculation import MARK, MARK_ID, FastPathStep
 
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))
 HEAD, TAIL = FRAME[:13], FRAME[13:]
 RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of which was seen
-TRUE = Lent(
+TRUE = Handoff(
     "a:1>b:2",
     "a:1",
-    Standing(1000, HEAD, 10, 12, 7),
-    Standing(500, RESPONSE, 11, 11, 3),
+    SideState(1000, HEAD, 10, 12, 7),
+    SideState(500, RESPONSE, 11, 11, 3),
 )
-SAID = Lent(
+SAID = Handoff(
     "?a:1|b:2",
     "a:1",
-    Standing(1000, struct.pack(">i", len(MARK) + len(TAIL)) + MARK, 99, -99, 0),
-    Standing(500, RESPONSE, 11, 11, 2),
+    SideState(1000, struct.pack(">i", len(MARK) + len(TAIL)) + MARK, 99, -99, 0),
+    SideState(500, RESPONSE, 11, 11, 2),
 )
-TAKEN = Taken(
+TAKEN = HandoffResult(
     segments=4,
     captured=60,
     time_us=40,
     is_marked=False,
     noted=[(True, MARK_ID), (True, 8)],
-    request=Went(len(TAIL) + 16, b"\0\0", 30, 31, 2, 4 + len(MARK) + len(TAIL) + 14, 10),
-    response=Went(5, RESPONSE + bytes(5), 11, 35, 0, 0, 0),
+    request=SideResult(len(TAIL) + 16, b"\0\0", 30, 31, 2, 4 + len(MARK) + len(TAIL) + 14, 10),
+    response=SideResult(5, RESPONSE + bytes(5), 11, 35, 0, 0, 0),
 )
-RUN = Run(SAID, TAKEN, (True, False))
+RUN = FastPathStep(SAID, TAKEN, (True, False))
 
 
 def test_what_is_proven_is_what_truly_became_of_it() -> None:
@@ -52,7 +58,7 @@ def test_what_is_proven_is_what_truly_became_of_it() -> None:
 
 
 def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
-    went = Went(6, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
+    went = SideResult(6, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
     run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
@@ -60,7 +66,7 @@ def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
 
 
 def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_time() -> None:
-    went = Went(6, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
+    went = SideResult(6, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
     run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
@@ -80,7 +86,7 @@ def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_ti
         TRUE.request._replace(held=struct.pack(">i", LIMIT + 1) + FRAME[4:13]),
     ],
 )
-def test_another_request_end_is_found_out(other: Standing) -> None:
+def test_another_request_end_is_found_out(other: SideState) -> None:
     assert prove(replace(TRUE, request=other), RUN, (MARK + TAIL, None), LIMIT) is None
 
 
@@ -94,7 +100,7 @@ def test_another_request_end_is_found_out(other: Standing) -> None:
         TRUE.response._replace(last_us=12),
     ],
 )
-def test_another_response_end_is_found_out(other: Standing) -> None:
+def test_another_response_end_is_found_out(other: SideState) -> None:
     assert prove(replace(TRUE, response=other), RUN, (MARK + TAIL, None), LIMIT) is None
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, decoded
-from flexwire.survey.survey import Asked, Known, Surveyor, known_name
+from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, known_name
 from flexwire.tables.parquet import TableWriter
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 from tests.reference.frames import captured
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def surveyed(files: list[Path], **how: Any) -> tuple[Asked, Survey, dict[str, bytes]]:
-    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+def surveyed(files: list[Path], **how: Any) -> tuple[AnalysisRequest, Survey, dict[str, bytes]]:
+    asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, **how)
     kept: dict[str, bytes] = {}
     return asked, Surveyor(asked, kept.__setitem__).run(), kept
 
 
-def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
+def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> Rows:
     """The rows of all ranges by their table, in one order."""
     found: Rows = defaultdict(list)
     for number in range(survey.ranges):
@@ -44,10 +44,10 @@ def rows_of(asked: Asked, survey: Survey, kept: dict[str, bytes]) -> Rows:
     return {table: sorted(rows, key=repr) for table, rows in found.items()}
 
 
-def known_together(survey: Survey, kept: dict[str, bytes]) -> Known:
+def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
     """What a range has to be told that is the whole capture."""
     known = [pickle.loads(kept[known_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
-    return Known.joined(known)
+    return RangeContext.joined(known)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.errors import ArgumentError, FlexwireError
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import CURRENT, MARKER, SUCCESS, output
@@ -25,7 +25,9 @@ MESSAGE = "messages/ApiVersionsRequest"
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def write_table(place: Place, name: str, columns: pa.Schema, **values: list[object]) -> None:
+def write_table(
+    place: OutputDirectory, name: str, columns: pa.Schema, **values: list[object]
+) -> None:
     """Two files of a table, a row in each; what is not given is null."""
     count = len(next(iter(values.values())))
     rows = [{one: values[one][at] for one in values} for at in range(count)]
@@ -36,7 +38,7 @@ def write_table(place: Place, name: str, columns: pa.Schema, **values: list[obje
                 writer.write(pa.RecordBatch.from_pylist([row], columns))
 
 
-def write_output(place: Place) -> None:
+def write_output(place: OutputDirectory) -> None:
     """An output with a table of frames, one of a message, and the marks."""
     write_table(place, "frames", schema.FRAMES_TABLE, time=[NOON, NOON], frame_index=[0, 1])
     body = {"client_software_name": "tests"}
@@ -48,18 +50,20 @@ def write_output(place: Place) -> None:
 
 
 @pytest.fixture(params=["path", "store"])
-def out(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> OutputDirectory:
     if request.param == "path":
-        write_output(Place(str(tmp_path)))
-        return Place(str(tmp_path))
-    place = Place(f"memory://reading/{tmp_path.name}")
+        write_output(OutputDirectory(str(tmp_path)))
+        return OutputDirectory(str(tmp_path))
+    place = OutputDirectory(f"memory://reading/{tmp_path.name}")
     write_output(place.child(f"runs/{RUN}"))
     told = {"format": 1, "run": RUN, "before": None}
     place.write(CURRENT, json.dumps(told).encode())
     return place
 
 
-def test_a_table_has_the_rows_that_were_written_and_the_columns_of_the_page(out: Place) -> None:
+def test_a_table_has_the_rows_that_were_written_and_the_columns_of_the_page(
+    out: OutputDirectory,
+) -> None:
     found = output(out.url)
     assert found.names == ["frames", MESSAGE]
     assert found.message_names() == ["ApiVersionsRequest"]
@@ -76,20 +80,20 @@ def test_a_table_has_the_rows_that_were_written_and_the_columns_of_the_page(out:
     assert found.where("facts.json") == f"{found.place}/facts.json"
 
 
-def test_a_column_that_a_file_lacks_is_null(out: Place) -> None:
+def test_a_column_that_a_file_lacks_is_null(out: OutputDirectory) -> None:
     found = output(out.url)
     less = schema.FRAMES_TABLE.remove(0)
     write_table(found.place, "frames", less, frame_index=[0, 1])
     assert output(out.url).table("frames")["time"].to_pylist() == [None, None]
 
 
-def test_a_table_that_there_is_not_is_told(out: Place) -> None:
+def test_a_table_that_there_is_not_is_told(out: OutputDirectory) -> None:
     for name in ("records", "frame", "", None):
         with pytest.raises(ArgumentError, match=r"name: expected a table of .*, got "):
             output(out.url).table(name)  # type: ignore[arg-type]  # on purpose
 
 
-def test_what_is_not_complete_is_not_read(out: Place, tmp_path: Path) -> None:
+def test_what_is_not_complete_is_not_read(out: OutputDirectory, tmp_path: Path) -> None:
     if out.path is None:
         out.remove([CURRENT])
         with pytest.raises(
@@ -107,7 +111,7 @@ def test_what_is_not_complete_is_not_read(out: Place, tmp_path: Path) -> None:
         output(tmp_path)
 
 
-def test_a_reader_reads_the_output_that_it_opened(out: Place) -> None:
+def test_a_reader_reads_the_output_that_it_opened(out: OutputDirectory) -> None:
     if out.path is not None:
         return
     found = output(out.url)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.columnar import record_pieces
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.records import Compression, Record, encode_batch
@@ -49,9 +49,9 @@ NAMES = {"id-1": "orders", "id-2": "zahlungen", "": "never", NO_ID: "never"}
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert extension("batches") is not None
+        assert load_kernel("batches") is not None
         return
-    monkeypatch.setattr(record_pieces, "extension", lambda _: None)
+    monkeypatch.setattr(record_pieces, "load_kernel", lambda _: None)
 
 
 def check(

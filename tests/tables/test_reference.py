@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.records import Compression
 from fuzz.damage import damage_file
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, SHAPES, UNORDERED, write_capture
@@ -34,7 +34,7 @@ def check(files: list[Path], **how: Any) -> dict[str, list[dict[str, Any]]]:
     expected = reference_tables(files, **given)
     found, facts = analyzed_in_process(files, **how)
     assert_equal_tables(in_one_order(found), in_one_order(expected))
-    brokers = how.get("brokers", Brokers())
+    brokers = how.get("brokers", BrokerEnds())
     told = reference_facts.facts(expected, brokers.named())
     for name, one in reference_facts.of_an_analysis(facts).items():
         assert one == told[name], name
@@ -70,10 +70,10 @@ def test_a_survey_in_pieces_is_that_of_the_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "brokers", [Brokers.parse([9092], []), Brokers.parse([], ["10.0.0.7:9093"])]
+    "brokers", [BrokerEnds.parse([9092], []), BrokerEnds.parse([], ["10.0.0.7:9093"])]
 )
 def test_brokers_and_credentials_that_are_shown_are_those_of_the_reference(
-    tmp_path: Path, brokers: Brokers
+    tmp_path: Path, brokers: BrokerEnds
 ) -> None:
     shape = replace(SHAPES["STRANGE"], connections=6)
     check(write_capture(tmp_path, 5, shape), brokers=brokers, show_credentials=True)

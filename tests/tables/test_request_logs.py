@@ -14,11 +14,11 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
-from flexwire.logs.request_log.lines import LogFile
+from flexwire.logs.request_log.lines import RequestLogFile
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import InputFile
 from flexwire.tables import request_log_bodies
 from flexwire.tables import request_log_bodies as request_log_columns
 from flexwire.tables.request_log_bodies import (
@@ -32,10 +32,10 @@ from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import (
     LONGEST_NAME,
     MOST_LISTENERS,
-    Listeners,
-    Placed,
+    FileItem,
+    ListenerCounts,
+    RequestLogCounts,
     RequestLogRows,
-    Told,
 )
 from flexwire.tables.spec_places import RECORDS_FIELDS, RecordsField
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
@@ -45,12 +45,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def rows_of(path: Path, *, show_credentials: bool = False) -> tuple[dict[str, Any], Told]:
+def rows_of(
+    path: Path, *, show_credentials: bool = False
+) -> tuple[dict[str, Any], RequestLogCounts]:
     made = RequestLogRows(show_credentials=show_credentials)
-    file = LogFile(Source(str(path), 0, ""), 3)
+    file = RequestLogFile(InputFile(str(path), 0, ""), 3)
     items = [one for one in read(path) if isinstance(one, LoggedRequest | RefusedRequest)]
     found: defaultdict[str, list[Any]] = defaultdict(list)
-    for table, batch in made.of([Placed(file, one) for one in items]):
+    for table, batch in made.of([FileItem(file, one) for one in items]):
         batch.validate(full=True)
         found[table] += batch.to_pylist()
     return found, made.told
@@ -300,12 +302,12 @@ def test_an_empty_structure_is_three_bytes_and_a_row_so_there_are_so_many() -> N
 def test_listeners_are_told_apart_up_to_so_many_and_the_rest_is_counted() -> None:
     names: list[tuple[str | None, str | None]] = [(f"L{at:04}", None) for at in range(3000)]
     names += [("x" * 1_000_000, "PLAINTEXT"), (None, None)]
-    expected: Listeners | None = None
+    expected: ListenerCounts | None = None
     for seed in range(3):
         random.Random(seed).shuffle(names)
-        whole = Listeners()
+        whole = ListenerCounts()
         for start in range(0, len(names), 700):
-            part = Listeners()
+            part = ListenerCounts()
             part.add(names[start : start + 700])
             for one in names[start : start + 700]:
                 part.add_replicas(one, 1)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import find_logs
-from flexwire.logs.following import Resumed, resumed
-from flexwire.tables.log_rows import LogRows, LogWork
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.follower import LogResumption, resume_log
+from flexwire.tables.log_rows import LogTableRows, LogWork
 from flexwire.tables.log_schema import BATCHES
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, write_log
 
@@ -25,13 +25,13 @@ GARBAGE = b"not a batch, and more of it"
 
 def rows_of(pieces: Iterable[LogPiece]) -> list[dict[str, Any]]:
     work = LogWork(tuple((0, one) for one in pieces), frozenset(), {}, 0)
-    rows = LogRows(work, lambda *_: None)
+    rows = LogTableRows(work, lambda *_: None)
     return [row for table, found in rows if table == BATCHES for row in found.to_pylist()]
 
 
-def read(directory: Path, first: int | None, size: int = 600) -> Resumed:
+def read(directory: Path, first: int | None, size: int = 600) -> LogResumption:
     [log] = find_logs([directory], LogQuery())
-    return resumed(log, first, size)
+    return resume_log(log, first, size)
 
 
 def placed(row: dict[str, Any]) -> tuple[Any, ...]:

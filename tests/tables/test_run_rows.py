@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.measures.failures import record_failures
 from flexwire.measures.headers import RecordHeaderSums
-from flexwire.measures.records import RecordSums
+from flexwire.measures.records import TopicSums
 from flexwire.tables import parquet
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.records import RunRows, record_runs
@@ -55,7 +55,7 @@ def test_a_slice_is_that_of_the_rows(runs: RunRows) -> None:
 
 
 def told(rows: Any) -> list[Any]:
-    sums, headers = RecordSums(), RecordHeaderSums()
+    sums, headers = TopicSums(), RecordHeaderSums()
     for part in rows:
         sums.add(part)
         headers.add(part)

@@ -14,10 +14,10 @@ from flexwire.codec import message
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.tables.messages import message_rows
-from flexwire.tables.tagged import tagged_field_uses
+from flexwire.tables.tagged_fields import tagged_field_uses
 from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from tests.codec.made_up import made as made_up
 from tests.codec.values import random_message
 from tests.codec.vectors import has_changed, load
@@ -139,7 +139,7 @@ def on_the_wire(value: Any, kind: Type, path: str) -> Iterator[tuple[str, int, s
         kind = kind.schema
     if value is None:
         return
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         for one in value:
             yield from on_the_wire(one, kind.element, f"{path}[]")
     if isinstance(kind, Schema):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from flexwire.capture.pairing.pairing import Turns
+from flexwire.capture.pairing.pairing import Pairing
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
@@ -68,7 +68,7 @@ def _frames() -> tuple[FrameColumns, Any]:
         )
         counts[direction] += 1
     columns = FrameColumns.from_frames(frames, "a.pcapng")
-    return columns, Turns(show_credentials=False).facts(columns)
+    return columns, Pairing(show_credentials=False).facts(columns)
 
 
 def test_each_row_says_what_it_says_alone() -> None:

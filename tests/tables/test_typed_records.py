@@ -15,7 +15,7 @@ from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.errors import ArgumentError, CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.tables.typed_records import (
     HEAD_COLUMNS,
     Records,
@@ -55,7 +55,7 @@ def real_records(topic: InternalTopic) -> list[Row]:
             rows.append((int16(type_of(key)) + key.raw, body))
             rows.append((int16(type_of(key)) + key.raw, None))
         else:
-            api_key = served_of(vector.message).entry.api_key  # type: ignore[attr-defined] # of a catalog
+            api_key = schemas_of(vector.message).entry.api_key  # type: ignore[attr-defined] # of a catalog
             rows.append((None, bytes([1, api_key, vector.version]) + vector.raw))
     return [*dict.fromkeys(rows)]
 
@@ -89,7 +89,7 @@ def column_of(one: TypedMessage | None) -> Any:
     """A message as one row of a column, by the objects."""
     if one is None:
         return None
-    schema = served_of(one.name, one.release).schema(one.version, Encoding.KAFKA)
+    schema = schemas_of(one.name, one.release).schema(one.version, Encoding.KAFKA)
     made = message_column(schema, message_type(one.name), [one.message])
     return made[0].as_py()
 
@@ -174,7 +174,7 @@ def test_damaged_bytes_are_errors_of_the_reference_or_what_it_says(topic: Intern
 
 
 def test_without_kernels_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_rows, "extension", lambda _: None)
+    monkeypatch.setattr(columnar_rows, "load_kernel", lambda _: None)
     assert check(OFFSETS, real_records(OFFSETS)[:60]) == 0
 
 

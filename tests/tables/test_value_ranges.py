@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexwire.tables.parquet import Ranges
+from flexwire.tables.parquet import ValueRanges
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SOME = Ranges("place", ((0, 2), (10, 10), (25, 27)))
+SOME = ValueRanges("place", ((0, 2), (10, 10), (25, 27)))
 
 
 def test_both_ends_of_a_range_are_in_it() -> None:

@@ -36,6 +36,7 @@ def main() -> int:
     environment = {
         **os.environ,
         "FLEXWIRE_SITE_VERSION": flexwire.__version__,
+        "FLEXWIRE_SITE_ROOT": str(ROOT),
         "FLEXWIRE_SITE_TEMPLATES": str(HERE / "templates"),
         "FLEXWIRE_SITE_STATIC": str(HERE / "static"),
     }

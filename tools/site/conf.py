@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from tools.site.docstrings import as_restructured_text
+from tools.site.front import front_page, titles
 
 project = "flexwire"
 copyright = "the flexwire project"  # noqa: A001 - Sphinx's name
@@ -27,9 +29,22 @@ html_title = "flexwire"
 html_copy_source = False
 html_show_sourcelink = False
 templates_path = [os.environ["FLEXWIRE_SITE_TEMPLATES"]]
-html_static_path = [os.environ["FLEXWIRE_SITE_STATIC"]]
+_root = Path(os.environ["FLEXWIRE_SITE_ROOT"])
+# The site's own files, the pictures of docs, and the sections of pages (tools/site/staging.py).
+html_static_path = [os.environ["FLEXWIRE_SITE_STATIC"], str(_root / "docs" / "images"), "static"]
+html_favicon = str(Path(os.environ["FLEXWIRE_SITE_STATIC"]) / "mark.svg")
+html_context = {
+    "front": front_page((_root / "README.md").read_text(encoding="utf-8")),
+    "front_titles": titles(_root),
+}
 html_css_files = ["site.css"]
-html_js_files = ["../../versions.js", "versions-menu.js", "cards.js"]
+html_js_files = [
+    "../../versions.js",
+    "sections.js",
+    "versions-menu.js",
+    "cards.js",
+    "search-sections.js",
+]
 html_sidebars = {
     "**": [
         "sidebar/brand.html",

@@ -9,6 +9,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",
         "docs/cookbook",
+        "docs/glossary",
         "docs/cli",
         "docs/json",
         "docs/formats",
@@ -63,8 +64,8 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Project": (
         "CONTRIBUTING",
         "ARCHITECTURE",
-        "docs/files",
         "docs/decisions",
+        "docs/notes/performance",
         "CHANGELOG",
         "SECURITY",
     ),

@@ -30,21 +30,45 @@ def plots(page: str) -> list[Plot]:
     return [
         Plot(
             "messages",
-            "How fast",
+            "Objects",
             "Times kio, for each message; right of the line flexwire is ahead",
             _ratios(_preformatted(page, "case     "), "x kio"),
         ),
         Plot(
             "batches",
-            "Record batches",
+            "Records",
             "Times aiokafka, for each kind of batch; right of the line flexwire is ahead",
             _ratios(_preformatted(page, "case             records "), "x aiokafka"),
         ),
         Plot(
+            "columns",
+            "Columns",
+            "Million records a second to columns, by how many records a batch has",
+            _turned_bars(_table(page, "| records in a batch |"), "million records a second"),
+        ),
+        Plot(
             "captures",
-            "Captures on Spark",
+            "Captures",
             "CPU seconds that captures of small and of heavy messages take, by their size",
             _captures(_table(page, "| capture | CPU s |")),
+        ),
+        Plot(
+            "logs",
+            "Logs",
+            "Million rows per CPU second that kafka-log gives, by compression",
+            _turned_bars(_table(page, "| | none | lz4 |"), "million rows per CPU second"),
+        ),
+        Plot(
+            "tap",
+            "The tap",
+            "Milliseconds of CPU that a megabyte takes, beside a plain relay",
+            _bars(
+                {
+                    row[""]: row["ms of CPU per MB produced"]
+                    for row in _table(page, "| | ms of CPU per MB produced |")
+                },
+                "ms of CPU per MB",
+            ),
         ),
     ]
 
@@ -103,6 +127,26 @@ def _ratios(rows: list[dict[str, str]], column: str) -> str:
         "encoding": {"x": {"datum": 1, "type": "quantitative", "scale": scale}},
     }
     return _drawn({"data": {"values": values}, "layer": [line, dots], "height": {"step": 18}})
+
+
+def _turned_bars(rows: list[dict[str, str]], unit: str) -> str:
+    """Return bars of a table's first row, whose columns are the cases."""
+    (_, *cells) = rows[0].items()
+    return _bars(dict(cells), unit)
+
+
+def _bars(cells: dict[str, str], unit: str) -> str:
+    """Return a bar for each cell that begins with a figure."""
+    figures = {case: re.match(r"[\d.]+", cell) for case, cell in cells.items()}
+    values = [{"case": case, unit: float(found[0])} for case, found in figures.items() if found]
+    encoding = {
+        "x": {"field": unit, "type": "quantitative"},
+        "y": {"field": "case", "type": "nominal", "sort": None, "title": None},
+    }
+    mark = {"type": "bar", "color": "#0b5fff"}
+    return _drawn(
+        {"data": {"values": values}, "mark": mark, "encoding": encoding, "height": {"step": 22}}
+    )
 
 
 def _captures(rows: list[dict[str, str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from functools import cache
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tools.site.contents import MODULES, SECTIONS
+from tools.site.front import section_of_pages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +20,7 @@ GUIDE_LINK = (
     '<a href="../guide/index.html">The guide to every message of every bundled release</a> is a '
     "part of this site; and this is how it is made."
 )
-_LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"(?<!!)(?P<text>\[[^\]]*\])\((?P<target>[^)\s]+)\)")
 _COMMENT = re.compile(r"^<!-- not run:.*?-->\s*?\n", re.MULTILINE | re.DOTALL)
 
 
@@ -41,13 +43,19 @@ def stage(root: Path, source: Path) -> None:
     guide = source / "docs" / "guide.md"
     heading, _, rest = guide.read_text(encoding="utf-8").partition("\n\n")
     _write(guide, f"{heading}\n\n{GUIDE_LINK}\n\n{rest}")
-    _write(source / "index.md", _text(root, "README.md") + contents())
+    title, _, rest = _text(root, "README.md").partition("\n")
+    _write(source / "overview.md", f"{title}: installation and overview\n{rest}")
+    # templates/front.html has the text of the front page.
+    _write(source / "index.md", f"# flexwire\n{contents()}")
+    shutil.copytree(root / "docs" / "images", source / "docs" / "images")
+    sections = json.dumps(section_of_pages())
+    _write(source / "static" / "sections.js", f"window.flexwireSections = {sections};\n")
 
 
 def contents() -> str:
     """The table of contents, a hidden list of pages for each section."""
     api = tuple(f"api/{module}" for module in MODULES)
-    sections = {**SECTIONS, "Python API": api}
+    sections = {**SECTIONS, "Begin": ("overview", *SECTIONS["Begin"]), "Python API": api}
     order = [title for title in sections if title != "Project"] + ["Project"]
     parts = [
         "```{toctree}\n:hidden:\n:caption: " + title + "\n\n" + "\n".join(sections[title]) + "\n```"
@@ -65,10 +73,12 @@ def api_page(module: str, described: set[int]) -> str:
     public = {name: getattr(room, name) for name in getattr(room, "__all__", ())}
     again = [name for name, value in public.items() if id(value) in described]
     described |= {id(value) for value in public.values() if callable(value)}
+    # A module without a list of names shows what it defines, and not what it imports.
+    imported = "   :imported-members:\n" if public else ""
     left_out = f"   :exclude-members: {', '.join(again)}\n" if again else ""
     return (
         f"# `{module}`\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n"
-        f"   :imported-members:\n   :member-order: bysource\n{left_out}```\n"
+        f"{imported}   :member-order: bysource\n{left_out}```\n"
     )
 
 
@@ -94,7 +104,7 @@ def _text(root: Path, name: str) -> str:
         path = (home / target).resolve()
         if path == front:
             up = "../" * (len(home.relative_to(root).parts))
-            return f"{match['text']}({up}index.md{mark}{anchor})"
+            return f"{match['text']}({up}overview.md{mark}{anchor})"
         if path in pages or path.is_relative_to(reference):
             # A path says nothing to a reader of the site: the page's title does.
             if match["text"] == f"[{target}]":

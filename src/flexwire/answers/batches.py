@@ -1,4 +1,4 @@
-"""Record batches: which codec each client uses, and how large its batches are."""
+"""Record batches: the codec that each client uses, and the sizes of its batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
-# With the frame these identify a batch.
+# These columns and the frame's key identify a batch.
 _BATCH: Final = (*_BY, "partition", "batch_position")
 _ACCURACY: Final = 10_000
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("source", pa.string(), 'the message that carried the batches: "produce", "fetch" or '
            '"share_fetch"', heading="By", is_about=True),
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "the topic's id, where its name is not known",
-           "where the name is known"),
+    Column("topic_id", pa.string(), "the topic's id, if its name is unknown",
+           "if the name is known"),
     Column("compression", pa.string(), '"none", "gzip", "snappy", "lz4" or "zstd"',
            heading="Codec", is_about=True),
     Column("batches", pa.int64(), "how many batches", heading="Batches"),
@@ -41,7 +41,7 @@ COLUMNS: Final = (
     Column("records", pa.int64(), "the records in them"),
     Column("mean_records", pa.float64(), "the mean number of records in a batch",
            heading="Records in one"),
-    Column("bytes", pa.int64(), "the bytes of the batches, as they are on the wire",
+    Column("bytes", pa.int64(), "the bytes of the batches, as on the wire",
            heading="Bytes"),
     Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
     Column("p50_batch_bytes", pa.int64(), "half of the batches are no larger",
@@ -51,16 +51,15 @@ COLUMNS: Final = (
 
 
 def batches(tables: AnalysisTables) -> DataFrame:
-    """Record batches by client, topic and codec: a row each.
+    """Return record batches by client, topic and codec.
 
-    Batches that clients produce have the codec and size that their ``compression.type``,
-    ``batch.size`` and ``linger.ms`` led to. Batches that clients fetch are those of the broker's
-    log. A size is that of the whole batch on the wire, after compression. Control batches are left
-    out. A message of a message set (magic 0 or 1) counts as a batch, with the messages in it as
-    its records.
+    Batches that a client produces show its ``compression.type``, ``batch.size`` and ``linger.ms``.
+    Batches that it fetches are those of the broker's log. A size is that of the whole batch on the
+    wire, after compression. Control batches are left out. A message of a message set (magic 0 or 1)
+    counts as a batch, and the messages inside it as its records.
 
-    The answer does not know a batch whose bytes were withheld or did not read, nor what a request
-    log says: its table of records is empty.
+    Batches whose bytes were withheld or could not be read are missing. So is everything in a
+    request log, whose table of records is empty.
     """
     records = tables.records.where("magic is not null and not is_control")
     if is_grown(tables):
@@ -70,7 +69,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
     )
     middle = F.percentile_approx("size", 0.5, _ACCURACY)
-    found = each.groupBy(*_BY).agg(
+    rows = each.groupBy(*_BY).agg(
         F.count("*").alias("batches"),
         F.sum("records").alias("records"),
         F.avg("records").alias("mean_records"),
@@ -81,22 +80,22 @@ def batches(tables: AnalysisTables) -> DataFrame:
     )
     of_topic = Window.partitionBy(*_BY[:-1])
     share = F.col("batches") / F.sum("batches").over(of_topic)
-    return found.withColumn("batch_share", share).select(*(one.name for one in COLUMNS))
+    return rows.withColumn("batch_share", share).select(*(column.name for column in COLUMNS))
 
 
 ANSWER: Final = Answer(
     name="batches",
     place=50,
     question="Which codec does each client use, and how large are its batches?",
-    meaning="Record batches by client, topic and codec, as they are on the wire: those that were "
-    "produced show the producer's settings, those that were fetched the broker's log.",
+    meaning="Record batches by client, topic and codec, as on the wire. Produced batches show the "
+    "producer's settings, and fetched ones the broker's log.",
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
-    "Where the codec is none, set compression.type. The answer savings measures what it would "
-    "save on disk.",
+    "If the codec is none, set compression.type. The answer savings measures what that would save "
+    "on disk.",
     row="a client id, direction, topic and codec",
     columns=COLUMNS,
     order=("-bytes", *_BY),
     ask=batches,
     elsewhere="the answer storage has them by topic",
-    picture=Picture("Bytes of record batches", "bytes"),
+    picture=AnswerPicture("Bytes of record batches", "bytes"),
 )

@@ -22,33 +22,36 @@ if TYPE_CHECKING:
 
 _BEFORE: Final = "before"
 COLUMNS: Final = (
-    Column(ANALYSIS, pa.string(), "the analysis in which the connections go on",
+    Column(ANALYSIS, pa.string(), "the analysis in which the connections continue",
            heading="Analysis", is_about=True),
-    Column(_BEFORE, pa.string(), "the analysis that has them before", heading="Before"),
-    Column("connections", pa.int64(), "how many connections go on; answers count each of them "
-           "once for each analysis", heading="Connections"),
+    Column(_BEFORE, pa.string(), "the analysis before it, which has their beginning",
+           heading="Before"),
+    Column("connections", pa.int64(),
+           "how many connections continue; answers count each of them once for each analysis",
+           heading="Connections"),
     Column("unanswered_requests", pa.int64(), "requests on them that have no response in the "
            "analysis before", heading="Requests without response"),
     Column("unpaired_responses", pa.int64(), "responses on them that have no request in this "
            "analysis: they have no API, client id or latency", heading="Responses without request"),
-    Column("early_bytes", pa.int64(), "bytes of frames that were cut in the middle, which this "
-           "analysis has in no frame that reads", heading="Cut frames"),
-    Column("time", MOMENT, "when the first of them goes on", heading="When"),
+    Column("early_bytes", pa.int64(),
+           "bytes of frames that were cut in the middle, so that this analysis cannot read them",
+           heading="Cut frames"),
+    Column("time", MOMENT, "when the first of them continues", heading="When"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def boundaries(tables: AnalysisTables) -> DataFrame | None:
-    """Connections that were cut between two analyses: a row for each analysis and the one before.
+    """Return the connections that were cut between two analyses.
 
-    Each analysis decodes its own input. Where a connection goes on from one input to the next, the
-    exchange at the cut falls apart. Its request counts as unanswered and its response as unpaired,
-    a frame that was cut in the middle does not decode, and the later part lacks what the client
-    said at the beginning: its software and its login. Answers about grown tables count all of
-    this as it stands. This answer says how much that is.
+    Each analysis decodes its own input. If a connection continues from one input to the next, the
+    exchange at the cut falls apart. Its request counts as unanswered and its response as unpaired.
+    A frame that was cut in the middle does not decode. The later part lacks what the client sent at
+    the beginning: its software and its login. Answers about grown tables count all this without
+    correction. This answer shows how much it is.
 
-    A connection goes on if an analysis did not see it end, and the next one that has the same ends
-    did not see it begin. Tables of one analysis have no row.
+    A connection continues if one analysis did not see its end, and the next analysis with the same
+    addresses did not see its beginning. Tables of a single analysis have no row.
     """
     connections, frames = tables.connections, tables.frames
     if ANALYSIS not in connections.columns:
@@ -85,15 +88,15 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
-    """The cut connections with a figure of the analysis on one ``side`` of the cut."""
+    """Add to the cut connections a figure of the analysis on one ``side`` of the cut."""
     key = connection_key(counted.columns)
-    one = counted.select(F.struct(*key).alias("of"), name)
+    counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
-    return cut.join(one, is_it, "left").drop("of")
+    return cut.join(counts, is_it, "left").drop("of")
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
-    """Return a sentence about what was cut between analyses; nothing where nothing was."""
+    """Return a sentence about what was cut between analyses, or nothing."""
     if ANALYSIS not in tables.connections.columns:
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()
@@ -113,10 +116,10 @@ ANSWER: Final = Answer(
     name="boundaries",
     place=170,
     question="What was cut between analyses?",
-    meaning="Connections that go on from one analysis to the next, and what fell apart at the "
-    "cut. Only tables that grow have some.",
-    advice="Analyze captures that belong together in one analysis. Where cuts are many, make each "
-    "input longer.",
+    meaning="Connections that continue from one analysis to the next, and what fell apart at the "
+    "cut. Only tables that grow have any.",
+    advice="Analyze captures that belong together in one analysis. If there are many cuts, make "
+    "each input longer.",
     row="an analysis and the one before",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),

@@ -1,4 +1,4 @@
-"""What was captured of internal topics, by record and key: `captured_internal_records`."""
+"""The captured records of internal topics, by record and key: `captured_internal_records`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
 from flexwire.answers.state import internal_records
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
@@ -23,50 +23,52 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_TOPICS: Final = {one.topic: one for one in InternalTopic}
-# What a record is about, by the fields that keys have for it.
+_TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
+# The fields of keys that identify the subject of a record.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer has offsets of its own, and a broker gives others.
+# A producer counts offsets from 0. The broker assigns the real ones.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
-_NOT_READ: Final = "of bytes that do not read"
+_NOT_READ: Final = "for bytes that cannot be read"
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried them: "fetch", "share_fetch" or '
            '"produce"', heading="Carried by"),
     Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
-           f"{_NOT_READ}, and of batches that were withheld or cut off",
+           f"{_NOT_READ}, and for batches that were withheld or cut off",
            heading="Record", is_about=True),
-    Column("type", pa.int32(), "its type, or the api key of its message", "with ``message``, "
+    Column("type", pa.int32(), "its type, or the api key of its message", "if ``message`` is null, "
            "unless the bytes say it"),
-    Column("versions", pa.list_(pa.int32()), "the versions of their values", heading="Versions"),
-    Column("group", pa.string(), "the group that it is about", "of records of no group",
+    Column("versions", pa.list_(pa.int32()), "the versions of the records' values",
+           heading="Versions"),
+    Column("group", pa.string(), "the group that it is about", "for records of no group",
            heading="Group", is_about=True),
     Column("transactional_id", pa.string(), "the transactional id that it is about",
-           "of records of no transaction", heading="Transactional id", is_about=True),
-    Column("partitions", pa.int64(), "partitions of the topic that it was seen in",
+           "for records of no transaction", heading="Transactional id", is_about=True),
+    Column("partitions", pa.int64(), "how many partitions of the topic it was seen in",
            heading="Partitions"),
-    Column("records", pa.int64(), "how many records; of batches that were not read, how many of "
-           "these", heading="Records"),
+    Column("records", pa.int64(),
+           "how many records; for batches that were not read, how many batches", heading="Records"),
     Column("tombstones", pa.int64(), "how many of them are tombstones", heading="Tombstones"),
     Column("bytes", pa.int64(), "the bytes of their keys and values", heading="Bytes"),
-    Column("first_time", _TIME, "the first of their timestamps", "where none has one",
+    Column("first_time", _TIME, "the first of their timestamps", "if none has one",
            heading="First"),
-    Column("last_time", _TIME, "the last", "with ``first_time``", heading="Last"),
-    Column("error", pa.string(), "why they do not read: that of one of them",
-           "where they do", heading="Why not read"),
+    Column("last_time", _TIME, "the last", "if ``first_time`` is null", heading="Last"),
+    Column("error", pa.string(), "why they cannot be read, for one of them",
+           "if they do", heading="Why not read"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each kind of record of internal topics that was captured, and what it is of.
+    """Return each kind of record of internal topics that was captured, with its subject.
 
-    Followers fetch these topics from their leaders, some several times: a record counts once. What
-    was captured was written in that time, and is **not the state**: for that give `analyze` the
-    logs. The cluster's metadata is withheld, unless credentials were asked for.
+    Followers fetch these topics from their leaders, and several may fetch the same record. It
+    counts once. The capture has the records that were written in that time, which are **not the
+    state**. For the state, give the logs to `analyze`. The cluster's metadata is withheld, unless
+    credentials were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
@@ -74,18 +76,22 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         records = with_topic_names(records, tables)
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
-    # Most captures have none, and then no process of Python starts.
-    found = [row.topic for row in ours.select("topic").distinct().collect()]
-    if not found:
+    # Most captures have no such records, and then no process of Python starts.
+    topics = [row.topic for row in ours.select("topic").distinct().collect()]
+    if not topics:
         return None
     ours = ours.withColumnRenamed("error", "reason").select(*_NEEDED)
     is_produced = F.col("source") == _PRODUCED
     is_unread = F.col("offset").isNull()
     fetched = ours.where(~is_produced & ~is_unread).dropDuplicates(["topic", "partition", "offset"])
     read = ours.where(is_produced & ~is_unread).unionByName(fetched)
-    made = [_typed(read.where(F.col("topic") == name), _TOPICS[name]) for name in sorted(found)]
+    typed_tables = [
+        _typed(read.where(F.col("topic") == name), _TOPICS[name]) for name in sorted(topics)
+    ]
     unread = ours.where(is_unread & F.col("reason").isNotNull())
-    every = reduce(DataFrame.unionByName, made).unionByName(_told(unread), allowMissingColumns=True)
+    every = reduce(DataFrame.unionByName, typed_tables).unionByName(
+        _without_records(unread), allowMissingColumns=True
+    )
     has_error = F.col("error").isNotNull()
     each = every.withColumn("has_error", has_error).groupBy("topic", "source", *_ROW, "has_error")
     return each.agg(
@@ -97,11 +103,11 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         F.min("timestamp").alias("first_time"),
         F.max("timestamp").alias("last_time"),
         F.min("error").alias("error"),
-    ).select(*(one.name for one in COLUMNS))
+    ).select(*(column.name for column in COLUMNS))
 
 
-def _told(rows: DataFrame) -> DataFrame:
-    """Batches that have no records to read."""
+def _without_records(rows: DataFrame) -> DataFrame:
+    """Return batches that have no records to read."""
     return rows.select(
         *("topic", "source", "partition", "timestamp"),
         F.lit(0).cast("bigint").alias("bytes"),
@@ -110,18 +116,20 @@ def _told(rows: DataFrame) -> DataFrame:
 
 
 def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
-    """Records of one topic with what each is, and what it is about."""
-    wanted = {}
+    """Return the records of one topic with their message and their subject."""
+    there_by_message = {}
     if topic.has_keys:
-        wanted = fields_there(topic, [*record_names(topic)], _KEYS)
+        there_by_message = fields_there(topic, [*record_names(topic)], _KEYS)
     size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
     sized = rows.withColumn("bytes", size.cast("bigint")).drop("reason")
-    typed = internal_records(sized, topic, {name: one for name, one in wanted.items() if one})
+    typed = internal_records(
+        sized, topic, {name: there for name, there in there_by_message.items() if there}
+    )
 
     def of(fields: tuple[str, ...]) -> SparkColumn:
         paths = [
             F.col(f"{name}.{path}")
-            for name, there in wanted.items()
+            for name, there in there_by_message.items()
             for path in there
             if path.removeprefix("key.") in fields
         ]
@@ -140,10 +148,11 @@ ANSWER = Answer(
     name="captured_internal_records",
     place=160,
     question="Which records of internal topics were captured?",
-    meaning="What coordinators wrote in the time of the capture, by record and by the group or "
-    "transaction that it is about; it is not their state.",
-    advice="A group with far more commits than others commits too often (auto.commit.interval.ms, "
-    "or a commit for each record); many records of one group's members are rebalances.",
+    meaning="What coordinators wrote during the capture, by record and by its group or "
+    "transaction. It is not their state.",
+    advice="A group with far more commits than others commits too often: check "
+    "auto.commit.interval.ms, and whether it commits after each record. Many records about one "
+    "group's members are rebalances.",
     row="a kind of record, and what it is about",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
@@ -163,5 +172,5 @@ ANSWER = Answer(
         "error",
     ),
     ask=captured_internal_records,
-    picture=Picture("Records of internal topics that were captured", "records"),
+    picture=AnswerPicture("Records of internal topics that were captured", "records"),
 )

@@ -1,4 +1,4 @@
-"""Chargeback: which client, and which team, has how many bytes of which topic, by day."""
+"""Chargeback: the bytes that each client and team moves, by topic and day."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
 from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
 
@@ -25,39 +25,40 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables, Ask
 
-_NOT_SAID: Final = "where a request log does not say the size of some of them"
+_NOT_SAID: Final = "if a request log lacks the size of some of them"
 COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
-        "team", pa.string(), "whose client it is, as the labels say",
-        "without labels, and where none is of this client",
+        "team", pa.string(), "the client's team, by the labels",
+        "without labels, and if none is of this client",
     heading="Team",
 ),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column(
         "principal", pa.string(), "the client's principal, from a request log",
-        "where it is not known: in captures",
+        "if it is unknown: in captures",
     heading="Principal",
 ),
     Column(
-        "topic", pa.string(), "the topic whose record batches these bytes are",
-        "of what is not in record batches; where only the topic's id is known",
+        "topic", pa.string(), "the topic of the record batches",
+        "for what is not in record batches; if only the topic's id is known",
     heading="Topic", is_about=True,
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known, and where no topic is",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known, and if no topic is",
     ),
     Column(
-        "requests", pa.int64(), "the requests that carried records of the topic or were answered "
-        "with some; without a topic those that carried no record and were answered with none",
+        "requests", pa.int64(),
+           "the requests that carried records of the topic, or that were answered with some; "
+           "without a topic, the requests without any records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
     Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID,
            heading="Received"),
-    Column("bytes", pa.int64(), "both together", "where one of them is", heading="Bytes"),
+    Column("bytes", pa.int64(), "both together", "if one of them is", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -66,22 +67,23 @@ _PRINCIPAL: Final = "principal"
 def chargeback(
     tables: AnalysisTables, labels: Mapping[str, str] | str | Path | None = None
 ) -> DataFrame:
-    """Bytes and requests by day, client and topic: a row each, and one for what has no topic.
+    """Return bytes and requests by day, client and topic, and one row for bytes without a topic.
 
-    A topic's bytes are those of its record batches, as they are on the wire, each batch once. What
-    is left of a client's frames (lengths, headers, the other fields, and all other requests and
-    responses) has no topic. So the bytes of all rows together are those of all Kafka frames.
-    A request with records of several topics counts for each. A request of an API whose responses
-    carry records counts on the day of its response, if that was captured.
+    The bytes of a topic are those of its record batches on the wire, each batch once. The rest of a
+    client's frames (lengths, headers, other fields, and all other requests and responses) has no
+    topic. So the bytes of all rows add up to those of all Kafka frames. A request with records of
+    several topics counts for each of them. If the responses of an API carry records, a request
+    counts on the day of its response, if that was captured.
 
-    ``labels`` map client ids to teams, in a mapping or in a file for `read_labels`; in a client id
-    "*" stands for any characters and "?" for one, and the first that fits says the team.
+    ``labels`` map client ids to teams; they are a mapping, or a file for `read_labels`. In a
+    pattern, "*" stands for any characters and "?" for one. The first pattern that fits decides the
+    team.
 
-    It does not know what repeated segments took, and of withheld records no topic. Request logs
-    do not say the size of frames, so the bytes of what has no topic are null. They say the size of
-    records that were produced or fetched, but not of those that share consumers got (ShareFetch):
-    these topics have null, and their requests are all that were answered for the topic. A broker
-    of 2.7 or earlier does not say the size of what was produced.
+    Repeated segments are not counted, and withheld records have no topic. Request logs lack the
+    size of frames, so bytes without a topic are null. They have the size of records that were
+    produced or fetched, but not of records for share consumers (ShareFetch). The bytes of these
+    topics are null, and their requests are all answered requests for the topic. A broker of 2.7 or
+    earlier does not log the size of produced records.
     """
     teams = to_labels(labels)
     who = ["client_id", _PRINCIPAL]
@@ -112,12 +114,12 @@ def chargeback(
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, null where one of them is: a part is not the whole."""
+    """Return the sum of numbers, null if one of them is null, because a part is not the whole."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
 def _with_principal(tables: AnalysisTables) -> DataFrame:
-    """The frames with the principal of their connection, null where it is not known."""
+    """Add the principal of their connection to frames, null if it is unknown."""
     frames, connections = tables.frames, tables.connections
     if _PRINCIPAL in frames.columns:
         return frames
@@ -125,15 +127,15 @@ def _with_principal(tables: AnalysisTables) -> DataFrame:
     if _PRINCIPAL not in connections.columns:
         return nobody
     key = connection_key(frames.columns)
-    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
-    # Frames of captures, of which there may be very many, are not to be joined for nothing.
-    return nobody if known.isEmpty() else frames.join(known, [*key], "left")
+    authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
+    # A capture may have very many frames, so they are joined only if that adds something.
+    return nobody if authenticated.isEmpty() else frames.join(authenticated, [*key], "left")
 
 
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
-    """All that a client sent and was sent, by day."""
+    """Return everything that a client sent and received, by day."""
     is_request = F.col("direction") == "request"
-    # Of these the response carries the records, and so it is counted where it is.
+    # For these APIs the response carries the records, so it decides the day.
     is_late = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
     is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
@@ -148,7 +150,7 @@ def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
 
 
 def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
-    """What of it is in record batches: added to the topic, and taken from what has none."""
+    """Return the part in record batches: added to its topic, subtracted from the rest."""
     key = frame_key(frames.columns)
     carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"
@@ -177,12 +179,12 @@ def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[Dat
 
 
 def _day() -> SparkColumn:
-    # Whatever the time zone of the session is.
+    # This does not depend on the session's time zone.
     return F.date_from_unix_date(F.floor(F.unix_micros("time") / 86_400_000_000).cast("int"))
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """What `analyze` asks where a file of labels is given, which is read now."""
+    """Return the function that `analyze` asks with a file of labels, which is read now."""
     return partial(chargeback, labels=read_labels(path))
 
 
@@ -190,15 +192,15 @@ ANSWER: Final = Answer(
     name="chargeback",
     place=10,
     question="Who moves how many bytes, and of which topics?",
-    meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
-    "batches, and what is left of a client's frames has no topic. A client has several rows: its "
-    "total is their sum, and stands with the clients in the report.",
-    advice="Give a file of labels, a line for each client id with its team, and charge each team "
-    "for its rows; look at clients with many bytes without a topic first.",
+    meaning="Bytes on the wire by day, client and topic. A topic's bytes are those of its record "
+    "batches. The rest of a client's frames has no topic. A client has several rows; the clients "
+    "of the report show its total.",
+    advice="Write a file of labels, one line for each client id with its team, and charge each "
+    "team for its rows. First look at clients with many bytes without a topic.",
     row="a day, client and topic",
     columns=COLUMNS,
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
     ask=chargeback,
     labelled=labelled_chargeback,
-    picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
+    picture=AnswerPicture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
 )

@@ -46,39 +46,42 @@ POINTS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""The columns of `metric_points`; a push that does not read is a row with an ``error`` only."""
+"""The columns of `metric_points`. A push that cannot be read is a row with only an ``error``."""
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
-    Column("client_instance_id", pa.string(), "the id that the broker gave this instance of it"),
+    Column("client_instance_id", pa.string(), "the id that the broker gave this client instance"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
-           "of pushes that do not read", heading="Metric", is_about=True),
-    Column("unit", pa.string(), "its unit; empty where none is given, as by Kafka's Java client",
-           "with ``name``", heading="Unit"),
+           "for pushes that do not read", heading="Metric", is_about=True),
+    Column("unit", pa.string(), "its unit; empty if none is given, as by Kafka's Java client",
+           "if ``name`` is null", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
-           '"summary"', "with ``name``", heading="Kind"),
-    Column("temporality", pa.string(), 'what it counts from: "delta", the push before; '
-           '"cumulative", the beginning', "of a gauge and a summary, and with ``name``"),
-    Column("points", pa.int64(), "how many values of it were pushed; of pushes that do not read, "
-           "how many these are", heading="Values"),
-    Column("least", pa.float64(), "the least value", "of histograms and summaries"),
-    Column("mean", pa.float64(), "the mean of the values; of histograms and summaries, of what "
-           "they count", "where there is none", heading="Mean"),
-    Column("most", pa.float64(), "the greatest value", "of histograms and summaries"),
-    Column("total", pa.float64(), "the sum of what was counted since the push before", "of other "
-           'than "delta"', heading="Total"),
-    Column("latest", pa.float64(), "the value that was pushed last", "of histograms and "
+           '"summary"', "if ``name`` is null", heading="Kind"),
+    Column("temporality", pa.string(),
+           'where its counts begin: "delta", at the push before; "cumulative", at the beginning',
+           "for a gauge and a summary, and if ``name`` is null"),
+    Column("points", pa.int64(),
+           "how many values were pushed; for pushes that cannot be read, how many pushes",
+           heading="Values"),
+    Column("least", pa.float64(), "the least value", "for histograms and summaries"),
+    Column("mean", pa.float64(),
+           "the mean of the values, or of what histograms and summaries count",
+           "if there is none", heading="Mean"),
+    Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
+    Column("total", pa.float64(), "the sum of what was counted since the push before",
+           'for all but "delta"', heading="Total"),
+    Column("latest", pa.float64(), "the value that was pushed last", "for histograms and "
            "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first was pushed"),
     Column("last_time", MOMENT, "when the last was pushed"),
-    Column("error", pa.string(), "why the pushes do not read", "where they do",
+    Column("error", pa.string(), "why the pushes cannot be read", "if they do",
            heading="Why it does not read"),
 )  # fmt: skip
 
 
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each point of each metric that was pushed; None where nothing was."""
+    """Return a row for each point of each pushed metric, or None without pushes."""
     table = tables.message(PUSHES)
     if table is None:
         return None
@@ -94,11 +97,11 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 @returns(COLUMNS)
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each metric and client, over all attributes that its values have.
+    """Return each metric of each client, over all attributes of its values.
 
-    The metrics are read by OpenTelemetry's classes, which come with ``flexwire[telemetry]``; where
-    they are missing, nothing is read and ``error`` says so. It does not know what clients were not
-    asked for: what they push is what the cluster subscribes to.
+    OpenTelemetry's classes read the metrics; they come with ``flexwire[telemetry]``. If they are
+    missing, nothing is read and ``error`` says so. Clients push only what the cluster subscribes
+    to, so other metrics are missing.
     """
     points = metric_points(tables)
     if points is None:
@@ -119,7 +122,7 @@ def client_metrics(tables: AnalysisTables) -> DataFrame | None:
             F.min("pushed").alias("first_time"),
             F.max("pushed").alias("last_time"),
         )
-        .select(*(one.name for one in COLUMNS))
+        .select(*(column.name for column in COLUMNS))
     )
 
 
@@ -138,10 +141,13 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
     metrics, compression_type = push.pop("metrics"), push.pop("compression_type")
     try:
-        found = read_client_metrics(metrics or b"", compression_type)
+        metrics_read = read_client_metrics(metrics or b"", compression_type)
     except CodecError as error:
         return [push | {"error": str(error)}]
-    return [push | asdict(one) | {"attributes": [*one.attributes.items()]} for one in found]
+    return [
+        push | asdict(metric) | {"attributes": [*metric.attributes.items()]}
+        for metric in metrics_read
+    ]
 
 
 ANSWER: Final = Answer(
@@ -151,7 +157,7 @@ ANSWER: Final = Answer(
     meaning="Each metric that clients push (KIP-714) by client, over all of its attributes.",
     advice="Look for clients whose latencies or error rates stand out from others with the same "
     "metric.",
-    row="client and metric",
+    row="a client and metric",
     columns=COLUMNS,
     order=("error", "name", "unit", "kind", "temporality", *_CLIENT),
     shown=(

@@ -1,4 +1,4 @@
-"""ACLs by the log of a cluster's metadata: `cluster_acls`."""
+"""ACLs in the log of a cluster's metadata: `cluster_acls`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READS: Final = {
     ),
     REMOVED: ("id",),
 }
-# Enumerations of Kafka's Java, which no spec has.
+# Enumerations of Kafka's Java that no spec has.
 RESOURCES: Final = {
     2: "TOPIC",
     3: "GROUP",
@@ -71,13 +71,15 @@ COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "the resource's name, or how it begins",
+        "the resource's name, or its prefix",
         heading="Name",
         is_about=True,
     ),
     Column("pattern_type", pa.string(), "LITERAL or PREFIXED", heading="Pattern"),
-    Column("principal", pa.string(), "whom it is for", heading="Principal", is_about=True),
-    Column("host", pa.string(), "from where; * is anywhere", heading="From"),
+    Column(
+        "principal", pa.string(), "the principal that it is for", heading="Principal", is_about=True
+    ),
+    Column("host", pa.string(), "the host that it is for; * is any host", heading="From"),
     Column("operation", pa.string(), "READ, WRITE …", heading="Operation", is_about=True),
     Column("permission", pa.string(), "ALLOW or DENY", heading="Permission"),
     *CHANGE_COLUMNS,
@@ -85,7 +87,7 @@ COLUMNS: Final = (
 
 
 def acls(state: ClusterState) -> DataFrame:
-    """A row an ACL that there is."""
+    """Return a row for each existing ACL."""
     rows = state.typed(READS).withColumn("acl", F.coalesce(f"{ADDED}.id", f"{REMOVED}.id"))
     last = latest(rows, "acl").where(F.col(ADDED).isNotNull())
     words = {
@@ -102,9 +104,9 @@ def acls(state: ClusterState) -> DataFrame:
 
 @returns(COLUMNS)
 def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each ACL in the cluster's metadata.
+    """Return the ACLs in the cluster's metadata.
 
-    Only Kafka's own ``StandardAuthorizer`` keeps them there.
+    Only Kafka's own ``StandardAuthorizer`` stores them there.
     """
     state = tables.cluster()
     if state is None:
@@ -116,9 +118,9 @@ ANSWER = Answer(
     name="cluster_acls",
     place=360,
     question="Who may do what?",
-    meaning="ACLs as the cluster's metadata has them, by principal.",
-    advice="Look for ALLOW of ALL, of resources named * or of principals User:*, and for "
-    "principals that are nobody's any more; the audit of traffic says who is there.",
+    meaning="ACLs in the cluster's metadata, by principal.",
+    advice="Look for ALLOW of ALL, for resources named * and principals User:*, and for "
+    "principals that nobody uses any more. The audit of traffic shows who is there.",
     row="an ACL",
     columns=COLUMNS,
     order=(

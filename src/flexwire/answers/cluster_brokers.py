@@ -1,4 +1,4 @@
-"""Brokers by the log of a cluster's metadata: `cluster_brokers`."""
+"""Brokers in the log of a cluster's metadata: `cluster_brokers`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flexwire.answers.state.cluster import (
     latest,
     supported,
 )
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -52,12 +52,12 @@ READS: Final = {
     FENCE: ("id",),
     UNFENCE: ("id",),
 }
-# What a change of a registration says of fencing; 0 is neither.
+# What a change of a registration says about fencing; 0 means no change.
 _FENCES, _UNFENCES = 1, -1
 
 
 def brokers(state: ClusterState) -> DataFrame:
-    """A row a broker that is registered."""
+    """Return a row for each registered broker."""
     rows = state.typed(READS)
     registered = F.col(REGISTER).isNotNull()
     fencing, stopping = F.col(f"{CHANGE}.fenced"), F.col(f"{CHANGE}.in_controlled_shutdown")
@@ -112,35 +112,38 @@ def brokers(state: ClusterState) -> DataFrame:
 
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_GONE: Final = "of a broker that is not registered"
+_GONE: Final = "for a broker that is not registered"
 _COUNTS: Final = ("leads", "replicas", "out_of_isr", "last_in_isr")
 COLUMNS = (
     Column("broker", pa.int32(), "the broker's id", heading="Broker", kind="id", is_about=True),
-    Column("is_registered", pa.bool_(), "whether it is registered; replicas of one that is not are "
-           "on no broker", heading="Registered"),
-    Column("is_fenced", pa.bool_(), "whether it is fenced: it leads nothing. It stays in an ISR "
-           "that would be empty without it, unless the cluster has eligible leader replicas "
-           "(KIP-966)", _GONE, heading="Fenced"),
+    Column("is_registered", pa.bool_(),
+           "whether it is registered; replicas of a broker that is not are on no broker",
+           heading="Registered"),
+    Column("is_fenced", pa.bool_(),
+           "whether it is fenced and leads nothing. It stays in an ISR that would be empty "
+           "without it, unless the cluster has eligible leader replicas (KIP-966)",
+           _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down", _GONE),
-    Column("rack", pa.string(), "its rack", "where it named none", heading="Rack"),
+    Column("rack", pa.string(), "its rack", "if it named none", heading="Rack"),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _GONE, heading="Listeners"),
     Column("leads", pa.int64(), "partitions that it leads", heading="Leads"),
-    Column("replicas", pa.int64(), "partitions that it is to have", heading="Replicas"),
-    Column("out_of_isr", pa.int64(), "of these, those whose ISR it is not in",
+    Column("replicas", pa.int64(), "partitions that are assigned to it", heading="Replicas"),
+    Column("out_of_isr", pa.int64(), "of these, those in whose ISR it is missing",
            heading="Not in the ISR"),
-    Column("changed_time", _TIME, "when its registration changed last",
-           "where that was before the snapshot that the state begins with", heading="Changed"),
-    Column("last_in_isr", pa.int64(), "partitions whose ISR has no other broker, or whose ISR is "
-           "empty and whose eligible leader replicas are no other broker: another replica may lack "
-           "records that were acknowledged", heading="Last in the ISR"),
+    Column("changed_time", _TIME, "when its registration last changed",
+           "if that was before the snapshot that the state begins with", heading="Changed"),
+    Column("last_in_isr", pa.int64(),
+           "partitions whose ISR has no other broker, or whose ISR is empty and whose eligible "
+           "leader replicas are no other broker: another replica may lack acknowledged records",
+           heading="Last in the ISR"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each broker of the cluster, as its metadata's log has it.
+    """Return the brokers of the cluster, as the log of its metadata has them.
 
-    A broker that is not registered has a row where partitions name it as a replica.
+    A broker that is not registered has a row if partitions name it as a replica.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
@@ -156,8 +159,8 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
         F.count_if(~F.array_contains("isr", F.col("broker"))).alias("out_of_isr"),
         F.count_if(F.col("in_sync") == F.array("broker")).alias("last_in_isr"),
     )
-    known = brokers(state).withColumn("is_registered", F.lit(True))
-    both = known.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
+    registered = brokers(state).withColumn("is_registered", F.lit(True))
+    both = registered.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
     return both.na.fill(0, [*_COUNTS]).na.fill(False, ["is_registered"])
 
 
@@ -165,11 +168,11 @@ ANSWER = Answer(
     name="cluster_brokers",
     place=300,
     question="Which brokers does the cluster have, and what does each hold?",
-    meaning="Brokers as the cluster's metadata has them, those that are fenced or out of an ISR "
-    "first.",
-    advice="Start a fenced broker that should run. Never unregister or wipe one that is the last "
-    "in an ISR: other replicas may lack acknowledged records. Move its replicas first, and see "
-    "that the move has ended. Spread leaders where one broker leads far more than others.",
+    meaning="Brokers in the cluster's metadata, those that are fenced or out of an ISR first.",
+    advice="Start a fenced broker that should run. Never unregister or wipe a broker that is the "
+    "last in an ISR, because other replicas may lack acknowledged records. Move its replicas "
+    "first, and check that the move has ended. Spread leaders if one broker leads far more than "
+    "others.",
     row="a broker",
     columns=COLUMNS,
     order=("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),
@@ -186,6 +189,6 @@ ANSWER = Answer(
         "changed_time",
     ),
     ask=cluster_brokers,
-    picture=Picture("Partitions that a broker leads", "leads"),
+    picture=AnswerPicture("Partitions that a broker leads", "leads"),
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -1,4 +1,4 @@
-"""Dynamic configurations by the log of a cluster's metadata: `cluster_configs`."""
+"""Dynamic configurations in the log of a cluster's metadata: `cluster_configs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-# An enumeration of Kafka's Java, which no spec has.
+# An enumeration of Kafka's Java that no spec has.
 RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC, _OF_BROKER = 2, 4
 VIEW_COLUMNS: Final = (
@@ -42,7 +42,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "its name; of brokers the id, empty for what all brokers have",
+        "its name; for a broker its id, empty for the value of all brokers",
         heading="Name",
         is_about=True,
     ),
@@ -50,30 +50,30 @@ VIEW_COLUMNS: Final = (
     Column(
         "value",
         pa.string(),
-        '"withheld" where the name or the value looks like that of a secret',
-        "where it was removed, with its topic too",
+        '"withheld" if the name or the value looks like a secret\'s',
+        "if it was removed, with its topic too",
     ),
     *CHANGE_COLUMNS,
 )
 
 
 def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataFrame:
-    """Return partitions with what a topic's configuration is for each: ``value`` and ``source``.
+    """Add to partitions the effective ``value`` of a topic's configuration, and its ``source``.
 
-    ``placed`` has ``topic`` and ``leader``. As in Kafka the topic's own value comes first, then
-    that of its leader ("broker"), then that of all brokers ("cluster"). Where none is set both are
-    null: brokers' files say it, or Kafka's default holds, and the log has neither. A partition
-    without a leader is not known either where brokers have values of their own.
+    ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
+    the value of the leader ("broker"), then the value of all brokers ("cluster"). If none is set,
+    both columns are null: the brokers' files or Kafka's default decide, and the log has neither. If
+    brokers have their own values, a partition without a leader is unknown too.
     """
-    found = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
+    values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
-    own = found.where(F.col("resource_type") == RESOURCES[_OF_TOPIC])
+    own = values.where(F.col("resource_type") == RESOURCES[_OF_TOPIC])
     own = own.select(F.col("resource_name").alias("topic"), F.col("value").alias("of_topic"))
-    brokers = found.where(is_broker & (F.col("resource_name") != ""))
+    brokers = values.where(is_broker & (F.col("resource_name") != ""))
     each = brokers.select(
         F.col("resource_name").cast("int").alias("leader"), F.col("value").alias("of_broker")
     )
-    every = found.where(is_broker & (F.col("resource_name") == "")).select(
+    every = values.where(is_broker & (F.col("resource_name") == "")).select(
         F.col("value").alias("of_cluster")
     )
     any_own = brokers.agg((F.count("*") > 0).alias("any_own"))
@@ -84,22 +84,22 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     source = F.when(F.col("of_topic").isNotNull(), "topic").when(
         F.col("of_broker").isNotNull(), "broker"
     )
-    made = both.withColumns(
+    effective = both.withColumns(
         {
             "value": F.coalesce("of_topic", "of_broker", of_cluster),
             "source": source.when(of_cluster.isNotNull(), "cluster"),
         }
     )
-    return made.select(*placed.columns, "value", "source")
+    return effective.select(*placed.columns, "value", "source")
 
 
 def configs(state: ClusterState) -> DataFrame:
-    """A row a configuration that is set, or that was removed since the state's snapshot."""
+    """Return configurations that are set, or that were removed since the state's snapshot."""
     rows = state.typed(READS)
     is_config = F.col(CONFIG).isNotNull()
     topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")
     resource = F.col(f"{CONFIG}.resource_name")
-    # A record that removes a topic has its id alone.
+    # A record that removes a topic has only the topic's id.
     of_topic = Window.partitionBy(F.coalesce(topic_id, resource))
     name = F.max(F.when(~is_config, F.col(f"{TOPIC}.name"))).over(of_topic)
     rows = rows.withColumns(
@@ -108,7 +108,7 @@ def configs(state: ClusterState) -> DataFrame:
             "resource_name": F.when(is_config, resource).otherwise(name),
         }
     )
-    # What a topic had is removed with it, and what another of its name has is not.
+    # Removing a topic also removes its configuration, but not that of a later topic of its name.
     of_resource = Window.partitionBy("resource_type", "resource_name")
     removal = F.when(F.col(REMOVED).isNotNull(), F.struct(*RECORD))
     rows = rows.withColumn("removal", F.max(removal).over(of_resource)).where(is_config)
@@ -116,7 +116,10 @@ def configs(state: ClusterState) -> DataFrame:
     last = latest(rows, "resource_type", "resource_name", "name")
     is_gone = F.coalesce(F.col("removal") > F.struct(*RECORD), F.lit(False))
     value = F.when(~is_gone, F.col(f"{CONFIG}.value"))
-    record = {one: F.when(is_gone, F.col(f"removal.{one}")).otherwise(F.col(one)) for one in RECORD}
+    record = {
+        field: F.when(is_gone, F.col(f"removal.{field}")).otherwise(F.col(field))
+        for field in RECORD
+    }
     last = last.withColumns({"value": value, **record})
     is_secret = F.col("name").rlike(f"(?i){SECRET_CONFIG}") | F.col("value").rlike(
         f"(?i){SECRET_VALUE}"
@@ -143,9 +146,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each configuration that is set in the cluster's metadata.
+    """Return the configurations that are set in the cluster's metadata.
 
-    What is in the files of brokers, and what has its default, no record says.
+    No record has the values in files of brokers, nor the defaults.
     """
     state = tables.cluster()
     if state is None:
@@ -157,10 +160,10 @@ ANSWER = Answer(
     name="cluster_configs",
     place=340,
     question="What is configured for topics, brokers and groups?",
-    meaning="Dynamic configurations as the cluster's metadata has them; those in the files of "
-    "brokers are not among them.",
-    advice="Keep the CSV, and compare it with that of another day or cluster; look for topics "
-    "whose retention or min.insync.replicas is not like that of others.",
+    meaning="Dynamic configurations in the cluster's metadata. Those in the files of brokers are "
+    "missing.",
+    advice="Keep the CSV, and compare it with that of another day or cluster. Look for topics "
+    "whose retention or min.insync.replicas differs from that of others.",
     row="a configuration",
     columns=COLUMNS,
     order=("resource_type", "resource_name", "name"),

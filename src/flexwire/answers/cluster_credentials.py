@@ -1,4 +1,4 @@
-"""Users of SCRAM and delegation tokens, without a secret: `cluster_credentials`."""
+"""Users of SCRAM and delegation tokens, without secrets: `cluster_credentials`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ENDS: Final = {
 
 
 def delegation_tokens(state: ClusterState) -> DataFrame:
-    """A row a token that was not removed; it may have expired."""
+    """Return a row for each token that was not removed; it may have expired."""
     key = F.coalesce(f"{TOKEN_SET}.token_id", f"{TOKEN_REMOVED}.token_id")
     rows = state.typed(TOKEN_READS).withColumn("token_id", key)
     last = latest(rows, "token_id").where(F.col(TOKEN_SET).isNotNull())
@@ -57,12 +57,12 @@ SCRAM_READS: Final = {
     SCRAM_SET: ("name", "mechanism", "iterations"),
     SCRAM_REMOVED: ("name", "mechanism"),
 }
-# An enumeration of Kafka's Java, which no spec has.
+# An enumeration of Kafka's Java that no spec has.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def scram_users(state: ClusterState) -> DataFrame:
-    """A row a mechanism that a user has credentials for."""
+    """Return a row for each mechanism for which a user has credentials."""
     rows = state.typed(SCRAM_READS).withColumns(
         {
             "user": F.coalesce(f"{SCRAM_SET}.name", f"{SCRAM_REMOVED}.name"),
@@ -75,9 +75,15 @@ def scram_users(state: ClusterState) -> DataFrame:
 
 
 _DELEGATED: Final = "delegation token"
-_OF_SCRAM: Final = "of SCRAM"
+_OF_SCRAM: Final = "for SCRAM"
 COLUMNS = (
-    Column("principal", pa.string(), "whose it is: User:alice", heading="Principal", is_about=True),
+    Column(
+        "principal",
+        pa.string(),
+        "whose it is, such as User:alice",
+        heading="Principal",
+        is_about=True,
+    ),
     Column(
         "kind",
         pa.string(),
@@ -89,7 +95,7 @@ COLUMNS = (
         "iterations",
         pa.int32(),
         "how often the password was hashed",
-        "of a token",
+        "for a token",
         heading="Iterations",
     ),
     Column(
@@ -103,17 +109,19 @@ COLUMNS = (
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
     Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
     Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
-    Column("expires", TIME, "when it ends, unless it is renewed", _OF_SCRAM, heading="Expires"),
-    Column("last_renewal", TIME, "when it ends at the latest", _OF_SCRAM, heading="At the latest"),
+    Column("expires", TIME, "when it ends unless it is renewed", _OF_SCRAM, heading="Expires"),
+    Column(
+        "last_renewal", TIME, "the latest time at which it ends", _OF_SCRAM, heading="At the latest"
+    ),
     *CHANGE_COLUMNS,
 )
 
 
 @returns(COLUMNS)
 def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each mechanism of SCRAM that a user has, and each delegation token.
+    """Return the mechanisms of SCRAM of each user, and the delegation tokens.
 
-    Salts, keys and the HMACs of tokens are never among it. A token that was not removed may have
+    Salts, keys and the HMACs of tokens are never included. A token that was not removed may have
     expired.
     """
     state = tables.cluster()
@@ -123,7 +131,7 @@ def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
         F.concat(F.lit("User:"), "user").alias("principal"),
         F.col("mechanism").alias("kind"),
         "iterations",
-        *(one.name for one in CHANGE_COLUMNS),
+        *(column.name for column in CHANGE_COLUMNS),
     )
     tokens = delegation_tokens(state).select(
         F.col("owner").alias("principal"), F.lit(_DELEGATED).alias("kind"), "*"
@@ -135,11 +143,11 @@ ANSWER = Answer(
     name="cluster_credentials",
     place=370,
     question="Which users and tokens does the cluster know?",
-    meaning="Users with SCRAM credentials, and delegation tokens, as the cluster's metadata has "
-    "them; secrets are never shown.",
-    advice="Ask whose these are before you remove one of somebody who is gone (kafka-configs, "
-    "kafka-delegation-tokens): its program cannot connect any more. Have passwords of few "
-    "iterations set anew.",
+    meaning="Users with SCRAM credentials, and delegation tokens, in the cluster's metadata. "
+    "Secrets are never shown.",
+    advice="Ask whose they are before you remove one of somebody who left (kafka-configs, "
+    "kafka-delegation-tokens): the program can then connect no more. Have passwords with few "
+    "iterations set again.",
     row="a credential",
     columns=COLUMNS,
     order=("principal", "kind", "token_id"),

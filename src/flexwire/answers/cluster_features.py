@@ -1,4 +1,4 @@
-"""Features by the log of a cluster's metadata: `cluster_features`."""
+"""Features in the log of a cluster's metadata: `cluster_features`."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
 
 
 def features(state: ClusterState) -> DataFrame:
-    """A row a level that a feature had since the state's snapshot, or has."""
+    """Return a row for each level that a feature has, or had since the state's snapshot."""
     rows = state.typed(READS).select(
         *RECORD,
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
         F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
     )
-    # This one's level is in control records.
+    # The level of this feature is in control records.
     versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
     level = F.col("kraft_version").alias("level")
     rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
     following = Window.partitionBy("feature").orderBy(*ORDER)
     rows = rows.withColumn("before", F.lag("level").over(following))
-    # A controller that starts may say it again.
+    # A controller may write the level again when it starts.
     rows = rows.where("level is distinct from before")
     until = {
         "until_offset": F.lead("offset").over(following),
@@ -64,7 +64,7 @@ CONTROLLER_READS: Final = {
 
 
 def controllers(state: ClusterState) -> DataFrame:
-    """A row a controller that registered (from metadata.version 3.7 on they do)."""
+    """Return a row for each registered controller (they register from metadata.version 3.7 on)."""
     key = F.coalesce(f"{REGISTER}.controller_id", f"{UNREGISTER}.controller_id")
     rows = state.typed(CONTROLLER_READS).withColumn("controller", key)
     last = latest(rows, "controller").where(F.col(REGISTER).isNotNull())
@@ -80,23 +80,25 @@ def controllers(state: ClusterState) -> DataFrame:
 _TIME: Final = pa.timestamp("us", "UTC")
 COLUMNS = (
     Column("feature", pa.string(), "the feature", heading="Feature", is_about=True),
-    Column("level", pa.int16(), "its level; 0 is that of one that is off", heading="Level"),
-    Column("supported_level", pa.int16(), "the highest that every broker and controller that says "
-           "so supports", "where none says it", heading="Supported by all"),
-    Column("can_rise", pa.bool_(), "whether all of them support a higher one", "with the former",
+    Column("level", pa.int16(), "its level; 0 is off", heading="Level"),
+    Column("supported_level", pa.int16(),
+           "the highest level that every broker and controller supports, of those that list it",
+           "if no one lists it", heading="Supported by all"),
+    Column("can_rise", pa.bool_(), "whether all of them support a higher level",
+           "if ``supported_level`` is null",
            heading="Can rise"),
     Column("changed_time", _TIME, "since when it has this level",
-           "where it had it in the snapshot that the state begins with, and where it is off",
+           "if it had it in the snapshot that the state begins with, and if it is off",
            heading="Since"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def cluster_features(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each feature, metadata.version among them, that is on or could be.
+    """Return each feature that is on or could be, including metadata.version.
 
-    Levels are those of the log of the cluster's metadata. Brokers register what they support, and
-    controllers do from metadata.version 3.7 on.
+    Levels are those in the log of the cluster's metadata. Brokers register the features that they
+    support, and so do controllers from metadata.version 3.7 on.
     """
     state = tables.cluster()
     if state is None:
@@ -104,27 +106,27 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
     levels = (
         features(state).where("until_offset is null").select("feature", "level", "changed_time")
     )
-    told = [
+    reasons = [
         view(state).select(F.explode("features").alias("one")) for view in (brokers, controllers)
     ]
-    supported = told[0].unionByName(told[1]).groupBy(F.col("one.name").alias("feature"))
+    supported = reasons[0].unionByName(reasons[1]).groupBy(F.col("one.name").alias("feature"))
     most = supported.agg(F.min("one.most").alias("supported_level"))
     both = levels.join(most, "feature", "full")
     level = F.coalesce("level", F.lit(0).cast("smallint"))
     can_rise = F.col("supported_level") > level
-    made = both.withColumns({"level": level, "can_rise": can_rise})
-    return made.where("level > 0 or supported_level > 0")
+    rows = both.withColumns({"level": level, "can_rise": can_rise})
+    return rows.where("level > 0 or supported_level > 0")
 
 
 ANSWER = Answer(
     name="cluster_features",
     place=310,
-    question="Which features does the cluster have on, and which could it?",
-    meaning="The levels of features as the cluster's metadata has them, and the highest that all "
+    question="Which features are on in the cluster, and which could be?",
+    meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
-    advice="After an upgrade of all brokers, first wait until nobody wants to go back: a level "
-    "that rose cannot always go down again. Then finish the upgrade: kafka-features upgrade "
-    "raises metadata.version and the others.",
+    advice="After an upgrade of all brokers, first wait until nobody wants to go back, because not "
+    "every level can go down again. Then finish the upgrade: kafka-features upgrade raises "
+    "metadata.version and the others.",
     row="a feature",
     columns=COLUMNS,
     order=("-can_rise", "feature"),

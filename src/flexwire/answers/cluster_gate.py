@@ -12,8 +12,8 @@ from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_features import features
 from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
-from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
-from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
+from flexwire.protocol.audit import ClusterSeen, NameSample, judge_cluster
+from flexwire.protocol.configurations import CONFIGURED_KINDS, removed_configurations
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
 from flexwire.tables.schema import Column, schema_of
@@ -30,41 +30,39 @@ if TYPE_CHECKING:
 
 _TEXT: Final = pa.string()
 COLUMNS = (
-    Column("gravity", pa.int32(), "the place of the verdict among all, 0 for the gravest"),
-    Column("gate", _TEXT, "what was looked at", heading="Gate", is_about=True),
+    Column("gravity", pa.int32(), "the rank of the verdict, 0 for the gravest"),
+    Column("gate", _TEXT, "what was checked", heading="Gate", is_about=True),
+    Column("subject", _TEXT, "the configuration, feature or topic", heading="Of", is_about=True),
+    Column("verdict", _TEXT, "the verdict, in the words of the audit", heading="Verdict"),
     Column(
-        "subject", _TEXT, "the configuration, the feature or the topic", heading="Of", is_about=True
+        "releases", pa.list_(_TEXT), "the releases of the catalog that it is about", heading="On"
     ),
-    Column("verdict", _TEXT, "what it means, in the words of the audit", heading="Verdict"),
-    Column(
-        "releases", pa.list_(_TEXT), "the releases of the catalog on which it is so", heading="On"
-    ),
-    Column("evidence", _TEXT, "the rule that gave the verdict"),
+    Column("evidence", _TEXT, "the rule behind the verdict"),
     Column(
         "reason",
         _TEXT,
         "a sentence with its figures, for the last of these releases",
         heading="Why",
     ),
-    Column("remedy", _TEXT, "what to do", "where nothing is to be done", heading="Remedy"),
+    Column("remedy", _TEXT, "what to do", "if nothing is to be done", heading="Remedy"),
     Column(
         "names",
         pa.list_(_TEXT),
-        "the first topics, brokers or APIs that it is about",
+        "the first of the topics, brokers or APIs concerned",
         heading="Names",
     ),
-    Column("count", pa.int64(), "how many there are of these"),
-    Column("source", _TEXT, "a KIP or an issue that says so", "where none does"),
+    Column("count", pa.int64(), "how many of these there are"),
+    Column("source", _TEXT, "a KIP or an issue as the source", "if none does"),
 )
 
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each gate and each release from 4.0 on; releases that are alike share one.
+    """Return each gate for each release from 4.0 on; equal releases share a row.
 
-    It is what `flexwire.protocol.audit.judge_cluster` makes of the log of the cluster's metadata,
-    and of the batches in the logs beside it. The files of brokers are not read, so a configuration
-    in server.properties is not seen.
+    It is the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
+    metadata and for the batches in the logs beside it. The files of brokers are not read, so a
+    configuration in server.properties is not seen.
     """
     state = tables.cluster()
     if state is None:
@@ -75,30 +73,31 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
         old_batches=None if tables.logs is None else _old_batches(tables.logs.batches),
         is_whole=True,
     )
-    rows = gate_rows([one for each in catalog().releases for one in judge_cluster(seen, each)])
+    rows = gate_rows([gate for each in catalog().releases for gate in judge_cluster(seen, each)])
     session = tables.frames.sparkSession
     return session.createDataFrame(rows, spark_schema(schema_of(COLUMNS)))
 
 
-def gate_rows(found: list[ClusterGate]) -> list[tuple[Any, ...]]:
-    """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
+def gate_rows(gates: list[ClusterGate]) -> list[tuple[Any, ...]]:
+    """Return findings as rows of `COLUMNS`; those that differ only in release share a row."""
     alike: dict[tuple[str, ...], list[ClusterGate]] = {}
-    for one in found:
-        key = one.gate, one.subject, one.verdict, one.evidence, *one.names
-        alike.setdefault(key, []).append(one)
+    for gate in gates:
+        key = gate.gate, gate.subject, gate.verdict, gate.evidence, *gate.names
+        alike.setdefault(key, []).append(gate)
     rows = []
     for some in alike.values():
         last = some[-1]
-        told = {
+        texts = {
             "gravity": VERDICTS.index(last.verdict),
-            "releases": [one.release for one in some],
+            "releases": [gate.release for gate in some],
             "names": list(last.names),
             "remedy": last.remedy or None,
             "source": last.source or None,
         }
         rows.append(
             tuple(
-                told[one.name] if one.name in told else getattr(last, one.name) for one in COLUMNS
+                texts[column.name] if column.name in texts else getattr(last, column.name)
+                for column in COLUMNS
             )
         )
     return rows
@@ -109,9 +108,9 @@ def _levels(state: ClusterState) -> dict[str, int]:
     return {row.feature: row.level for row in rows.select("feature", "level").collect()}
 
 
-def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
-    kinds: dict[str, ConfiguredKind] = {one: one for one in CONFIGURED_KINDS}
-    names = sorted({name for _, name in ever_gone()})
+def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSample]:
+    kinds: dict[str, ConfiguredKind] = {kind: kind for kind in CONFIGURED_KINDS}
+    names = sorted({name for _, name in removed_configurations()})
     rows = configs(state).where("value is not null")
     rows = rows.where(F.col("name").isin(names) & F.col("resource_type").isin([*kinds]))
     each = rows.groupBy("resource_type", "name").agg(
@@ -119,9 +118,9 @@ def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
         F.count_distinct("resource_name").alias("count"),
     )
     return {
-        (kinds[row.resource_type], row["name"]): Named(tuple(row.names), row["count"])
+        (kinds[row.resource_type], row["name"]): NameSample(tuple(row.names), row["count"])
         for row in each.collect()
-        if (kinds[row.resource_type], row["name"]) in ever_gone()
+        if (kinds[row.resource_type], row["name"]) in removed_configurations()
     }
 
 
@@ -136,9 +135,10 @@ ANSWER = Answer(
     place=320,
     question="What stands between this cluster and Kafka 4?",
     meaning="Each gate of an upgrade to Kafka 4, by the log of the metadata: its metadata.version, "
-    "configurations that are gone, features that are not finalized, and batches of magic 0 and 1.",
-    advice="Remove configurations that are gone before the upgrade: while a topic has one, Kafka "
-    "4.0.0 to 4.2.0 refuse every other change of it.",
+    "configurations that Kafka 4 no longer has, features that are not finalized, and batches of "
+    "magic 0 and 1.",
+    advice="Remove configurations that Kafka 4 no longer has before the upgrade. While a topic "
+    "has one, Kafka 4.0.0 to 4.2.0 refuse every other change of it.",
     row="a gate, and what it is about",
     columns=COLUMNS,
     order=("gravity", "gate", "subject"),

@@ -1,4 +1,4 @@
-"""How leaders and the ISR changed, by the log of a cluster's metadata: `cluster_history`."""
+"""The history of leaders and ISR, by the log of a cluster's metadata: `cluster_history`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import cluster_partitions
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME, changed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -27,7 +27,7 @@ _INTS: Final = pa.list_(pa.int32())
 _FIRST: Final = "in the first row of a partition"
 VIEW_COLUMNS: Final = (
     *cluster_partitions.COLUMNS[:5],
-    Column("previous_leader", pa.int32(), "the leader before", f"where none led; {_FIRST}"),
+    Column("previous_leader", pa.int32(), "the leader before", f"if none led; {_FIRST}"),
     Column("isr", _INTS, "the ISR after the change", heading="ISR"),
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
     Column("left_isr", _INTS, "those that left the ISR", _FIRST),
@@ -35,7 +35,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was chosen, if only the same again; false where from then on none led",
+        "whether a leader was elected, even the same one again; false if nobody led from then on",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,
@@ -43,10 +43,10 @@ VIEW_COLUMNS: Final = (
 
 
 def partition_history(state: ClusterState) -> DataFrame:
-    """A row a change of a partition's leader or ISR, and one for how it began.
+    """Return a row for each change of a partition's leader or ISR, and one for its beginning.
 
-    It begins with the snapshot or record that the state begins with, so take
-    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are there too.
+    The history begins with the snapshot or record that the state begins with. So use
+    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.
     """
     rows = cluster_partitions.partition_changes(state)
     living = Window.partitionBy(*cluster_partitions.KEYS, "life").orderBy(*ORDER)
@@ -61,22 +61,24 @@ def partition_history(state: ClusterState) -> DataFrame:
         }
     )
     rows = rows.where("begins or elects or isr is distinct from previous_isr")
-    return rows.select(*(one.name for one in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed())
+    return rows.select(
+        *(column.name for column in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed()
+    )
 
 
-_VIEW: Final = {one.name: one for one in VIEW_COLUMNS}
-_NO_TIME: Final = "where it has none"
+_VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
+_NO_TIME: Final = "if it has none"
 COLUMNS = (
     Column(
         "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
     ),
-    Column("changed_offset", pa.int64(), "the offset of the record that says it"),
+    Column("changed_offset", pa.int64(), "the offset of the record"),
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
     Column(
         "previous_leader",
         pa.int32(),
         "the leader before",
-        "where none led",
+        "if none led",
         heading="Before",
         kind="id",
     ),
@@ -93,10 +95,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each change of a partition's leader or ISR that the metadata's log still has.
+    """Return the changes of partitions' leaders or ISR that the metadata's log still has.
 
-    How a partition began is no change. It goes back to the oldest snapshot or record that a state
-    can be made from; partitions of topics that were deleted since are among them.
+    The beginning of a partition is no change. The history goes back to the oldest snapshot or
+    record from which a state can be made. Partitions of topics that were deleted since are
+    included.
     """
     state = tables.cluster(oldest=True)
     if state is None:
@@ -110,10 +113,10 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="Who led when, and who fell out of the ISR?",
-    meaning="Changes of leaders and ISRs as the log of the cluster's metadata still has them, the "
+    meaning="Changes of leaders and ISRs that the log of the cluster's metadata still has, the "
     "latest first.",
-    advice="A broker that leaves many ISRs at once was restarted or cut off; one that leaves and "
-    "joins again and again is slow: look at its disks, network and replica.lag.time.max.ms.",
+    advice="A broker that leaves many ISRs at once was restarted or cut off. One that leaves and "
+    "joins again and again is slow: check its disks, its network and replica.lag.time.max.ms.",
     row="a change of a partition",
     columns=COLUMNS,
     order=("-changed_time", "-changed_offset", "topic", "partition"),
@@ -131,6 +134,6 @@ ANSWER = Answer(
         "joined_isr",
     ),
     ask=cluster_history,
-    picture=Picture("Replicas that left an ISR", "left", over="changed_time"),
+    picture=AnswerPicture("Replicas that left an ISR", "left", over="changed_time"),
     asks=(InternalTopic.METADATA.topic,),
 )

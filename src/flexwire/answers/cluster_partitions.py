@@ -1,4 +1,4 @@
-"""Partitions by the log of a cluster's metadata: `cluster_partitions`."""
+"""Partitions in the log of a cluster's metadata: `cluster_partitions`."""
 
 from __future__ import annotations
 
@@ -23,51 +23,55 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "where neither the topic nor brokers set it dynamically: the files of brokers may, and else "
+    "if neither the topic nor brokers set it dynamically: the files of brokers may, and else "
     "Kafka's default is 1"
 )
-_VIEW: Final = {one.name: one for one in OF_PARTITIONS}
+_VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
     *(_VIEW[name] for name in _LISTS),
     Column("is_offline", pa.bool_(), "whether it has no leader", heading="Offline"),
-    Column("is_under_replicated", pa.bool_(), "whether the ISR has fewer brokers than there are "
-           "replicas, without those that a reassignment adds", heading="Under-replicated"),
+    Column("is_under_replicated", pa.bool_(),
+           "whether the ISR has fewer brokers than there are replicas, not counting those that a "
+           "reassignment adds", heading="Under-replicated"),
     Column("is_moving", pa.bool_(), "whether a reassignment is moving it", heading="Moving"),
     Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas",
            heading="Leader preferred"),
     _VIEW["is_recovering"],
     *CHANGE_COLUMNS,
-    Column("min_isr", pa.int32(), "min.insync.replicas as it holds for the partition, no more than "
-           "it has replicas", _NOT_SET),
-    Column("min_isr_source", pa.string(), '"topic", "broker" or "cluster": whose dynamic '
-           "configuration says it", _NOT_SET),
-    Column("is_under_min_isr", pa.bool_(), "whether the ISR has fewer brokers: producers with "
-           "acks=all are refused", _NOT_SET, heading="Under min ISR"),
-    Column("is_at_min_isr", pa.bool_(), "whether the ISR has just as many: one broker less, and "
-           "such producers are refused", _NOT_SET, heading="At min ISR"),
+    Column("min_isr", pa.int32(),
+           "the effective min.insync.replicas of the partition, at most its number of replicas",
+           _NOT_SET),
+    Column("min_isr_source", pa.string(),
+           '"topic", "broker" or "cluster": whose dynamic configuration sets it', _NOT_SET),
+    Column("is_under_min_isr", pa.bool_(),
+           "whether the ISR has fewer brokers, so that producers with acks=all are refused",
+           _NOT_SET, heading="Under min ISR"),
+    Column("is_at_min_isr", pa.bool_(),
+           "whether the ISR has exactly as many: with one broker less, such producers are "
+           "refused", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition of the cluster, as its metadata's log has it.
+    """Return the partitions of the cluster, as the log of its metadata has them.
 
-    What brokers' own files set as min.insync.replicas no record says. It is exact as of that
-    moment; where the quorum has several voters its last records may not have been committed, and
-    ``is_committed`` says of which that is known.
+    No record has the min.insync.replicas in brokers' own files. The rows are exact as of that
+    moment. If the quorum has several voters, the last records may not have been committed, and
+    ``is_committed`` is true where that is known.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
     if placed is None or state is None:
         return None
     placed = with_min_isr(placed, state)
-    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    planned_replicas = F.size(F.array_except("replicas", "adding_replicas"))
     moving = F.size("adding_replicas") + F.size("removing_replicas")
     return placed.withColumns(
         {
             "is_offline": F.col("leader").isNull(),
-            "is_under_replicated": F.size("isr") < wanted,
+            "is_under_replicated": F.size("isr") < planned_replicas,
             "is_moving": moving > 0,
             "is_preferred": F.coalesce(
                 F.col("leader") == F.get("replicas", F.lit(0)), F.lit(False)
@@ -77,13 +81,13 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
-    """Return partitions with min.insync.replicas and how their ISR stands to it, where known."""
-    found = with_effective(placed, state, _MIN_ISR)
-    # A leader asks for no more than there are replicas, whatever is configured.
-    asked = F.expr("try_cast(value as int)")
-    least = F.when(asked.isNotNull(), F.least(asked, F.size("replicas")))
-    made = found.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
-    return made.withColumns(
+    """Add min.insync.replicas to partitions, and compare their ISR with it, where it is known."""
+    with_settings = with_effective(placed, state, _MIN_ISR)
+    # A leader requires no more than the number of replicas, whatever is configured.
+    setting = F.expr("try_cast(value as int)")
+    least = F.when(setting.isNotNull(), F.least(setting, F.size("replicas")))
+    with_least = with_settings.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
+    return with_least.withColumns(
         {
             "is_under_min_isr": F.size("isr") < F.col("min_isr"),
             "is_at_min_isr": F.size("isr") == F.col("min_isr"),
@@ -95,9 +99,9 @@ ANSWER = Answer(
     name="cluster_partitions",
     place=280,
     question="Where is each partition, and which have no leader or too few replicas?",
-    meaning="Partitions as the cluster's metadata has them, those without a leader first, then "
-    "those with too few replicas in the ISR, and those that are moving.",
-    advice="Start the brokers that a partition without a leader names: those of the ISR first, "
+    meaning="Partitions in the cluster's metadata: first those without a leader, then those with "
+    "too few replicas in the ISR, then those that are moving.",
+    advice="Start the brokers that a partition without a leader names: first those of the ISR, "
     "then those of the ELR. An unclean election (kafka-leader-election) loses for good what only "
     "others had.",
     row="a partition",

@@ -1,4 +1,4 @@
-"""Quotas of clients by the log of a cluster's metadata: `cluster_quotas`."""
+"""Quotas of clients in the log of a cluster's metadata: `cluster_quotas`."""
 
 from __future__ import annotations
 
@@ -29,22 +29,26 @@ VIEW_COLUMNS: Final = (
         "the default of its type",
     ),
     Column(
-        "quota", pa.string(), "which quota, as producer_byte_rate", heading="Quota", is_about=True
+        "quota",
+        pa.string(),
+        "the name of the quota, such as producer_byte_rate",
+        heading="Quota",
+        is_about=True,
     ),
-    Column("value", pa.float64(), "what it allows", heading="Value"),
+    Column("value", pa.float64(), "the limit", heading="Value"),
     *CHANGE_COLUMNS,
 )
 
 
 def client_quotas(state: ClusterState) -> DataFrame:
-    """A row a quota that is set."""
+    """Return a row for each quota that is set."""
     rows = state.typed(READS).withColumn(
         "entity",
         F.array_sort(
             F.transform(
                 f"{QUOTA}.entity",
-                lambda one: F.struct(
-                    one["entity_type"].alias("type"), one["entity_name"].alias("name")
+                lambda entity: F.struct(
+                    entity["entity_type"].alias("type"), entity["entity_name"].alias("name")
                 ),
             )
         ),
@@ -64,12 +68,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each quota of users, client ids and addresses in the cluster's metadata."""
+    """Return the quotas of users, client ids and addresses in the cluster's metadata."""
     state = tables.cluster()
     if state is None:
         return None
     entity = F.transform(
-        "entity", lambda one: F.concat(one["type"], F.lit("="), F.coalesce(one["name"], F.lit("")))
+        "entity",
+        lambda entity: F.concat(entity["type"], F.lit("="), F.coalesce(entity["name"], F.lit(""))),
     )
     return client_quotas(state).withColumn("entity", entity)
 
@@ -78,9 +83,9 @@ ANSWER = Answer(
     name="cluster_quotas",
     place=350,
     question="Who is limited, and to what?",
-    meaning="Quotas of clients as the cluster's metadata has them.",
-    advice="Compare them with what clients take (chargeback), and with throttle times in "
-    "responses: a quota that is reached slows its client down.",
+    meaning="Quotas of clients in the cluster's metadata.",
+    advice="Compare them with what clients use (chargeback), and with throttle times in "
+    "responses: a client at its quota is slowed down.",
     row="a quota",
     columns=COLUMNS,
     order=("entity", "quota"),

@@ -1,4 +1,4 @@
-"""Topics by the log of a cluster's metadata: `cluster_topics`."""
+"""Topics in the log of a cluster's metadata: `cluster_topics`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_partitions import with_min_isr
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -26,30 +26,33 @@ COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partitions", pa.int64(), "its partitions", heading="Partitions"),
-    Column("replicas", pa.int64(), "how many replicas a partition has, of all the most",
+    Column("replicas", pa.int64(), "how many replicas a partition has, at most",
            heading="Replicas"),
     Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
-    Column("under_replicated", pa.int64(), "partitions with fewer brokers in the ISR than replicas,"
-           " of which those are left out that a reassignment adds", heading="Under-replicated"),
+    Column("under_replicated", pa.int64(),
+           "partitions with fewer brokers in the ISR than replicas, not counting those that a "
+           "reassignment adds", heading="Under-replicated"),
     Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica",
            heading="Leader not preferred"),
     Column("moving", pa.int64(), "partitions that a reassignment is moving", heading="Moving"),
     Column("configs", pa.list_(pa.string()), "the configurations that are set for it",
            heading="Configurations"),
-    Column("under_min_isr", pa.int64(), "partitions with fewer brokers in the ISR than "
-           "min.insync.replicas, of those of which that is known", heading="Under min ISR"),
-    Column("at_min_isr", pa.int64(), "partitions with just as many, likewise",
+    Column("under_min_isr", pa.int64(),
+           "partitions with fewer brokers in the ISR than min.insync.replicas, as far as that is "
+           "known", heading="Under min ISR"),
+    Column("at_min_isr", pa.int64(), "partitions with exactly as many",
            heading="At min ISR"),
-    Column("min_isr_unknown", pa.int64(), "partitions of which it is not known, as only the files "
-           "of brokers may set it", heading="Min ISR not known"),
+    Column("min_isr_unknown", pa.int64(),
+           "partitions for which it is unknown, because only the files of brokers may set it",
+           heading="Min ISR not known"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each topic of the cluster, as its metadata's log has it.
+    """Return the topics of the cluster, as the log of its metadata has them.
 
-    It is exact as of that moment; where the quorum has several voters its last records may not
+    The rows are exact as of that moment. If the quorum has several voters, the last records may not
     have been committed.
     """
     logs = tables.internal
@@ -57,13 +60,13 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
     if state is None or placed is None:
         return None
     placed = with_min_isr(placed, state)
-    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    planned_replicas = F.size(F.array_except("replicas", "adding_replicas"))
     each = placed.groupBy("topic", "topic_id")
-    found = each.agg(
+    by_topic = each.agg(
         F.count("*").alias("partitions"),
-        F.max(wanted).cast("bigint").alias("replicas"),
+        F.max(planned_replicas).cast("bigint").alias("replicas"),
         F.count_if(F.col("leader").isNull()).alias("offline"),
-        F.count_if(F.size("isr") < wanted).alias("under_replicated"),
+        F.count_if(F.size("isr") < planned_replicas).alias("under_replicated"),
         F.count_if(F.col("leader") != F.col("replicas")[0]).alias("not_preferred"),
         F.count_if(F.size("adding_replicas") + F.size("removing_replicas") > 0).alias("moving"),
         F.count_if("is_under_min_isr").alias("under_min_isr"),
@@ -76,18 +79,18 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
         F.array_sort(F.collect_list(pair)).alias("configs")
     )
     none = F.array().cast("array<string>")
-    made = found.join(settings, "topic", "left")
-    return made.withColumn("configs", F.coalesce("configs", none))
+    rows = by_topic.join(settings, "topic", "left")
+    return rows.withColumn("configs", F.coalesce("configs", none))
 
 
 ANSWER = Answer(
     name="cluster_topics",
     place=270,
     question="Which topics does the cluster have, and are their replicas in sync?",
-    meaning="Topics as the cluster's metadata has them, those with partitions "
-    "offline, under min.insync.replicas or under-replicated first.",
-    advice="Look for a broker that is fenced or slow where partitions are under-replicated; elect "
-    "preferred leaders (kafka-leader-election) where many are not preferred.",
+    meaning="Topics in the cluster's metadata: first those with partitions that are offline, under "
+    "min.insync.replicas or under-replicated.",
+    advice="If partitions are under-replicated, look for a broker that is fenced or slow. If many "
+    "leaders are not preferred, elect preferred leaders (kafka-leader-election).",
     row="a topic",
     columns=COLUMNS,
     order=("-offline", "-under_min_isr", "-under_replicated", "-moving", "-partitions", "topic"),
@@ -105,14 +108,14 @@ ANSWER = Answer(
         "configs",
     ),
     ask=cluster_topics,
-    picture=Picture("Under-replicated partitions, by topic", "under_replicated"),
+    picture=AnswerPicture("Under-replicated partitions, by topic", "under_replicated"),
     asks=(InternalTopic.METADATA.topic,),
 )
 
 CREATED, DELETED = "TopicRecord", "RemoveTopicRecord"
 READS: Final = {CREATED: ("topic_id", "name"), DELETED: ("topic_id",)}
-_BEFORE: Final = "where it was created before the snapshot that the state begins with"
-_LIVES: Final = "where it is not deleted"
+_BEFORE: Final = "if it was created before the snapshot that the state begins with"
+_LIVES: Final = "if it is not deleted"
 VIEW_COLUMNS: Final = (
     Column("topic", pa.string(), "the topic's name"),
     Column("topic_id", pa.string(), "its id, which no other topic of that name has"),
@@ -125,7 +128,7 @@ VIEW_COLUMNS: Final = (
 
 
 def topics(state: ClusterState) -> DataFrame:
-    """A row a topic that there is, or that was deleted since the state's snapshot."""
+    """Return a row for each topic that exists, or that was deleted since the state's snapshot."""
     rows = state.typed(READS)
     created, deleted = F.col(CREATED).isNotNull(), F.col(DELETED).isNotNull()
     each = rows.groupBy(F.coalesce(f"{CREATED}.topic_id", f"{DELETED}.topic_id").alias("topic_id"))
@@ -136,4 +139,4 @@ def topics(state: ClusterState) -> DataFrame:
         F.max(F.when(deleted, F.col("offset"))).alias("deleted_offset"),
         F.max(F.when(deleted, F.col("timestamp"))).alias("deleted_time"),
         F.max_by("is_committed", F.struct(*ORDER)).alias("is_committed"),
-    ).select(*(one.name for one in VIEW_COLUMNS))
+    ).select(*(column.name for column in VIEW_COLUMNS))

@@ -1,4 +1,4 @@
-"""Voters by the log of a cluster's metadata: `cluster_voters`."""
+"""Voters in the log of a cluster's metadata: `cluster_voters`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
-_VOTER: Final = {one.name: one.type for one in QUORUM.field("voters").type.value_type}
-_STATIC: Final = "of static voters, and where it is not known"
+_VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
+_STATIC: Final = "for static voters, and if it is unknown"
 NOT_SAID: Final = (
     "no record says it: of static voters, those of kraft.version 0, controller.quorum.voters does, "
     "in the configuration of each controller"
 )
 VIEW_COLUMNS: Final = (
-    Column("voter", pa.int32(), "the voter's id", "where it is not known who is one"),
+    Column("voter", pa.int32(), "the voter's id", "if it is unknown who is one"),
     Column("directory_id", pa.string(), "the id of its log directory", _STATIC),
     Column("endpoints", _VOTER["endpoints"], "its listeners", _STATIC),
     Column("least_kraft_version", pa.int16(), "the least kraft.version it supports", _STATIC),
@@ -40,24 +40,29 @@ VIEW_COLUMNS: Final = (
         "kraft_version",
         pa.int16(),
         "the quorum's kraft.version: from 1 on voters are in records (KIP-853)",
-        "where it is not known",
+        "if it is unknown",
     ),
     Column(
         "said_by",
         pa.string(),
         f'"{KRAFT_VOTERS}", or of static voters "{LEADER_CHANGE}": whom the last leader had',
-        "where it is not known",
+        "if it is unknown",
     ),
-    Column("is_known", pa.bool_(), "whether this is a voter; else there is one row"),
-    Column("reason", pa.string(), "why it is not known", "where it is"),
+    Column(
+        "is_known",
+        pa.bool_(),
+        "whether this is a voter; otherwise there is one row, whose ``reason`` tells why the "
+        "voters are unknown",
+    ),
+    Column("reason", pa.string(), "why they are unknown", "if they are known"),
     *CHANGE_COLUMNS,
 )
 
 
 def voters(state: ClusterState) -> DataFrame:
-    """A row a voter, as the last record before the state's offset has it; or one that says why not.
+    """Return a row for each voter, by the last record before the state's offset, or the reason.
 
-    As in Kafka a record of voters holds from the moment on that it is written, committed or not.
+    As in Kafka, a record of voters is valid from the moment when it is written, committed or not.
     """
     last = state.quorum.agg(
         *(_last(F.col("kind") == kind).alias(kind) for kind in _KINDS),
@@ -65,14 +70,14 @@ def voters(state: ClusterState) -> DataFrame:
     )
     version = F.coalesce(f"{KRAFT_VERSION}.kraft_version", F.lit(0).cast("smallint"))
     is_static = F.col("version") == 0
-    said = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
-    last = last.withColumn("version", version).withColumn("said", said)
-    # What an unreadable one says may be anything, but what is after it replaces.
+    statement = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
+    last = last.withColumn("version", version).withColumn("said", statement)
+    # An unreadable record may contain anything, but a later record replaces it.
     unread, at = F.col("unread"), F.col(f"{KRAFT_VERSION}.at")
     is_read = (unread["at"] < at) & (unread["at"] < F.col("said.at"))
     is_unread = unread.isNotNull() & ~F.coalesce(is_read, F.lit(False))
-    told = F.format_string("cannot be read, offset %d: %s", unread["offset"], unread["error"])
-    reason = F.when(is_unread, told).when(F.col("said").isNull(), NOT_SAID)
+    unreadable = F.format_string("cannot be read, offset %d: %s", unread["offset"], unread["error"])
+    reason = F.when(is_unread, unreadable).when(F.col("said").isNull(), NOT_SAID)
     last = last.withColumn("reason", reason)
     is_known = F.col("reason").isNull()
     said_by = F.when(is_static, LEADER_CHANGE).otherwise(KRAFT_VOTERS)
@@ -81,7 +86,7 @@ def voters(state: ClusterState) -> DataFrame:
         F.when(is_known, said_by).alias("said_by"),
         is_known.alias("is_known"),
         "reason",
-        *(F.when(is_known, F.col(f"said.{one}")).alias(one) for one in _OF_RECORD),
+        *(F.when(is_known, F.col(f"said.{field}")).alias(field) for field in _OF_RECORD),
         F.explode_outer(F.when(is_known, F.col("said.voters"))).alias("one"),
     )
     return each.select(
@@ -100,29 +105,29 @@ def _last(is_wanted: SparkColumn) -> SparkColumn:
 
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_NOT_SAID: Final = "of static voters, and where it is not known who votes"
+_NOT_SAID: Final = "for static voters, and if it is unknown who votes"
 COLUMNS = (
     Column("voter", pa.int32(), "the id of a controller that votes",
-           "where it is not known who does", heading="Voter", kind="id", is_about=True),
+           "if it is unknown who does", heading="Voter", kind="id", is_about=True),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
     Column("directory_id", pa.string(), "the id of its log directory", _NOT_SAID),
     Column("kraft_version", pa.int16(), "the quorum's kraft.version; at 0 voters are static",
-           "where it is not known", heading="kraft.version"),
+           "if it is unknown", heading="kraft.version"),
     Column("is_known", pa.bool_(), "whether this is a voter; else ``reason`` says why it is not "
            "known who is one", heading="Known"),
-    Column("reason", pa.string(), "why it is not known", "where it is", heading="Why not"),
+    Column("reason", pa.string(), "why they are unknown", "if they are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
-           "where that was before the snapshot that the state begins with, and where not known",
+           "if that was before the snapshot that the state begins with, and if not known",
            heading="Changed"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each voter of the quorum, as its log has it.
+    """Return the voters of the quorum, as its log has them.
 
-    From kraft.version 1 on records say it. Static voters are in the configuration of controllers,
-    and records have the ids of those that the last leader took for voters.
+    From kraft.version 1 on, records list the voters. Static voters are in the configuration of
+    controllers, and records have the ids that the last leader used.
     """
     state = tables.cluster()
     if state is None:
@@ -134,9 +139,9 @@ ANSWER = Answer(
     name="cluster_voters",
     place=330,
     question="Which controllers vote on the cluster's metadata?",
-    meaning="The voters of the quorum by its log: a majority of them has to run.",
-    advice="Have three or five. From kraft.version 1 on kafka-metadata-quorum adds and removes "
-    "them: see first that a majority of those that are left runs.",
+    meaning="The voters of the quorum, by its log. A majority of them has to run.",
+    advice="Have three or five. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
+    "voters. Before you remove one, check that a majority of the others runs.",
     row="a voter",
     columns=COLUMNS,
     order=("voter",),

@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
 from flexwire.arguments import to_int
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 
@@ -20,50 +20,53 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# What a client sends until it is authenticated: these, and nothing else.
+# Before it is authenticated, a client sends only these requests.
 HANDSHAKE: Final = "SaslHandshake"
 OPENING: Final = ("ApiVersions", HANDSHAKE, "SaslAuthenticate")
 PAUSE_US: Final = 1_000_000
-"""A pause of so many microseconds is idle time."""
+"""A pause of at least this many microseconds is idle time."""
 
 COLUMNS: Final = (
     Column(
-        "client_id", pa.string(), "the client id; of several on a connection the first by alphabet",
-        "where no frame of the connections tells it",
+        "client_id", pa.string(),
+           "the client id; if a connection has several, the first in the alphabet",
+        "if no frame of the connections tells it",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
     Column("brokers", pa.int64(), "how many brokers it was connected to"),
     Column("connections", pa.int64(), "its connections", heading="Connections"),
-    Column("opened", pa.int64(), "those whose beginning was captured", heading="Opened"),
-    Column("opened_per_minute", pa.float64(), "the same by minutes of the whole capture"),
+    Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
+    Column("opened_per_minute", pa.float64(), "the same per minute of the whole capture"),
     Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock",
            heading="Most in a minute"),
     Column(
-        "short_lived", pa.int64(), "those that were opened, and closed within the seconds asked for"
+        "short_lived", pa.int64(),
+           "connections that were opened, and closed within the given seconds"
     , heading="Short-lived"),
-    Column("silent", pa.int64(), "those without a frame"),
+    Column("silent", pa.int64(), "connections without a frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
-        "where none was captured from its beginning to its end",
+        "if none was captured from its beginning to its end",
     heading="Median life",
 ),
     Column(
-        "idle_us", pa.int64(), "the time that they spent in pauses of a second or more, in which "
-        "no frame was sent either way",
+        "idle_us", pa.int64(),
+           "the time that they spent in pauses of a second or more, without a frame either way",
     ),
-    Column("longest_pause_us", pa.int64(), "the longest such pause", "where there is none",
+    Column("longest_pause_us", pa.int64(), "the longest such pause", "if there is none",
            heading="Longest pause"),
-    Column("open_us", pa.int64(), "the time that all of them together were seen open"),
-    Column("closed_by_client", pa.int64(), "those that the client closed or reset first",
+    Column("open_us", pa.int64(), "the time for which they were seen open, added up"),
+    Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
            heading="Closed by client"),
-    Column("closed_by_broker", pa.int64(), "those that the broker closed or reset first",
+    Column("closed_by_broker", pa.int64(), "connections that the broker closed or reset first",
            heading="Closed by broker"),
-    Column("reset_by_client", pa.int64(), "those that the client reset"),
-    Column("reset_by_broker", pa.int64(), "those that the broker reset"),
-    Column("not_closed", pa.int64(), "those whose end was not captured"),
+    Column("reset_by_client", pa.int64(), "connections that the client reset"),
+    Column("reset_by_broker", pa.int64(), "connections that the broker reset"),
+    Column("not_closed", pa.int64(), "connections whose end was not captured"),
     Column(
-        "closed_unanswered", pa.int64(), "those that the broker closed with a request unanswered"
+        "closed_unanswered", pa.int64(),
+           "connections that the broker closed with a request unanswered"
     , heading="Unanswered then"),
     Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
            heading="Reauthentications"),
@@ -73,35 +76,36 @@ _WHO: Final = ("client_id", "address")
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """How each client opens, keeps and loses connections: a row for a client id at a host.
+    """Return how each client opens, keeps and loses connections, for each client id at a host.
 
-    ``short_seconds`` is how long a short-lived connection lives at most. A connection's end is
-    its last segment, and a pause is also from the last frame to that end, or from its beginning
-    to the first frame. A reauthentication is a SASL handshake after a request that is not part of
+    ``short_seconds`` is the longest life of a short-lived connection. A connection ends with its
+    last segment. Pauses include the time from the last frame to that end, and from the beginning to
+    the first frame. A reauthentication is a SASL handshake after a request that does not belong to
     authentication.
 
-    It does not know why a side closed, nor what happened before and after the capture: what was
-    open then is in ``opened`` or ``not_closed`` only if its beginning or end was captured.
+    The reason for which a side closed is unknown, and so is everything before and after the
+    capture. A connection that was open then is in ``opened`` or ``not_closed`` only if its
+    beginning or end was captured.
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
-    known = _known(tables)
-    rows = known.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(known), [*_WHO], "left")
-    minutes = known.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
-    # A capture of less than a minute says nothing of a whole one, and is taken as one.
+    rows = _connection_rows(tables)
+    rows = rows.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(rows), [*_WHO], "left")
+    minutes = rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
+    # A capture shorter than a minute counts as a whole minute.
     a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
     nothing = F.lit(0).cast("bigint")
     return (
         rows.crossJoin(F.broadcast(minutes))
         .withColumn("opened_per_minute", F.round(a_minute, 3))
         .withColumn("most_opened_per_minute", F.coalesce("most_opened_per_minute", nothing))
-        # No client id is not a client id, but rows without one belong together.
+        # A null is not a client id, but rows without a client id belong together.
         .withColumn("client_id", F.col("client_id.id"))
-        .select(*(one.name for one in COLUMNS))
+        .select(*(column.name for column in COLUMNS))
     )
 
 
 def _sums(short_us: int) -> list[SparkColumn]:
-    """What is said of a client's connections, by the columns of `_known`."""
+    """Return the aggregates of a client's connections, over the columns of `_connection_rows`."""
     lifetime = F.col("last_us") - F.col("first_us")
     is_whole = F.col("seen_from_start") & F.col("closed_by").isNotNull()
     of_whole = F.when(is_whole, lifetime)
@@ -125,12 +129,12 @@ def _sums(short_us: int) -> list[SparkColumn]:
         F.when(longest > 0, longest).alias("longest_pause_us"),
         F.sum(lifetime).alias("open_us"),
         F.coalesce(F.sum("reauthentications"), F.lit(0)).alias("reauthentications"),
-        *(F.count_if(found).alias(name) for name, found in counts.items()),
+        *(F.count_if(condition).alias(name) for name, condition in counts.items()),
     ]
 
 
-def _known(tables: AnalysisTables) -> DataFrame:
-    """The connections that are Kafka, with what their frames say of each."""
+def _connection_rows(tables: AnalysisTables) -> DataFrame:
+    """Return the Kafka connections, with what their frames show."""
     key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(
         *key,
@@ -143,15 +147,15 @@ def _known(tables: AnalysisTables) -> DataFrame:
         "reset",
     )
     sent = _frames(tables)
-    found = of_kafka.join(sent, [*key], "left")
-    found = found.join(_handshakes(tables), [*key], "left")
+    rows = of_kafka.join(sent, [*key], "left")
+    rows = rows.join(_handshakes(tables), [*key], "left")
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
-    # The pauses before the first frame and after the last; of a silent connection there is one.
+    # The pauses before the first frame and after the last one; a silent connection has only one.
     before = F.col("first_frame_us") - F.col("first_us")
     after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
-    ends = [F.when(one >= PAUSE_US, one).otherwise(0) for one in (before, after)]
+    ends = [F.when(pause >= PAUSE_US, pause).otherwise(0) for pause in (before, after)]
     inner = F.coalesce("pauses_us", F.lit(0))
-    return found.select(
+    return rows.select(
         *of_kafka.columns,
         F.struct(F.col("client_id").alias("id")).alias("client_id"),
         "last_frame_us",
@@ -163,12 +167,12 @@ def _known(tables: AnalysisTables) -> DataFrame:
 
 
 def _frames(tables: AnalysisTables) -> DataFrame:
-    """What the frames of each connection say of it."""
+    """Return what the frames of each connection show."""
     moment = F.unix_micros("time")
     is_request = F.col("direction") == "request"
     is_other = is_request & ~F.col("api_name").isin(*OPENING)
-    # A pause of a second ends in another second than it began in: the first and the last frame of
-    # each second are enough, and need not be put in order.
+    # A pause of a second ends in another second than it began in. So the first and the last frame
+    # of each second are enough, and no sorting is needed.
     key = connection_key(tables.frames.columns)
     seconds = tables.frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
         F.min(moment).alias("first"),
@@ -192,17 +196,17 @@ def _frames(tables: AnalysisTables) -> DataFrame:
 
 
 def _handshakes(tables: AnalysisTables) -> DataFrame:
-    """Where each connection has SASL handshakes, which are few."""
+    """Return the SASL handshakes of each connection, which are few."""
     is_one = (F.col("direction") == "request") & (F.col("api_name") == HANDSHAKE)
     places = F.collect_list("frame_index").alias("handshakes")
     key = connection_key(tables.frames.columns)
     return tables.frames.where(is_one).groupBy(*key).agg(places)
 
 
-def _busiest(known: DataFrame) -> DataFrame:
-    """The most connections that each client opened in one minute."""
+def _busiest(rows: DataFrame) -> DataFrame:
+    """Return the most connections that each client opened in one minute."""
     minute = F.floor(F.col("first_us") / 60_000_000).alias("minute")
-    by_minute = known.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
+    by_minute = rows.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
     return by_minute.groupBy(*_WHO).agg(F.max("n").alias("most_opened_per_minute"))
 
 
@@ -210,13 +214,14 @@ ANSWER: Final = Answer(
     name="connections",
     place=100,
     question="Who opens connections and loses them?",
-    meaning="How each client opens, keeps and ends its connections; idle time is pauses of a "
-    "second or more.",
-    advice="A client that opens many short-lived connections should keep one; where brokers close "
-    "with a request unanswered, look at the audit; where they reset, at the network and limits.",
+    meaning="How each client opens, keeps and ends its connections. Idle time is the sum of "
+    "pauses of a second or more.",
+    advice="A client that opens many short-lived connections should keep one. If brokers close "
+    "with a request unanswered, look at the audit. If they reset connections, check the network "
+    "and limits.",
     row="a client id at a host",
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),
     ask=connections,
-    picture=Picture("Connections by client", "connections"),
+    picture=AnswerPicture("Connections by client", "connections"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.logs.diverging import divergences
+from flexwire.logs.divergence import divergences
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column
@@ -26,25 +26,28 @@ COLUMNS = (
            "different leader epochs", heading="First difference"),
     Column("directories", pa.list_(pa.string()), "where each replica is; the first is the one that "
            "was read", heading="Directories"),
-    Column("brokers", pa.list_(pa.int32()), "the broker of each replica, by meta.properties; null "
-           "in the list where that file is missing", heading="Brokers"),
+    Column("brokers", pa.list_(pa.int32()),
+           "the broker of each replica, by meta.properties; null in the list if that file is "
+           "missing", heading="Brokers"),
     Column("ends", pa.list_(_LONG), "the offset after the last record of each replica",
            heading="Ends"),
     Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
            heading="Epochs"),
-    Column("beyond", _LONG, "how many offsets from the first difference on another replica has, at "
-           "most: these records are in no table", heading="Only in another"),
+    Column("beyond", _LONG,
+           "how many offsets another replica has from the first difference on, at most: these "
+           "records are in no table", heading="Only in another"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition of which several replicas were given whose logs differ.
+    """Return each partition of which several replicas were given whose logs differ.
 
-    The logs of a failed cluster do: a leader that died has records that nobody else had. Kafka cuts
-    them off when that broker starts again. Of several replicas the leader's is read, or one of the
-    ISR, as the log of the cluster's metadata says. Without that log, or where it is older than the
-    replicas, the one with the higher leader epoch is read, and of two with one epoch the longer.
+    Logs of a failed cluster often differ: a leader that died has records that nobody else has.
+    Kafka cuts them off when that broker starts again. Of several replicas, the leader's is read, or
+    one in the ISR, by the log of the cluster's metadata. Without that log, or if it is older than
+    the replicas, the replica with the higher leader epoch is read. If two have one epoch, the
+    longer one is read.
 
     Leader epochs are compared, not bytes. A replica that is only behind has no row.
     """
@@ -53,17 +56,17 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
         return None
     rows = [
         (
-            *one.partition,
-            one.first_difference,
-            [shown(directory) for directory in one.directories],
-            [*one.brokers],
-            [tip.end for tip in one.tips],
-            [tip.epoch for tip in one.tips],
-            max(tip.end for tip in one.tips[1:]) - one.first_difference,
+            *divergence.partition,
+            divergence.first_difference,
+            [shown(directory) for directory in divergence.directories],
+            [*divergence.brokers],
+            [tip.end for tip in divergence.tips],
+            [tip.epoch for tip in divergence.tips],
+            max(tip.end for tip in divergence.tips[1:]) - divergence.first_difference,
         )
-        for one in divergences(logs.files)
+        for divergence in divergences(logs.files)
     ]
-    schema = pa.schema([(one.name, one.type) for one in COLUMNS])
+    schema = pa.schema([(column.name, column.type) for column in COLUMNS])
     return logs.spark.createDataFrame(rows, spark_schema(schema))
 
 
@@ -71,10 +74,10 @@ ANSWER = Answer(
     name="diverging_replicas",
     place=390,
     question="Which partitions have replicas that differ?",
-    meaning="Partitions of which several replicas were given, and where their logs have different "
-    "records at the same offset; the first replica is the one that was read.",
-    advice="Look at what only another replica has before its broker starts again, as Kafka cuts "
-    "it off then: read its directory alone.",
+    meaning="Partitions of which several replicas were given, with different records at the same "
+    "offset. The first replica is the one that was read.",
+    advice="Before its broker starts again, look at the records that only another replica has, "
+    "because Kafka then cuts them off. Read its directory alone.",
     row="a partition",
     columns=COLUMNS,
     order=("-beyond", "topic", "partition"),
@@ -89,5 +92,5 @@ ANSWER = Answer(
         "directories",
     ),
     ask=diverging_replicas,
-    asks=tuple(one.topic for one in InternalTopic),
+    asks=tuple(topic.topic for topic in InternalTopic),
 )

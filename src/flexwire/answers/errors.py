@@ -1,4 +1,4 @@
-"""Errors: which error codes responses had, by client, API and topic, over time."""
+"""Errors: the error codes in responses, by client, API and topic, over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flexwire.answers.asking.messages import (
 )
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import frame_key
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 COLUMNS: Final = (
-    Column("time", MOMENT, "when the span of time begins that these are in", heading="From"),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("time", MOMENT, "when their span of time begins", heading="From"),
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column(
         "topic", pa.string(), "the topic that the error is about",
-        "where it is about none, and where only the topic's id is known",
+        "if it is about none, and if only the topic's id is known",
     heading="Topic",
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known, and where it is about no topic",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known, and if it is about no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
-    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code",
+    Column("error_name", pa.string(), "its name", "if Kafka 4.4 has no such code",
            heading="Error", is_about=True),
     Column(
-        "is_retriable", pa.bool_(), "whether the same may succeed later", "where it has no name"
+        "is_retriable", pa.bool_(), "whether a retry may succeed", "if it has no name"
     , heading="Worth a retry"),
-    Column("field", pa.string(), 'where it stands: "topics[].partitions[].error_code"'),
-    Column("errors", pa.int64(), "how often it is there; a response may have it many times",
+    Column("field", pa.string(), 'the field that has it: "topics[].partitions[].error_code"'),
+    Column("errors", pa.int64(), "how often it occurs; a response may have it many times",
            heading="Errors"),
     Column("responses", pa.int64(), "in how many responses", heading="Responses"),
 )  # fmt: skip
@@ -58,20 +58,20 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
-    """Error codes other than 0 in responses, by spans of so many seconds: a row each that was seen.
+    """Return the error codes other than 0 in responses, by spans of ``bucket_seconds``.
 
-    Every error code of every response is looked at: where one stands, its spec says. It is about
-    the topic of the structure that it is in, or of the next one around it that names one.
+    All error codes of every response are checked, as the specs place them. The topic of an error is
+    that of the structure around it, or of the nearest outer structure that names a topic.
 
-    It does not know errors without a response, as where a broker closes the connection; nor the
-    error codes of responses that do not decode. That a code was answered does not mean that
-    something is wrong: a client that joins a group first gets MEMBER_ID_REQUIRED.
+    Errors without a response are missing, for example if a broker closes the connection. So are the
+    codes of responses that do not decode. An error code does not mean that something is wrong: a
+    client that joins a group first gets MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
     parts = {
-        name: one
+        name: part
         for name in catalog().names()
-        if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
+        if _may_have_errors(tables, name) and (part := _errors_of(tables, name, width)) is not None
     }
     if not parts:
         return None
@@ -79,9 +79,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
         name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
         for name in parts
     }
-    found = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
+    rows = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
     about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
-    by_response = found.groupBy(*frame_key(found.columns), *about).agg(F.count("*").alias("times"))
+    by_response = rows.groupBy(*frame_key(rows.columns), *about).agg(F.count("*").alias("times"))
     each = by_response.groupBy(*about).agg(
         F.sum("times").alias("errors"), F.count("*").alias("responses")
     )
@@ -101,13 +101,13 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Whether its spec has error codes, and its table may have some that are not 0."""
-    codes = [("body", *one.path) for one in error_places(message)]
+    """Return whether a message has error codes, and its table may have one that is not 0."""
+    codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
-    """A row for each error in the responses of one message; None where there is no table."""
+    """Return the errors in the responses of one message, or None if there is no table."""
     whole = tables.message(message)
     if whole is None:
         return None
@@ -116,28 +116,28 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     if table is None:
         return None
     body = body_of(table, message)
-    # Nearly all responses have no error, and nothing is made of these. As a filter it would come
-    # after the one that Spark makes of `inline`, which asks for the errors of each.
-    found = F.when(body.has_error(), body.errors())
+    # Nearly all responses have no error, so nothing is built for them. A filter would come after
+    # the filter that Spark makes of `inline`, which evaluates the errors of each row.
+    error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(
         *key,
         "client_id",
         (F.floor(F.unix_micros("time") / width) * width).alias("us"),
         F.lit(api_name).alias("api_name"),
-        F.inline(found),
+        F.inline(error_list),
     )
 
 
 ANSWER: Final = Answer(
     name="errors",
     place=40,
-    question="Which errors did brokers answer, to whom, and when?",
-    meaning="Error codes in responses by client, API and topic; a response has as many as it has "
+    question="Which errors did brokers return, to whom, and when?",
+    meaning="Error codes in responses by client, API and topic. A response has as many as it has "
     "partitions or topics that failed.",
-    advice="Look for codes that go on after their cause is gone, and for those that no retry "
-    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does. What a code means, "
-    "'flexwire schema errors CODE' says.",
+    advice="Look for codes that continue after their cause is gone, and for codes that no retry "
+    "mends. Some are normal when a client begins, such as MEMBER_ID_REQUIRED. 'flexwire schema "
+    "errors CODE' explains a code.",
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
@@ -153,5 +153,5 @@ ANSWER: Final = Answer(
         "responses",
     ),
     ask=errors,
-    picture=Picture("Errors over time", "errors", over="time"),
+    picture=AnswerPicture("Errors over time", "errors", over="time"),
 )

@@ -1,4 +1,4 @@
-"""Who is in groups, and what each member has: `group_members`."""
+"""The members of groups, and what each of them has: `group_members`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import group_members as members_of
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -20,44 +20,46 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _KEY: Final = ("group", "type", "member_id")
-_NOT_SAID: Final = "where the member did not say it"
+_NOT_SAID: Final = "if the member did not send it"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams", heading="Type"),
     Column("member_id", pa.string(), "the member's id",
-           "where it is not known who was in a classic group"),
-    Column("instance_id", pa.string(), "its group.instance.id", "of a dynamic member",
+           "if it is unknown who was in a classic group"),
+    Column("instance_id", pa.string(), "its group.instance.id", "for a dynamic member",
            heading="Instance"),
-    Column("client_id", pa.string(), "its client id", "where it is not known",
+    Column("client_id", pa.string(), "its client id", "if it is unknown",
            heading="Client id", is_about=True),
-    Column("client_host", pa.string(), "where it connected from", "where it is not known",
+    Column("client_host", pa.string(), "the host from which it connected", "if it is unknown",
            heading="Host", is_about=True),
     Column("rack_id", pa.string(), "its rack", _NOT_SAID, heading="Rack"),
-    Column("topics", pa.list_(pa.string()), "the topics that it wants",
-           "of streams, where a pattern says it, and of a classic group that is not of consumers",
+    Column("topics", pa.list_(pa.string()), "the topics that it subscribes to",
+           "for streams, if a pattern says it, and for a classic group that is not of consumers",
            heading="Topics"),
-    Column("topic_regex", pa.string(), "the pattern of topics that it wants", _NOT_SAID,
+    Column("topic_regex", pa.string(), "the pattern of topics that it subscribes to", _NOT_SAID,
            heading="Pattern"),
-    Column("partitions", pa.int64(), "how many partitions it has, of streams active tasks",
-           "where it is not known", heading="Partitions"),
+    Column("partitions", pa.int64(), "how many partitions it has; for streams, active tasks",
+           "if it is unknown", heading="Partitions"),
     Column("assigned", pa.list_(pa.string()), "which, by topic, topic id or subtopology: orders-0",
-           "with ``partitions``", heading="Assigned"),
+           "if ``partitions`` is null", heading="Assigned"),
     Column("member_epoch", pa.int32(), "its epoch; in a classic group the generation",
-           "where it has none yet", heading="Epoch"),
-    Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "where it is not known"),
+           "if it has none yet", heading="Epoch"),
+    Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "if it is unknown"),
     Column("session_timeout_ms", pa.int32(), "its session timeout",
-           "but in classic groups, as it is the group's"),
-    Column("is_known", pa.bool_(), "false where compaction removed something of it at an earlier "
-           "moment, or what would tell whether there was one", heading="Known"),
+           "except in classic groups, as it is the group's"),
+    Column("is_known", pa.bool_(),
+           "false if compaction removed some of its records at an earlier moment, or the record "
+           "that would show whether it existed", heading="Known"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def group_members(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each member of a group, as coordinators had it.
+    """Return the members of groups, as coordinators wrote them.
 
-    What a member of a classic group wants and has is known where they are consumers and say it as
-    Kafka's do. Where the log of the cluster's metadata is there, topic ids have their names.
+    The subscription and assignment of a member of a classic group are known if the members are
+    consumers and write them as Kafka's do. With the log of the cluster's metadata, topic ids have
+    their names.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)
@@ -72,18 +74,18 @@ def group_members(tables: AnalysisTables) -> DataFrame | None:
     count = F.when(F.col("assigned").isNotNull(), F.size("assigned")).cast("bigint")
     none = F.array().cast("array<string>")
     pairs = F.when(F.col("assigned").isNotNull(), F.coalesce("pairs", none))
-    made = members.join(lists, [*_KEY], "left")
-    return made.withColumns({"partitions": count, "assigned": pairs})
+    rows = members.join(lists, [*_KEY], "left")
+    return rows.withColumns({"partitions": count, "assigned": pairs})
 
 
 ANSWER = Answer(
     name="group_members",
     place=220,
-    question="Who is in which group, and who has how much?",
-    meaning="The members of groups as their coordinators had them, those with the most partitions "
-    "first.",
-    advice="Where one member has far more than the others, look at the assignor and at the number "
-    "of partitions; members without one are more than the group can use.",
+    question="Who is in which group, and which partitions does each member have?",
+    meaning="The members of groups as their coordinators wrote them, those with the most "
+    "partitions first.",
+    advice="If one member has far more than the others, look at the assignor and at the number of "
+    "partitions. Members without any are more than the group can use.",
     row="a member",
     columns=COLUMNS,
     order=("is_known", "-partitions", "group", "member_id"),
@@ -102,6 +104,6 @@ ANSWER = Answer(
         "is_known",
     ),
     ask=group_members,
-    picture=Picture("Partitions, by member", "partitions"),
+    picture=AnswerPicture("Partitions, by member", "partitions"),
     asks=(_TOPIC.topic,),
 )

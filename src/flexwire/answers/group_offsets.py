@@ -1,8 +1,8 @@
 """What groups have committed, partition by partition: `group_offsets`.
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a head (KIP-122, KIP-175). It ends with status 0 whatever goes wrong, so a line that
-it cannot use would not be noticed.
+offset, without a header (KIP-122, KIP-175). It ends with status 0 whatever goes wrong, so nobody
+would notice a line that it cannot use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import lag, last_commits
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -31,74 +31,79 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NONE: Final = "where only a transaction that has not ended committed one, or it is not known"
+_NONE: Final = "if only a transaction that has not ended committed one, or it is unknown"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("offset", pa.int64(), "the offset that it committed: where it goes on", _NONE,
+    Column("offset", pa.int64(), "the committed offset, at which the group continues", _NONE,
            heading="Offset"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read",
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if that was not read",
            heading="End"),
-    Column("lag", pa.int64(), "from the committed offset to the high watermark, as "
-           "kafka-consumer-groups has it, or to the end where that is not known",
-           "with ``offset`` or ``end_offset``", heading="Lag"),
-    Column("leader_epoch", pa.int32(), "the leader epoch of what it read last; -1 where the client "
-           "gave none", _NONE),
-    Column("metadata", pa.string(), "what the client wrote beside it", _NONE),
+    Column("lag", pa.int64(),
+           "from the committed offset to the high watermark, as in kafka-consumer-groups, or to "
+           "the end if the high watermark is unknown",
+           "if ``offset`` or ``end_offset`` is null", heading="Lag"),
+    Column("leader_epoch", pa.int32(),
+           "the leader epoch of what it read last; -1 if the client gave none", _NONE),
+    Column("metadata", pa.string(), "the text that the client stored with it", _NONE),
     Column("commit_time", _TIME, "when it was committed, by the coordinator's clock", _NONE,
            heading="Committed"),
-    Column("expire_time", _TIME, "when it expires", "where the broker's retention says it"),
+    Column("expire_time", _TIME, "when it expires", "if the broker's retention decides it"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
-           "where compaction may have removed how they ended, or releases of Kafka differ",
+           "if compaction may have removed how they ended, or releases of Kafka differ",
            heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
-    Column("is_known", pa.bool_(), "false where compaction may have removed what was there at an "
-           "earlier moment, or where releases of Kafka differ about a deleted commit",
+    Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
+    Column("is_known", pa.bool_(),
+           "false if compaction may have removed a record at an earlier moment, or if releases "
+           "of Kafka disagree about a deleted commit",
            heading="Known"),
-    Column("high_watermark", pa.int64(), "where consumers stop reading: what all replicas in the "
-           "ISR have", "where replication-offset-checkpoint does not say it, and at an earlier "
-           "moment"),
-    Column("is_watermark_exact", pa.bool_(), "true where the broker had stopped in order; else the "
-           "high watermark may be 5 seconds old", "with ``high_watermark``"),
-    Column("stable_offset", pa.int64(), "the partition's last stable offset, by the transactions "
-           "that its log has open: consumers that read committed stop there", "with "
-           "``end_offset``, and as of an offset"),
-    Column("stable_lag", pa.int64(), "from the committed offset to that one; 0 of who is past it, "
-           "as a consumer that reads uncommitted may be", "with one of them, and of a commit "
-           "beyond the end", heading="To the stable offset"),
+    Column("high_watermark", pa.int64(),
+           "where consumers stop reading: up to it, all replicas in the ISR have the records",
+           "if replication-offset-checkpoint lacks it, and at an earlier moment"),
+    Column("is_watermark_exact", pa.bool_(),
+           "true if the broker had stopped cleanly; otherwise the high watermark may be 5 "
+           "seconds old", "if ``high_watermark`` is null"),
+    Column("stable_offset", pa.int64(),
+           "the partition's last stable offset, by the open transactions of its log: consumers "
+           "that read committed stop there", "if ``end_offset`` is null, and as of an offset"),
+    Column("stable_lag", pa.int64(),
+           "from the committed offset to the last stable one; 0 for a consumer beyond it, such "
+           "as one that reads uncommitted",
+           "if one of them is null, and for a commit beyond the end",
+           heading="To the stable offset"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition that a group has committed, as coordinators had it.
+    """Return the partitions for which groups have committed, as coordinators wrote it.
 
-    These are the offsets to set where groups are moved to another cluster, or back to where they
-    were. A commit of a transaction counts once that is committed, and is ``pending`` until then.
-    Commits that were deleted or have expired are not there. The commits do not say who reads
-    committed: of such a consumer the lag that it can do something about is ``stable_lag``.
+    These are the offsets to set if groups move to another cluster, or back to an earlier state. A
+    commit of a transaction counts when the transaction is committed, and is ``pending`` until then.
+    Commits that were deleted or have expired are left out. The commits do not tell who reads
+    committed; the lag that such a consumer can reduce is ``stable_lag``.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # Of null, which is not known, the size is -1.
+    # A null is unknown, and its size is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
-    greatest = F.array_max(F.transform("pending", lambda one: one["offset"]))
-    made = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
-    return made.withColumns({"pending": count, "pending_offset": greatest})
+    greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
+    rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
+    return rows.withColumns({"pending": count, "pending_offset": greatest})
 
 
 ANSWER = Answer(
     name="group_offsets",
     place=210,
     question="Which offsets have groups committed?",
-    meaning="The last commit of each group for each partition, those furthest from the end first; "
-    "what a transaction commits counts once it has ended, and is pending until then.",
+    meaning="The last commit of each group for each partition, those furthest from the end first. "
+    "A commit in a transaction counts when the transaction has ended, and is pending until then.",
     advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "
-    "--reset-plan FILE, and set it with kafka-consumer-groups --reset-offsets --from-file FILE. "
-    "That tool does not take the CSV of this answer, and ends with status 0 all the same.",
+    "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets --from-file FILE. "
+    "That tool cannot read the CSV of this answer, but ends with status 0 all the same.",
     row="a group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),
@@ -115,31 +120,32 @@ ANSWER = Answer(
         "is_known",
     ),
     ask=group_offsets,
-    picture=Picture("Lag, by group and partition", "lag"),
+    picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
-    # A plan of some of them would leave the other groups where they are.
+    # A plan of only some rows would leave the other groups at their offsets.
     most_rows=2_000_000,
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer whose rows a plan is made of."""
+"""The answer from whose rows a plan is made."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
-# The tool cuts the file into lines before it looks at quotes.
+# The tool splits the file into lines before it looks at quotes.
 _LINE_BREAK: Final = "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A file for ``--from-file``, and what is not in it.
+    """A file for ``--from-file``, and counts of what is not in it.
 
     Attributes:
-        text: the lines, each with a newline; UTF-8 is what the tool reads.
-        offsets: how many lines there are.
-        groups: how many groups they are of.
-        unknown: rows that were left out because it is not known what was committed, or whether a
-            transaction has an offset pending.
-        pending: rows that were left out because a transaction that has not ended committed one.
+        text: the lines, each with a newline. The tool reads UTF-8.
+        offsets: the number of lines.
+        groups: the number of their groups.
+        unknown: rows that were left out because the committed offset is unknown, or because a
+            transaction may have an offset pending.
+        pending: rows that were left out because a transaction that has not ended committed an
+            offset.
         unwritable: rows that were left out because the tool cannot read the name of their group.
     """
 
@@ -163,7 +169,7 @@ def reset_plan(rows: pa.Table) -> ResetPlan:
         [(name, "ascending") for name in _COLUMNS[:3]]
     )
     text = io.StringIO()
-    # Names are quoted, numbers are not: a group may be named with anything.
+    # Names are quoted and numbers are not, because a group may have any name.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator=_LINE_BREAK)
     writer.writerows(zip(*(column.to_pylist() for column in lines.columns), strict=True))
     return ResetPlan(

@@ -1,4 +1,4 @@
-"""Groups by the log of `__consumer_offsets`: `group_state`."""
+"""Groups in the log of `__consumer_offsets`: `group_state`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import groups, lag, last_commits
-from flexwire.answers.state.log import passed
-from flexwire.facts.answers import Picture
+from flexwire.answers.state.log import elapsed_us
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -22,46 +22,52 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NO_COMMIT: Final = "where the group has committed nothing"
+_NO_COMMIT: Final = "if the group has committed nothing"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "of a group that only commits, and has no record of its own", heading="Type"),
-    Column("members", pa.int64(), "its members", "with ``type``", heading="Members"),
-    Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT,
+           "for a group that only commits, and has no record of its own", heading="Type"),
+    Column("members", pa.int64(), "its members", "if ``type`` is null", heading="Members"),
+    Column("topic", pa.string(), "a topic for which it has committed offsets", _NO_COMMIT,
            heading="Topic", is_about=True),
     Column("partitions", pa.int64(), "how many of its partitions have a commit",
            heading="Partitions"),
-    Column("lag", pa.int64(), "from the commits to the high watermarks of the logs that were read, "
-           "or to their ends where these are not known, together",
-           "where none of these logs was read, without a commit, and of offsets far out of reach",
+    Column("lag", pa.int64(),
+           "the sum of the lags from the commits to the high watermarks of the logs that were "
+           "read, or to their ends if these are unknown",
+           "if none of these logs was read, without a commit, and for offsets that are too far "
+           "apart",
            heading="Lag"),
-    Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``",
+    Column("max_lag", pa.int64(), "the largest lag of one partition", "if ``lag`` is null",
            heading="Of one partition"),
-    Column("without_end", pa.int64(), "of how many partitions the log was not read, and so the lag "
-           "is not known", heading="Ends not read"),
+    Column("without_end", pa.int64(),
+           "for how many partitions the log was not read, so that the lag is unknown",
+           heading="Ends not read"),
     Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
     Column("last_commit_time", _TIME, "when it committed last, by the coordinator's clock",
            _NO_COMMIT, heading="Last commit"),
-    Column("idle_us", pa.int64(), "how long before the last record of any internal topic it "
-           "committed or changed last, in microseconds",
-           "of a group with members, and where no time is known", heading="Idle"),
-    Column("is_known", pa.bool_(), "whether all of it is known: false where compaction removed "
-           "what was there at an earlier moment, if anything was"),
-    Column("stable_lag", pa.int64(), "from the commits to the last stable offsets, where consumers "
-           "that read committed stop, together", "with ``lag``, and as of an offset",
+    Column("idle_us", pa.int64(),
+           "how long before the last record of any internal topic it last committed or changed, "
+           "in microseconds",
+           "for a group with members, and if no time is known", heading="Idle"),
+    Column("is_known", pa.bool_(),
+           "false if compaction removed a record at an earlier moment that there may have been"),
+    Column("stable_lag", pa.int64(),
+           "the sum of the lags from the commits to the last stable offsets, where consumers "
+           "that read committed stop", "if ``lag`` is null, and as of an offset",
            heading="To the stable offsets"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def group_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each group and topic, as coordinators had it.
+    """Return each group and topic, as coordinators wrote them.
 
-    It is read from the log of `__consumer_offsets`, and exact for each group whose partition of
-    that is among the logs: of one broker alone these are some of them. Commits that were deleted
-    or have expired are not there, and those of transactions count from their end on. What share
-    groups have is not in this log. A lag below 0 is of a topic that was made anew, or cut off.
+    The rows come from the log of `__consumer_offsets`. They are exact for each group whose
+    partition of that topic is among the logs; one broker alone has only some of them. Commits that
+    were deleted or have expired are left out, and commits of transactions count from the
+    transaction's end on. This log does not have the offsets of share groups. A lag below 0 means
+    that a topic was created again, or that its log was truncated.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -81,16 +87,16 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
         F.max("log_partition").alias("commits_partition"),
         F.bool_and("is_known").alias("has_commits"),
     )
-    known = every.select(
+    rows = every.select(
         *("group", "type", F.col("members").cast("bigint"), "time", "log_partition"),
         F.col("is_known").alias("has_group"),
     )
-    both = committed.join(known, "group", "full").na.fill(
+    both = committed.join(rows, "group", "full").na.fill(
         0, ["partitions", "without_end", "pending"]
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
     now = logs.now(_TOPIC, F.coalesce("log_partition", "commits_partition"))
-    idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now))
+    idle = F.when(is_empty, elapsed_us(F.greatest("last_commit_time", "time"), now))
     is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
     return both.withColumns({"is_known": is_known, "idle_us": idle})
 
@@ -99,11 +105,11 @@ ANSWER = Answer(
     name="group_state",
     place=200,
     question="Where are groups, and which are not in use?",
-    meaning="Groups as their coordinators had them: commits, and the lag to the ends of the logs "
-    "that were read; idle are those without members.",
-    advice="Look at a large lag of a group with members first: add members, or see why they are "
-    "slow; groups that have been idle for long are in unused_groups, which says what to ask "
-    "before one is deleted.",
+    meaning="Groups as their coordinators wrote them: commits, and the lag to the ends of the "
+    "logs that were read. Groups without members are idle.",
+    advice="First look at a large lag of a group with members: add members, or find out why they "
+    "are slow. Groups that have been idle for long are in unused_groups, which tells what to ask "
+    "before you delete one.",
     row="a group and topic",
     columns=COLUMNS,
     order=("-lag", "-idle_us", "group", "topic"),
@@ -122,6 +128,6 @@ ANSWER = Answer(
         "idle_us",
     ),
     ask=group_state,
-    picture=Picture("Lag, by group and topic", "lag"),
+    picture=AnswerPicture("Lag, by group and topic", "lag"),
     asks=(_TOPIC.topic,),
 )

@@ -1,4 +1,4 @@
-"""Consumer groups: their generations, and what the traffic proves of why each began."""
+"""Consumer groups: their generations, and the proven causes of each generation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from flexwire.answers.asking.groups import (
     classic_beats,
     classic_exchanges,
     events,
-    expired,
     heartbeat_epochs,
     heartbeat_exchanges,
     joined_causes,
-    with_what_was_before,
+    session_expiry,
+    with_history,
 )
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -37,31 +37,35 @@ UNKNOWN: Final = "unknown"
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
     Column(
-        "protocol", pa.string(), '"classic" (JoinGroup), or "consumer", "share" or "streams": '
-        "whose heartbeats have an epoch",
+        "protocol", pa.string(),
+           '"classic" (JoinGroup), or "consumer", "share" or "streams" (heartbeats with an epoch)',
     heading="Protocol",
 ),
-    Column("generation", pa.int32(), "the generation that began, or the group's epoch",
+    Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
-    Column("time", MOMENT, "when it was there: the first response that names it, or the last of "
-           "those to a JoinGroup", heading="When"),
+    Column("time", MOMENT,
+           "when it began: the first response that names it, or the last response to a JoinGroup",
+           heading="When"),
     Column(
         "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
-        "microseconds", "of epochs",
+        "microseconds", "for epochs",
     heading="Took",
 ),
-    Column("members", pa.int64(), "how many members the leader was told, or named the epoch",
-           "where the leader's response was not captured", heading="Members"),
+    Column("members", pa.int64(),
+           "how many members the leader was told, or how many named the epoch",
+           "if the leader's response was not captured", heading="Members"),
     Column(
-        "cause", pa.string(), 'the earliest of the causes that are proven: "new member", "member '
-        'left", "session expired", "leader rejoined" or "metadata changed"; else "unknown"',
+        "cause", pa.string(),
+           'the earliest proven cause: "new member", "member left", "session expired", "leader '
+           'rejoined" or "metadata changed"; otherwise "unknown"',
     heading="Cause", is_about=True,
 ),
-    Column("causes", pa.list_(pa.string()), "all that are proven, by alphabet"),
+    Column("causes", pa.list_(pa.string()), "all proven causes, in alphabetical order"),
     Column("new_members", pa.int64(), "the new members that were seen"),
     Column("left_members", pa.int64(), "the members that were seen to leave"),
     Column("expired_members", pa.int64(), "the members whose session was seen to expire"),
-    Column("reasons", pa.list_(pa.string()), "what clients gave as their reasons, by alphabet",
+    Column("reasons", pa.list_(pa.string()),
+           "the reasons that clients gave, in alphabetical order",
            heading="Clients' reasons"),
 )  # fmt: skip
 
@@ -71,57 +75,61 @@ _GROUP: Final = ("group_id", "protocol")
 
 @returns(COLUMNS)
 def groups(tables: AnalysisTables) -> DataFrame | None:
-    """The generations that each group came to, and the causes of these rebalances: a row each.
+    """Return the generations of each group, and the causes of these rebalances.
 
-    A cause is named only if the traffic proves it. "new member": one joined without a member id, or
-    with an id that it was just given, or is not among those that the leader was told before; a
-    static member that starts again is one too. "member left": a LeaveGroup, or a heartbeat with
-    the epoch that says so, after the generation before. "session expired": a member of the
-    generation before is gone and did not leave, and its last heartbeat was its session timeout
-    before. "leader rejoined" and "metadata changed": the first to join was the leader, or another
-    member with another subscription than before, and nobody had been told to. Otherwise it is
-    "unknown": what happened on connections that were not captured, and inside the broker.
+    A cause is named only if the traffic proves it.
+
+    "new member": a member joined without a member id, or with an id that it was just given, or was
+    not among the members that the leader was told before. A static member that starts again is one
+    too. "member left": after the former generation there was a LeaveGroup, or a heartbeat with the
+    epoch of leaving. "session expired": a member of the former generation is gone and did not
+    leave, and its last heartbeat was at least its session timeout before. "leader rejoined" and
+    "metadata changed": the first to join was the leader, or another member with a changed
+    subscription, and nobody had been told to rejoin. All other causes are "unknown": they happened
+    on connections that were not captured, or inside the broker.
     """
-    wanted = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
-    if not wanted:
+    filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
+    if not filters:
         return None
     others = [*heartbeat_epochs(tables)]
-    if wanted[0].api_name == JOIN:
+    if filters[0].api_name == JOIN:
         others += classic_beats(tables)
-    known = with_what_was_before(events(tables, wanted, others))
-    rows = _with_generation(_proven(known)).groupBy(*_GROUP, "generation").agg(*_sums())
+    group_events = with_history(events(tables, filters, others))
+    rows = _with_generation(_proven(group_events)).groupBy(*_GROUP, "generation").agg(*_sums())
     return rows.where("is_there")
 
 
-def _proven(known: DataFrame) -> DataFrame:
-    """A row for each generation that an event names, and each cause that it proves."""
+def _proven(group_events: DataFrame) -> DataFrame:
+    """Return a row for each generation that an event names, and for each cause that it proves."""
     kind, number = F.col("kind"), F.col("generation")
     is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
     )
-    found = [
-        F.when(is_named, _told(number, F.col("at"))),
-        F.when(kind == event.LEAVE_EVENT, _told(F.lit(None), F.col("asked"), _LEFT)),
-        F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
+    proofs = [
+        F.when(is_named, _is_told(number, F.col("at"))),
+        F.when(kind == event.LEAVE_EVENT, _is_told(F.lit(None), F.col("asked"), _LEFT)),
+        F.when((kind == event.COME) & F.col("is_good"), _is_told(number, F.col("asked"), _NEW)),
     ]
-    found += [
-        F.when((kind == event.JOIN_EVENT) & proof, _told(number, F.col("asked"), cause))
+    proofs += [
+        F.when((kind == event.JOIN_EVENT) & proof, _is_told(number, F.col("asked"), cause))
         for cause, proof in joined_causes().items()
     ]
-    ended = expired()
-    found.append(
-        F.when((kind == event.JOIN_EVENT) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
+    ended = session_expiry()
+    proofs.append(
+        F.when(
+            (kind == event.JOIN_EVENT) & ended.isNotNull(), _is_told(number + 1, ended, _EXPIRED)
+        )
     )
-    each = known.select(
+    each = group_events.select(
         *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
-        F.inline(F.array_compact(F.array(*found))),
+        F.inline(F.array_compact(F.array(*proofs))),
     )  # fmt: skip
     is_there = F.col("cause").isNull()
     gives_reason = is_there | (F.col("kind") == event.LEAVE_EVENT)
     return each.withColumns({"is_there": is_there, "reason": F.when(gives_reason, F.col("reason"))})
 
 
-def _told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
+def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
     return F.struct(
         generation.cast("bigint").try_cast("int").alias("generation"),
         time.alias("sign_time"),
@@ -130,8 +138,8 @@ def _told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) 
 
 
 def _with_generation(proven: DataFrame) -> DataFrame:
-    """The same with the generation that each led to: of those that do not say it, the next one."""
-    # A generation is there after what led to it.
+    """Add the generation that each event caused; if an event does not name it, the next one."""
+    # A generation appears after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
     later = Window.partitionBy(*_GROUP).orderBy(*order)
     later = later.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -141,7 +149,7 @@ def _with_generation(proven: DataFrame) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """The columns of an answer by generation, and whether it is there."""
+    """Return the columns of the answer by generation, and whether the generation is there."""
     is_there, is_classic = F.col("is_there"), F.col("protocol") == PROTOCOL
     joins = is_there & is_classic
     took = F.unix_micros(F.max(F.when(joins, F.col("answered")))) - F.unix_micros(
@@ -149,8 +157,8 @@ def _sums() -> list[SparkColumn]:
     )
     listed = F.max(F.when(joins, F.col("listed")))
     named = F.collect_set(F.when(is_there & ~is_classic, F.col("member_id")))
-    told = F.when(listed.isNotNull(), F.size(listed))
-    number = F.when(F.first("protocol") == PROTOCOL, told)
+    topic_count = F.when(listed.isNotNull(), F.size(listed))
+    number = F.when(F.first("protocol") == PROTOCOL, topic_count)
     earliest = F.when(~is_there, F.struct("sign_time", "cause"))
     return [
         F.max("is_there").alias("is_there"),
@@ -175,13 +183,13 @@ ANSWER: Final = Answer(
     name="groups",
     place=110,
     question="Which groups rebalance, how often, and why?",
-    meaning="Every generation that a group came to, with the causes that its traffic proves; the "
-    "rest is unknown.",
-    advice="Where members leave and join again and again, look at restarts and at the poll "
-    "timeout; where sessions expire, at pauses of the client and at the session timeout.",
+    meaning="Every generation of each group, with the causes that the traffic proves. Other "
+    "causes are unknown.",
+    advice="If members leave and join again and again, check restarts and the poll timeout. If "
+    "sessions expire, check for pauses of the client, and the session timeout.",
     row="a generation of a group",
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),
     ask=groups,
-    picture=Picture("How long rebalances took", "rebalance_us"),
+    picture=AnswerPicture("How long rebalances took", "rebalance_us"),
 )

@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.answers.asking.internal_logs import opened
+from flexwire.answers.asking.internal_logs import open_transactions_of
 from flexwire.answers.state import transactions
 from flexwire.answers.state.partitions import NOW, hanging_by
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -22,72 +22,79 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
-_NOBODY: Final = "where no coordinator whose log was read has it"
+_NOBODY: Final = "if no coordinator whose log was read has it"
 COLUMNS = (
-    Column("topic", pa.string(), "a topic that it wrote to", "where it has written to none",
+    Column("topic", pa.string(), "a topic that it wrote to", "if it has written to none",
            heading="Topic", is_about=True),
-    Column("partition", pa.int32(), "the partition", "with ``topic``",
+    Column("partition", pa.int32(), "the partition", "if ``topic`` is null",
            heading="Partition", is_about=True),
     Column("transactional_id", pa.string(), "the transactional id", _NOBODY,
            heading="Transactional id"),
-    Column("state", pa.string(), "its state, as Kafka names it", _NOBODY, heading="State"),
+    Column("state", pa.string(), "its state, in Kafka's words", _NOBODY, heading="State"),
     Column("producer_id", pa.int64(), "the producer's id",
            heading="Producer id", kind="id", is_about=True),
     Column("producer_epoch", pa.int16(), "the producer's epoch"),
-    Column("first_offset", pa.int64(), "where it begins in the partition; consumers with "
-           "read_committed wait there", "where the partition's log was not read",
+    Column("first_offset", pa.int64(),
+           "where it begins in the partition; consumers with read_committed wait there",
+           "if the partition's log was not read",
            heading="First offset"),
-    Column("open_since", _TIME, "when it began", "where no record says it", heading="Open since"),
-    Column("timeout_ms", pa.int32(), "after how long its coordinator should have aborted it",
+    Column("open_since", _TIME, "when it began", "if no record has it", heading="Open since"),
+    Column("timeout_ms", pa.int32(),
+           "the time after which its coordinator should have aborted it",
            _NOBODY),
-    Column("open_us", pa.int64(), "how long it was open when the last record of any internal topic "
-           "was written, in microseconds", "with ``open_since``", heading="Open for"),
+    Column("open_us", pa.int64(),
+           "how long it had been open when the last record of any internal topic was written, in "
+           "microseconds", "if ``open_since`` is null", heading="Open for"),
     Column("reason", pa.string(), "why it should have ended", heading="Why"),
-    Column("is_known", pa.bool_(), "false where no coordinator that was read has it, and not all "
-           "partitions of __transaction_state were read: another may have it. True is no proof for "
-           "logs that were copied one after the other while brokers ran",
+    Column("is_known", pa.bool_(),
+           "false if no coordinator that was read has it, and not all partitions of "
+           "__transaction_state were read, so that another may have it. If logs were copied one "
+           "after the other while brokers ran, true proves nothing",
            heading="All coordinators read"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each partition of a transaction that should have ended.
+    """Return the partitions of transactions that should have ended.
 
-    A coordinator aborts what is past its timeout; one that did not is there. And a partition may
-    have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
-    of any internal topic was written, or the moment that is asked for, and where offsets say that
-    of each log of a coordinator. Logs that were copied one
-    after the other, while a broker ran, may show one that hangs and does not. As of offsets of
-    coordinators' logs those that no coordinator knows are not there.
+    A coordinator aborts a transaction that is past its timeout; transactions that it did not abort
+    are here. A partition may also have a transaction open that no coordinator knows (KIP-664).
+    "Now" is the time of the last record of any internal topic, or the requested moment. If offsets
+    define the moment, each log of a coordinator has its own. If logs were copied one after the
+    other while a broker ran, a transaction may seem to hang although it does not. As of offsets of
+    coordinators' logs, transactions that no coordinator knows are left out.
     """
     logs = tables.internal
-    known = None if logs is None else logs.view(_TOPIC, transactions)
+    transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)
     newest = None if logs is None else logs.newest(_TOPIC)
-    if logs is None or known is None or newest is None:
+    if logs is None or transactions_seen is None or newest is None:
         return None
     now = logs.now(_TOPIC, F.col("log_partition"))
-    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC))
+    rows = hanging_by(
+        transactions_seen.withColumn(NOW, F.timestamp_micros(now)),
+        open_transactions_of(logs, _TOPIC),
+    )
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     ours = F.coalesce(NOW, F.lit(newest))
     open_us = F.unix_micros(ours) - F.unix_micros("open_since")
-    return found.withColumns({"open_us": open_us, "is_known": is_known})
+    return rows.withColumns({"open_us": open_us, "is_known": is_known})
 
 
 ANSWER = Answer(
     name="hanging_transactions",
     place=260,
     question="Which transactions should have ended?",
-    meaning="Transactions that are open past their timeout, or that no coordinator knows of: "
-    "consumers with read_committed get nothing after their first offset, and compaction stops "
+    meaning="Transactions that are open past their timeout, or that no coordinator knows. "
+    "Consumers with read_committed get nothing after their first offset, and compaction stops "
     "there.",
-    advice="Where one is past its timeout, see whether its coordinator runs. Before you abort one "
-    "that no coordinator has, see that kafka-transactions find-hanging lists it too: an abort "
+    advice="If one is past its timeout, check whether its coordinator runs. Before you abort one "
+    "that no coordinator has, check that kafka-transactions find-hanging lists it too: aborting "
     "takes its records away from readers for good.",
     row="a transaction and partition",
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
     ask=hanging_transactions,
-    picture=Picture("How long it was open", "open_us"),
+    picture=AnswerPicture("How long it was open", "open_us"),
     asks=(_TOPIC.topic,),
 )

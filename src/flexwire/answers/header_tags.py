@@ -13,8 +13,8 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.tagged_fields import software
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
 from flexwire.tables.keys import connection_key
@@ -27,45 +27,47 @@ if TYPE_CHECKING:
 
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
-# As many bytes of a value are shown: a trace id in hexadecimal, and what an option may be.
+# The most bytes of a value to show: the length of a trace id in hexadecimal, and of a tap's tag.
 _SHOWN_BYTES: Final = 256
 
 COLUMNS: Final = (
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
-    Column("sender", pa.string(), '"client" or "broker": who sends it', heading="Sender"),
-    Column("client_id", pa.string(), "the client id; for a broker, of the client it answers",
-           "where the client sent none", heading="Client id", is_about=True),
-    Column("client_software_name", pa.string(), "what software the client is",
-           "where none told it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "where none told it",
+    Column("sender", pa.string(), '"client" or "broker", whoever sends it', heading="Sender"),
+    Column("client_id", pa.string(),
+           "the client id; for a broker, that of the client it answers",
+           "if the client sent none", heading="Client id", is_about=True),
+    Column("client_software_name", pa.string(), "the client's software",
+           "if nobody named it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if nobody named it",
            heading="Version"),
     Column("messages", pa.int64(), "how many of its requests or responses have the tag",
            heading="Messages"),
     Column("message_share", pa.float64(), "their share of all that could have one",
            heading="Of those that could"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
-    Column("values", pa.int64(), "how many different values there are, about", "where they are "
+    Column("values", pa.int64(), "how many different values there are, approximately",
+           "if they are "
            "withheld", heading="Values, about"),
-    Column("value", pa.binary(), f"the least of them; its first {_SHOWN_BYTES} bytes", "where "
+    Column("value", pa.binary(), f"the least of the values; its first {_SHOWN_BYTES} bytes", "if "
            "they are withheld", heading="One of them"),
-    Column("value_bytes", pa.int64(), "the bytes of all values", "where they are withheld"),
+    Column("value_bytes", pa.int64(), "the bytes of all values", "if they are withheld"),
     Column("first_time", MOMENT, "when the first was captured"),
     Column("last_time", MOMENT, "when the last was captured"),
 )  # fmt: skip
 
 
 def header_tags(tables: AnalysisTables) -> DataFrame:
-    """A row for each tag in headers and who sends it: client id and software.
+    """Return the tags in headers, and who sends them: client id and software.
 
-    Kafka has no tags in headers, so that all are of other software: a trace id, or by whom a
-    request was forwarded. A header can have them in flexible versions only; ``message_share`` is
-    of these. A capture beyond a tap that adds tags has them as if clients had sent them: which tags
-    a tap added, its own captures say.
+    Kafka itself has no tags in headers, so all of them come from other software: a trace id, or the
+    name of a forwarder. Only flexible versions can have tags in their headers, so ``message_share``
+    is a share of these. Behind a tap that adds tags, a capture shows them as if clients had sent
+    them. The tap's own captures tell which tags it added.
     """
     is_request = F.col("direction") == "request"
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
-    # A connection without tags costs no more than a count.
+    # A connection without tags costs only a count.
     key = connection_key(tables.frames.columns)
     of_kafka = tables.frames.where(OF_KAFKA.sql)
     frames = of_kafka.where(F.col("header_version") >= fits).select(
@@ -77,13 +79,13 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.col("header_unknown_tagged_fields").alias("tags"),
     )
     connections = frames.groupBy(*key, "sender", "client_id").agg(F.count("*").alias("each"))
-    told = software(tables.frames)
-    by_client = connections.join(told, [*key], "left").groupBy(*_WHOSE)
+    names_of_software = software(tables.frames)
+    by_client = connections.join(names_of_software, [*key], "left").groupBy(*_WHOSE)
     every = by_client.agg(F.sum("each").alias("all_messages"))
-    tagged = frames.where(F.size("tags") > 0).join(told, [*key], "left")
+    tagged = frames.where(F.size("tags") > 0).join(names_of_software, [*key], "left")
     each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
-    found = each.groupBy("tag", *_WHOSE).agg(
+    rows = each.groupBy("tag", *_WHOSE).agg(
         F.count("*").alias("messages"),
         F.sort_array(F.collect_set("api_name")).alias("api_names"),
         F.approx_count_distinct(shown).alias("values"),
@@ -92,11 +94,13 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
-    # What nobody told is null on both sides.
-    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in _WHOSE]
-    every = every.select(*(F.col(one).alias(f"all_{one}") for one in _WHOSE), "all_messages")
-    found = found.join(F.broadcast(every), reduce(and_, same), "left")
-    return found.select(
+    # If nobody sent it, it is null on both sides.
+    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
+    every = every.select(
+        *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"
+    )
+    rows = rows.join(F.broadcast(every), reduce(and_, same), "left")
+    return rows.select(
         "tag",
         *_WHOSE,
         "messages",
@@ -113,12 +117,12 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
 ANSWER: Final = Answer(
     name="header_tags",
     place=70,
-    question="Who sends tags in headers, as a trace id or by whom a request was forwarded?",
+    question="Who sends tags in headers, such as a trace id or the name of a forwarder?",
     meaning="Each tag in the headers of requests and responses by client, with the share of the "
     "messages that could have it, and one of its values.",
-    advice="A client with a share below 1 sends some requests without: look at its APIs. A tag "
-    "below 10000 may get a meaning in a release to come.",
-    row="tag and sender",
+    advice="A client with a share below 1 sends some requests without the tag: look at its APIs. A "
+    "later release may give a meaning to a tag below 10000.",
+    row="a tag and sender",
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
     shown=(
@@ -134,5 +138,5 @@ ANSWER: Final = Answer(
         "api_names",
     ),
     ask=header_tags,
-    picture=Picture("Messages with a tag in the header", "messages"),
+    picture=AnswerPicture("Messages with a tag in the header", "messages"),
 )

@@ -1,4 +1,4 @@
-"""Which record headers the records have, how large they are, and how their values read."""
+"""Record headers: which headers records have, how large they are, and how their values read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.schema import Column
@@ -22,58 +22,61 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _OF: Final = ("topic", "source", "client_id")
-# The first that all judged values fit is told.
-_JUDGED: Final = {one.name: one.in_bulk for one in CONVENTIONS.values() if one.in_bulk}
+# The first convention that fits all judged values is reported.
+_JUDGED: Final = {
+    convention.name: convention.in_bulk for convention in CONVENTIONS.values() if convention.in_bulk
+}
 _READS_AS: Final = "by which convention all of these read: " + "; ".join(
     f'"{name}", {one.meaning}' for name, one in _JUDGED.items()
 )
 
 COLUMNS: tuple[Column, ...] = (
-    Column("topic", pa.string(), "the topic's name; its id where none tells the name",
-           "where neither is known", heading="Topic", is_about=True),
+    Column("topic", pa.string(), "the topic's name, or its id if the name is unknown",
+           "if neither is known", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried the records: "produce", "fetch" or '
            '"share_fetch"', heading="By"),
     Column("client_id", pa.string(), "the client that produced or fetched them",
-           "where it is not known", heading="Client id", is_about=True),
-    Column("key", pa.string(), 'the record header\'s key, with "�" for what is not UTF-8',
+           "if it is unknown", heading="Client id", is_about=True),
+    Column("key", pa.string(), "the record header's key, with \"�\" for bytes that are not UTF-8",
            heading="Key", is_about=True),
     Column("records", pa.int64(), "how many records have it", heading="Records"),
     Column("record_share", pa.float64(), "their share of this client's records of the topic",
            heading="Of records"),
     Column("headers", pa.int64(), "how many headers they are; a record may have a key twice"),
-    Column("null_values", pa.int64(), "how many of them have no value"),
-    Column("least_bytes", pa.int64(), "the size of the smallest value", "where all are null"),
-    Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "where all are null",
+    Column("null_values", pa.int64(), "how many of them are null"),
+    Column("least_bytes", pa.int64(), "the size of the smallest value", "if all are null"),
+    Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "if all are null",
            heading="Value"),
-    Column("most_bytes", pa.int64(), "the size of the largest value", "where all are null"),
+    Column("most_bytes", pa.int64(), "the size of the largest value", "if all are null"),
     Column("total_bytes", pa.int64(), "the bytes of all their keys and values, without lengths",
            heading="In all"),
-    Column("payload_share", pa.float64(), "their share of this client's payload of the topic: of "
-           "the keys, values and headers of its records", "where that has no bytes",
+    Column("payload_share", pa.float64(),
+           "their share of this client's payload of the topic: the keys, values and headers of "
+           "its records", "if that has no bytes",
            heading="Of the payload"),
-    Column("judged", pa.int64(), "how many values were looked into, for the next column"),
-    Column("reads_as", pa.string(), _READS_AS, "where none or no single one does",
+    Column("judged", pa.int64(), "how many values were checked, for the next column"),
+    Column("reads_as", pa.string(), _READS_AS, "if none or no single one does",
            heading="Reads as"),
 )  # fmt: skip
 
 
 def headers(tables: AnalysisTables) -> DataFrame:
-    """A row for each topic, client and record header key: how many, how large, and how it reads.
+    """Return each record header key by topic and client: how many, how large, and how it reads.
 
-    A record that was produced and fetched is counted for both clients. Sizes are in bytes, without
-    the varints before keys and values. Every header is counted; what values read as is judged in
-    the first record of each batch and one in 64 of the others, by Spark's own functions: bytes may
-    fit a convention by chance, and Kafka Connect's, whose values are text, shows as "utf-8". It
-    does not know records that did not read, nor control records.
+    A record that was produced and fetched counts for both clients. Sizes are in bytes, without the
+    varints before keys and values. All headers are counted. Their values are judged in the first
+    record of each batch and in one of 64 others, by Spark's own functions. Bytes may fit a
+    convention by chance. Kafka Connect's headers have text as values and are shown as "utf-8".
+    Control records, and records that could not be read, are missing.
     """
     added = tables.of_records(READ, add_up, ADDED)
     if is_grown(tables):
         unnamed = added.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
         named = with_topic_names(unnamed, tables)
         added = named.withColumn("topic", F.coalesce("topic", "topic_id")).drop("topic_id")
-    found = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
+    rows = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
     key_bytes = F.octet_length("header").cast("bigint") * F.col("headers")
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "null_values": F.col("headers") - F.col("values"),
             "least_bytes": F.col("least").cast("bigint"),
@@ -84,42 +87,42 @@ def headers(tables: AnalysisTables) -> DataFrame:
     )
     whole = Window.partitionBy(*_OF)
     payload = F.sum(F.coalesce("record_bytes", F.lit(0)) + F.coalesce("total_bytes", F.lit(0)))
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "record_share": F.col("records") / F.sum("all_records").over(whole),
             "payload": payload.over(whole),
         }
     ).where("header is not null")
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
-            # A share of no bytes is not known.
+            # A share of zero bytes is unknown.
             "payload_share": F.try_divide("total_bytes", "payload"),
             "key": F.make_valid_utf8(F.col("header").cast("string")),
             "reads_as": _reads_as(),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
+    return rows.select(*(column.name for column in COLUMNS))
 
 
 def _sums() -> list[SparkColumn]:
-    """What was added up, added up; and how many of the values that are to be judged fit."""
+    """Return the sums of sums, and how many of the judged values fit each convention."""
     return [
         *(F.sum(name).alias(name) for name in SUMS),
         F.min("least").alias("least"),
         F.max("most").alias("most"),
         F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
         *(
-            F.sum(F.when(F.expr(one.condition), F.col("judged"))).alias(name)
-            for name, one in _JUDGED.items()
+            F.sum(F.when(F.expr(judge.condition), F.col("judged"))).alias(name)
+            for name, judge in _JUDGED.items()
         ),
     ]
 
 
 def _reads_as() -> SparkColumn:
-    told = F.when(F.col("judged") == 0, F.lit(None).cast("string"))
+    verdict = F.when(F.col("judged") == 0, F.lit(None).cast("string"))
     for name in _JUDGED:
-        told = told.when(F.col(name) == F.col("judged"), name)
-    return told
+        verdict = verdict.when(F.col(name) == F.col("judged"), name)
+    return verdict
 
 
 ANSWER = Answer(
@@ -127,13 +130,13 @@ ANSWER = Answer(
     place=60,
     question="Which record headers are sent, and what do they cost?",
     meaning="Each record header key by topic and client: how many records have it, how large its "
-    "values are, and which part of the payload it is.",
-    advice="Where headers are a large part of the payload, shorten keys or write numbers in "
-    "binary; where a share is just below 1, look for the producer that leaves the header out.",
-    row="topic, client and record header key",
+    "values are, and which share of the payload it is.",
+    advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
+    "If a share is just below 1, look for the producer that leaves the header out.",
+    row="a topic, client and record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
-    picture=Picture("Bytes of record headers", "total_bytes"),
+    picture=AnswerPicture("Bytes of record headers", "total_bytes"),
 )

@@ -1,4 +1,4 @@
-"""Lag at commit: how far the offsets that groups commit are from the ends of their partitions."""
+"""Lag at commit: how far the offsets that groups commit are behind the ends of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql.window import Window
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# Where offsets are committed, and where a fetch tells the end of a partition.
+# The requests that commit offsets, and the responses that tell the end of a partition.
 COMMITS: Final = "OffsetCommitRequest"
 ENDS: Final = "FetchResponse"
-# What is committed in a transaction counts when that ends (KIP-98).
+# A commit in a transaction counts when the transaction ends (KIP-98).
 IN_TRANSACTIONS: Final = "TxnOffsetCommitRequest"
 OUTCOMES: Final = "EndTxnRequest"
 FETCHES: Final = "FetchRequest"
@@ -34,59 +34,65 @@ _TOPIC_IDS: Final = {
     IN_TRANSACTIONS: [("body", "topics", "topic_id")],
     ENDS: [("body", "responses", "topic_id")],
 }
-_NO_END: Final = "where no such fetch was captured"
+_NO_END: Final = "if no such fetch was captured"
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
-    Column("client_id", pa.string(), "the client that commits", "where it sent no client id",
+    Column("client_id", pa.string(), "the client that commits", "if it sent no client id",
            heading="Client id"),
     Column("address", pa.string(), "its host"),
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known",
     ),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
-    Column("commits", pa.int64(), "how often the client committed an offset of it; in transactions "
-           "those count that it was seen to commit", heading="Commits"),
-    Column("last_time", MOMENT, "when it did so last", "with ``committed_offset``"),
-    Column("committed_offset", pa.int64(), "the offset of its last commit", "where it has none but "
-           "in transactions that were not seen to be committed", heading="Committed"),
+    Column("commits", pa.int64(),
+           "how often the client committed an offset for it; in transactions, only commits whose "
+           "transaction was seen to be committed", heading="Commits"),
+    Column("last_time", MOMENT, "when it did so last", "if ``committed_offset`` is null"),
+    Column("committed_offset", pa.int64(), "the offset of its last commit",
+           "if it has only commits in transactions that were not seen to be committed",
+           heading="Committed"),
     Column(
-        "high_watermark", pa.int64(), "the end of the partition, as the client's last fetch before "
-        "that commit was told; of a commit in a transaction, as any client's at its host was",
+        "high_watermark", pa.int64(),
+           "the end of the partition in the response to the client's last fetch before that "
+           "commit; for a commit in a transaction, to any client's at its host",
         _NO_END,
     heading="High watermark",
 ),
     Column(
-        "lag", pa.int64(), "how many offsets the commit was short of that end", "with the above"
+        "lag", pa.int64(), "how far the commit was behind that end, in offsets",
+           "if the former is null"
     , heading="Lag"),
     Column(
-        "max_lag", pa.int64(), "the same of the client's commit that was furthest from it",
-        "where no such fetch was captured before any commit",
+        "max_lag", pa.int64(), "the same for the client's commit that was furthest behind",
+        "if no such fetch was captured before any commit",
     heading="Largest",
 ),
-    Column("is_transactional", pa.bool_(), "whether these are commits in transactions, which a "
-           "producer sends for the group"),
-    Column("pending", pa.int64(), "commits in transactions whose end was not captured: whether "
-           "they count is not known", heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
-    Column("aborted", pa.int64(), "commits in transactions that were aborted, which count for "
-           "nothing"),
-    Column("last_stable_offset", pa.int64(), "the last stable offset that the same fetch was told: "
-           "a client that reads committed gets nothing after it", f"{_NO_END}, or it read "
+    Column("is_transactional", pa.bool_(),
+           "whether these are commits in transactions, which a producer sends for the group"),
+    Column("pending", pa.int64(),
+           "commits in transactions whose end was not captured, so that it is unknown whether "
+           "they count", heading="Pending"),
+    Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
+    Column("aborted", pa.int64(), "commits in aborted transactions, which count for nothing"),
+    Column("last_stable_offset", pa.int64(),
+           "the last stable offset in the response to the same fetch: a client that reads "
+           "committed gets nothing beyond it", f"{_NO_END}, or it read "
            "uncommitted"),
-    Column("stable_lag", pa.int64(), "how many offsets the commit was short of that", "with the "
-           "above", heading="To the stable offset"),
-    Column("reads_committed", pa.bool_(), "whether the last fetch of the client asked for "
-           "committed records only; of commits in transactions, of any client at its host",
-           "where no fetch of it was captured", heading="Reads committed"),
+    Column("stable_lag", pa.int64(), "how far the commit was behind that offset",
+           "if the former is null", heading="To the stable offset"),
+    Column("reads_committed", pa.bool_(),
+           "whether the client's last fetch requested only committed records; for commits in "
+           "transactions, that of any client at its host",
+           "if no fetch of it was captured", heading="Reads committed"),
 )  # fmt: skip
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# Who is asked for the end: the client itself, or null for anybody at its host.
+# Whose fetch tells the end: the client's own, or (null) that of anybody at its host.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
@@ -94,30 +100,30 @@ _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transact
 
 @returns(COLUMNS)
 def lag(tables: AnalysisTables) -> DataFrame | None:
-    """Return how far commits are from the ends of partitions: a row a group, client and partition.
+    """Return how far commits are behind the ends of partitions, by group, client and partition.
 
-    The end is the high watermark of the last Fetch response for that partition that the same
-    client (its id, at its host) was sent before the commit. Those who read committed get no more
-    than up to the last stable offset, so theirs is ``stable_lag``. A commit in a transaction is
-    sent by a producer, which fetches nothing: for it any client at the same host counts. It counts
-    if an EndTxn request of the same transactional id commits it later.
+    The end is the high watermark in the last Fetch response for the partition that the same client
+    (its id at its host) received before the commit. Clients that read committed get records only up
+    to the last stable offset, so their lag is ``stable_lag``. A commit in a transaction is sent by
+    a producer, which fetches nothing, so any client at its host counts. Such a commit counts if a
+    later EndTxn request of the same transactional id commits it.
 
-    It does not know whether the broker took a commit or an EndTxn, nor the lag of commits by a
-    client whose fetches were not captured, as those of an administrator.
+    It is unknown whether the broker accepted a commit or an EndTxn. The lag is also unknown for a
+    client whose fetches were not captured, such as an administrator's.
     """
-    told = [
-        one
-        for one in (
+    reports = [
+        fetched_and_committed
+        for fetched_and_committed in (
             _commits(tables, COMMITS),
             _commits(tables, IN_TRANSACTIONS),
             *_ends(tables),
         )
-        if one is not None
+        if fetched_and_committed is not None
     ]
     if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
         return None
-    named = with_topic_names(reduce(DataFrame.unionByName, told), tables, _TOPIC_IDS)
-    # In fetches and commits of the same moment, what was fetched came first.
+    named = with_topic_names(reduce(DataFrame.unionByName, reports), tables, _TOPIC_IDS)
+    # If a fetch and a commit have the same time, the fetch came first.
     order = ("time", F.col("committed_offset").isNotNull())
     before = Window.partitionBy(_READER, "is_transactional", *_PLACE).orderBy(*order)
     before = before.rowsBetween(Window.unboundedPreceding, -1)
@@ -147,13 +153,13 @@ _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
 
 
 def _short(end: str) -> SparkColumn:
-    """Return how far a commit is from an end; a client may commit any offset, far ones too."""
+    """Return how far a commit is behind an end; a client may commit any offset at all."""
     short = F.try_subtract(end, "committed_offset")
     return F.when(short < 0, 0).otherwise(short)
 
 
 def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return commits with what became of them: a later EndTxn says it of those in transactions."""
+    """Add their outcome to commits; for commits in transactions, a later EndTxn decides."""
     plain = commits.where("not is_transactional").withColumn("outcome", F.lit(_COUNTS))
     if tables.message(IN_TRANSACTIONS) is None:
         return plain
@@ -161,39 +167,39 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
     ends = tables.message(OUTCOMES)
     if ends is None:
         return plain.unionByName(of_transactions.withColumn("outcome", F.lit(_PENDING)))
-    told = ends.select(
+    markers = ends.select(
         "time",
         F.col("body.transactional_id").alias("transactional_id"),
         F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
     )
-    both = of_transactions.unionByName(told, allowMissingColumns=True)
-    # A commit and an end of the same moment were sent in that order.
+    both = of_transactions.unionByName(markers, allowMissingColumns=True)
+    # If a commit and an end have the same time, they were sent in this order.
     order = ("time", F.col("ended").isNotNull())
     after = Window.partitionBy("transactional_id").orderBy(*order)
     after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     following = F.first("ended", ignorenulls=True).over(after)
-    made = both.withColumn("following", following).where(F.col("ended").isNull())
+    pending = both.withColumn("following", following).where(F.col("ended").isNull())
     outcome = F.coalesce("following", F.lit(_PENDING))
-    return plain.unionByName(made.withColumn("outcome", outcome).drop("ended", "following"))
+    return plain.unionByName(pending.withColumn("outcome", outcome).drop("ended", "following"))
 
 
 def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return rows with whether the client, or one at its host, reads committed."""
+    """Add to rows whether the client, or one at its host, reads committed."""
     fetches = tables.message(FETCHES)
     if fetches is None:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
     level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
-    asked = fetches.select("time", "body", *_who()[:2])
-    # By other names: Spark takes columns of one table for each other when it joins them.
-    by_client = asked.groupBy(
+    requested = fetches.select("time", "body", *_who()[:2])
+    # New names are needed, because Spark confuses columns of one table when it joins them.
+    by_client = requested.groupBy(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
     ).agg(level.alias("of_client"))
-    by_host = asked.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
+    by_host = requested.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
     same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
     both = rows.join(F.broadcast(by_client), same, "left")
     both = both.join(F.broadcast(by_host), F.col("address") == F.col("at"), "left")
-    found = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
-    return both.withColumn("reads_committed", found)
+    isolation = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
+    return both.withColumn("reads_committed", isolation)
 
 
 def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
@@ -222,7 +228,7 @@ def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _ends(tables: AnalysisTables) -> list[DataFrame]:
-    """Return what fetches were told: for the client's commits, and for those in transactions."""
+    """Return what fetches were told, for the client's commits and for commits in transactions."""
     table = tables.message(ENDS)
     if table is None:
         return []
@@ -232,7 +238,7 @@ def _ends(tables: AnalysisTables) -> list[DataFrame]:
         F.inline("partitions"),
     )  # fmt: skip
     stable = F.col("last_stable_offset")
-    # Where the fetch failed, it is -1, and the other one where it read uncommitted.
+    # It is -1 if the fetch failed, and the other one is -1 if the fetch reads uncommitted.
     found = partitions.where("high_watermark >= 0").select(
         "client_id", "address", "time", "topic", "topic_id",
         F.col("partition_index").alias("partition"),
@@ -258,11 +264,12 @@ def _who() -> tuple[SparkColumn, ...]:
 ANSWER: Final = Answer(
     name="lag",
     place=120,
-    question="How far from the ends of their partitions do groups commit?",
-    meaning="The offset of each client's last commit, and the high watermark that its last fetch "
-    "before that was told. A commit in a transaction counts once that is committed.",
-    advice="Where the lag grows from capture to capture, the group needs more members or less "
-    "work for each record; where only one partition has it, look at its keys.",
+    question="How far behind the ends of their partitions do groups commit?",
+    meaning="The offset of each client's last commit, and the high watermark in the response to "
+    "its last fetch before that. A commit in a transaction counts when the transaction is "
+    "committed.",
+    advice="If the lag grows from capture to capture, the group needs more members or less work "
+    "for each record. If only one partition has a lag, look at its keys.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(
@@ -292,5 +299,5 @@ ANSWER: Final = Answer(
     ),
     ask=lag,
     of_state="group_offsets",
-    picture=Picture("Lag at the last commit", "lag"),
+    picture=AnswerPicture("Lag at the last commit", "lag"),
 )

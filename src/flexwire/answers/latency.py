@@ -14,7 +14,7 @@ from flexwire.answers.asking.answer import Answer, address
 from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
@@ -23,22 +23,23 @@ from flexwire.tables.spec_places import CARRYING_RESPONSES
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
-# With these fields a request that asks for records says how long the broker may wait for some.
+# The fields of a request for records that tell how long the broker may wait for records.
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
 ACCURACY: Final = 10_000
-"""A percentile's rank is off by at most one in so many."""
+"""A percentile's rank is off by at most one in this many."""
 
 COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column("broker", pa.string(), "the broker's end of the connection",
            heading="Broker", is_about=True),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host"),
     Column(
-        "waited", pa.bool_(), "whether these are requests for records that were answered after "
-        "their max wait with fewer bytes than they asked for: the broker waited as it was told to",
+        "waited", pa.bool_(),
+           "whether these are requests for records that were answered after their max wait with "
+           "fewer bytes than they asked for, so that the broker waited as requested",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
@@ -46,11 +47,11 @@ COLUMNS: Final = (
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
-               f"of fewer than {least_of(percent)} responses: it would be the slowest",
+               f"for fewer than {least_of(percent)} responses: it would be the slowest",
                heading=f"{percent} % within")
         for percent in (90, 99)
     ),
-    Column("max_us", pa.int64(), "the slowest one", heading="Slowest"),
+    Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest",
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
@@ -58,8 +59,9 @@ COLUMNS: Final = (
     Column("slowest_time", MOMENT, "when its response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
-    Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
-           "here includes", heading="Waited for that"),
+    Column("throttled_us", pa.int64(),
+           "how long these waited for it in total, which no latency here includes",
+           heading="Waited for that"),
     Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
            "came; their latency includes the wait for that response"),
 )  # fmt: skip
@@ -71,32 +73,33 @@ SLOWEST_COLUMNS: Final = (
     Column("frame_index", pa.int64(), "the response's frame_index there"),
     Column("time", MOMENT, "when its response was captured"),
     Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
-           "throttled the client; 0 where it did not"),
+           "throttled the client; 0 if it had not"),
 )  # fmt: skip
 
-_BY: Final = tuple(one.name for one in COLUMNS[:5])
+_BY: Final = tuple(column.name for column in COLUMNS[:5])
 
 
 def latency(tables: AnalysisTables) -> DataFrame:
-    """How long requests took, a row for each API, broker and client.
+    """Return how long requests took, for each API, broker and client.
 
-    A latency is from the request's last byte to the response's, where the capture was made.
-    Percentiles are latencies that were seen. The rank of each is off by at most one in `ACCURACY`;
-    count and maximum are exact. A percentile that would be the slowest response is null.
+    A latency is the time from the request's last byte to the response's, at the place of the
+    capture. Percentiles are latencies that really occurred. Their ranks are off by at most one in
+    `ACCURACY`. Count and maximum are exact. A percentile that would be the slowest response is
+    null.
 
-    Requests for records that a broker held for all of their max wait, because there were not
-    enough records, have rows of their own (``waited``). The answer does not know how long a broker
-    held other requests on purpose: a fetch that got its records late, a JoinGroup that waits for
-    other members, a Produce that waits for replicas.
+    If a broker held a request for records for its whole max wait, because there were too few
+    records, the request has a row of its own (``waited``). Other intentional waits are unknown: a
+    fetch that got its records late, a JoinGroup that waits for other members, a Produce that waits
+    for replicas.
 
     A broker that throttles a client responds at once, and then reads nothing from the connection
-    for the time that it said. A request that comes in that time waits. Its latency is told without
-    this wait, which is in ``throttled_us``.
+    for the throttle time. A request that arrives in that time waits. Its latency excludes this
+    wait, which is in ``throttled_us``.
     """
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
     percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
     each = _responses(tables).groupBy(*_BY)
-    found = each.agg(
+    rows = each.agg(
         F.count("*").alias("responses"),
         percentiles.alias("at"),
         slowest.alias("slowest"),
@@ -104,7 +107,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
         F.sum("throttled_us").alias("throttled_us"),
         F.count_if("is_pipelined").alias("pipelined"),
     )
-    return found.select(
+    return rows.select(
         *_BY,
         "responses",
         F.col("at")[0].alias("p50_us"),
@@ -125,58 +128,61 @@ def latency(tables: AnalysisTables) -> DataFrame:
 
 
 def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """The slowest responses of each row of `latency`, up to so many, to be looked up."""
+    """Return the slowest responses of each row of `latency`, so that you can look them up."""
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
-    found = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
-    return found.select(*(one.name for one in SLOWEST_COLUMNS))
+    rows = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
+    return rows.select(*(column.name for column in SLOWEST_COLUMNS))
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """The responses whose requests are known, with `_BY`, and how long the requests waited."""
+    """Return the responses to known requests, with `_BY`, and how long the requests waited."""
     key = frame_key(tables.frames.columns)
-    told = tables.frames.where(
+    responses = tables.frames.where(
         "direction = 'response' and latency_us is not null and api_name is not null"
     )
-    # A correlation id may come again on a connection; at that moment it does not.
-    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
-    told = told.select(
+    # A connection may reuse a correlation id, but not at the same moment.
+    sent_at = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
+    responses = responses.select(
         *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
-        "correlation_id", asked.alias("asked"),
+        "correlation_id", sent_at.alias("asked"),
     )  # fmt: skip
-    told = _without_throttling(told, tables)
-    waiting = [one for one in CARRYING_RESPONSES if tables.message(one) is not None]
+    responses = _without_throttling(responses, tables)
+    waiting = [message for message in CARRYING_RESPONSES if tables.message(message) is not None]
     parts = [
-        told.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
-        *(_fetches(told.where(F.col("message") == one), tables, one) for one in waiting),
+        responses.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
+        *(
+            _fetches(responses.where(F.col("message") == message), tables, message)
+            for message in waiting
+        ),
     ]
     every = reduce(DataFrame.unionByName, parts)
     return every.withColumn("address", address(F.col("client")))
 
 
-def _without_throttling(told: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """The responses with ``throttled_us``, which their ``latency_us`` leaves out."""
+def _without_throttling(responses: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Add ``throttled_us`` to responses, and subtract it from their ``latency_us``."""
     throttled = throttles(tables)
     nothing = F.lit(0).cast("bigint")
     if throttled is None:
-        return told.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
+        return responses.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
     waits = throttled_waits(tables, throttled).drop("cause")
-    found = told.join(waits, [*frame_key(told.columns)], "left")
+    with_waits = responses.join(waits, [*frame_key(responses.columns)], "left")
     throttled_us = F.coalesce("throttled_us", nothing)
-    return found.withColumns(
+    return with_waits.withColumns(
         {"throttled_us": throttled_us, "latency_us": F.col("latency_us") - throttled_us}
     )
 
 
-def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
-    """The responses of an API that carries records, and whether the broker waited all of it."""
+def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
+    """Return the responses of an API that carries records, and whether the broker waited fully."""
     requests = tables.message(message.removesuffix("Response") + "Request")
     responses = tables.message(message)
     if requests is None or responses is None:
-        return told.withColumn("waited", F.lit(col=False))
-    connection, key = connection_key(told.columns), frame_key(told.columns)
-    asked = requests.select(
+        return frames.withColumn("waited", F.lit(col=False))
+    connection, key = connection_key(responses.columns), frame_key(responses.columns)
+    requested = requests.select(
         *connection,
         "correlation_id",
         F.col("time").alias("asked"),
@@ -185,27 +191,27 @@ def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame
     )
     got = record_bytes_of(message, responses).alias("record_bytes")
     answers = responses.select(*key, got)
-    joined = told.join(asked, [*connection, "correlation_id", "asked"], "left")
+    joined = frames.join(requested, [*connection, "correlation_id", "asked"], "left")
     joined = joined.join(answers, [*key], "left")
     waited = (F.col("latency_us") >= F.col("max_wait_ms") * 1000) & (
         F.col("record_bytes") < F.col("min_bytes")
     )
     joined = joined.withColumn("waited", F.coalesce(waited, F.lit(False)))
-    return joined.select(*told.columns, "waited")
+    return joined.select(*frames.columns, "waited")
 
 
 ANSWER: Final = Answer(
     name="latency",
     place=20,
     question="Which requests are slow, and whose?",
-    meaning="From the request's last byte to the response's, where the capture was made. Fetches "
-    "that waited for records as they were told to have rows of their own. Time in which a request "
+    meaning="From the request's last byte to the response's, at the place of the capture. Fetches "
+    "that waited for records, as requested, have rows of their own. The time for which a request "
     "waited because its client was throttled is left out.",
-    advice="Compare brokers for the same API and client; look up the slowest response by its "
+    advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",
     row="an API, broker and client",
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,
-    picture=Picture("The slowest response", "max_us"),
+    picture=AnswerPicture("The slowest response", "max_us"),
 )

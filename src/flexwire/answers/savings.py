@@ -1,8 +1,7 @@
-"""What would another codec, level or batch size save of the log segments of topics?
+"""What would another codec, level or batch size save in the log segments of topics?
 
-A sample of each topic's batches was written again in each way when the log was read; here the ways
-are added up. What was not written is not estimated: a way that no sample is large enough for has no
-row.
+When a log is read, a sample of each topic's batches is written again in each way. This answer adds
+up the results. Nothing else is estimated: if no sample is large enough for a way, it has no row.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
 from flexwire.tables.schema import Column
@@ -31,62 +30,68 @@ _UNWRITTEN = "in tables that lack the same way without compression"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
-    Column("rank", pa.int32(), "1 for the way that takes the fewest bytes of this topic, and on"),
+    Column("rank", pa.int32(),
+           "1 for the way that takes the fewest bytes for this topic, then 2 and so on"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
-    Column("level", pa.int32(), "its level", "where it has none; of lz4 at its fastest, which is "
+    Column("level", pa.int32(), "its level", "if it has none; for lz4 at its fastest, which is "
            "Kafka's default", heading="Level", is_about=True),
-    Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
-           "one batch. It is not a producer's batch.size, which ``producer_batch_size`` is",
+    Column("batch_size", _LONG,
+           "the most bytes of records, before compression, in one batch. A producer's batch.size "
+           "is ``producer_batch_size``",
            heading="Records in a batch", kind="bytes", is_about=True),
-    Column("bytes", _LONG, "the bytes of the topic's batches as they are, control batches left "
-           "out", heading="Now"),
-    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample",
+    Column("bytes", _LONG,
+           "the bytes of the topic's batches as they are, without control batches", heading="Now"),
+    Column("estimated_bytes", _LONG, "what they would take, if all were like the sample",
            heading="Then"),
-    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more",
+    Column("saved_bytes", _LONG, "how many fewer these are; negative if they are more",
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
     Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
-    Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
-    Column("producer_batch_size", _LONG, "the batch.size of a Java producer whose batches hold "
-           "about as many records: it bounds the bytes that a batch is estimated to have after "
-           "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN,
+    Column("written_bytes", _LONG, "the bytes of the sample when it was written in this way"),
+    Column("producer_batch_size", _LONG,
+           "the batch.size of a Java producer whose batches hold about as many records: it "
+           "bounds the estimated size of a batch after compression, with 5 in a hundred more, "
+           "and the next record uncompressed", _UNWRITTEN,
            heading="batch.size", kind="setting"),
-    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1",
+    Column("advice", _STRING, "what to do about the topic", "except in the row of rank 1",
            heading="What to do"),
-    Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
-           "in its best way; the same in each row", heading="All topics"),
+    Column("total_saved_bytes", _LONG,
+           "what all topics together would save, each written in its best way; the same in each "
+           "row", heading="All topics"),
 )  # fmt: skip
-# What a Java producer adds to its estimate of a compressed batch (MemoryRecordsBuilder).
+# A Java producer adds this to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
 _WAY = ("compression", "level", "batch_size")
 
 
 @returns(COLUMNS)
 def savings(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic and way of writing it: what a sample took, what all would take.
+    """Return each topic and way of writing it, with the bytes of a sample and of the whole topic.
 
-    The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
-    topics only. The time that a codec takes is not measured, nor what a producer could not collect
-    into such a batch within its linger.ms. Internal topics have no row: brokers write them, and no
-    producer's setting changes how.
+    The sample consists of a few runs of successive batches, evenly over the topic's segments, and
+    only of the largest topics. The processor time of a codec is not measured. Nor is it known
+    whether a producer could collect such a batch within its linger.ms. Internal topics have no row,
+    because brokers write them and no producer's setting changes that.
     """
     logs = tables.logs
     if logs is None:
         return None
-    is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
+    is_own = ~F.col("topic").isin(*(topic.topic for topic in InternalTopic))
     batches = (
         logs.batches.where(~F.col("is_control") & is_own)
         .groupBy("topic")
         .agg(F.sum("size").alias("bytes"))
     )
     sums = ("sampled_bytes", "sampled_records", "written_bytes", "written_batches")
-    ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
+    ways = logs.rewrites.groupBy("topic", *_WAY).agg(
+        *(F.sum(column).alias(column) for column in sums)
+    )
     estimated = F.round(F.col("bytes") * F.col("written_bytes") / F.col("sampled_bytes"))
-    found = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
+    rows = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
     order = Window.partitionBy("topic").orderBy("estimated_bytes", *_WAY)
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "rank": F.row_number().over(order),
             "saved_bytes": F.col("bytes") - F.col("estimated_bytes"),
@@ -96,20 +101,20 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
         }
     )
     best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
-    return found.withColumns(
+    return rows.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
-            # No topic is null: Spark warns of a window without a key.
+            # No topic is null; without a key, Spark warns about the window.
             "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
 
 
 def _producer_batch_size() -> SparkColumn:
-    """Return the batch.size that lets a producer collect ``batch_size`` bytes of records.
+    """Return the batch.size with which a producer collects ``batch_size`` bytes of records.
 
-    A batch takes another record as long as its header, its records times the ratio that the
-    producer has learned, and that record as it is are no more than batch.size.
+    A batch accepts another record while three sizes together are at most batch.size: its header,
+    its records times the ratio that the producer has learned, and the new record uncompressed.
     """
     plain = Compression.NONE.value
     same = Window.partitionBy("topic", "batch_size")
@@ -122,7 +127,7 @@ def _producer_batch_size() -> SparkColumn:
 
 
 def _advice() -> SparkColumn:
-    """Say of a topic's best way what it is and what it saves; that of most may be none."""
+    """Return advice about a topic's best way and its saving; most topics have none."""
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
     kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
     saved = F.col("saved_bytes") / F.lit(1e6)
@@ -143,11 +148,11 @@ ANSWER = Answer(
     name="savings",
     place=190,
     question="What would another codec or batch size save?",
-    meaning="A row for each topic and way of writing it, from a sample that was really written "
-    "so. Each topic's best way comes first and says what to do. Internal topics are left out.",
-    advice="In the producers of a topic that would save much, set compression.type, its level and "
-    "batch.size, which is producer_batch_size here, and linger.ms so that batches fill. Watch "
-    "their processors: the time that a codec takes was not measured.",
+    meaning="A row for each topic and way of writing it, from a sample that was really written in "
+    "this way. Each topic's best way comes first and has the advice. Internal topics are left out.",
+    advice="In the producers of a topic that would save much, set compression.type and its level. "
+    "Set batch.size to producer_batch_size, and linger.ms so that batches fill. Watch their "
+    "processors, because the time that a codec takes was not measured.",
     row="a topic and a way of writing it",
     columns=COLUMNS,
     order=("rank", "-saved_bytes", "topic"),
@@ -166,6 +171,6 @@ ANSWER = Answer(
         "advice",
     ),
     ask=savings,
-    picture=Picture("What the best ways would save", "saved_bytes"),
+    picture=AnswerPicture("What the best ways would save", "saved_bytes"),
     of_logs=True,
 )

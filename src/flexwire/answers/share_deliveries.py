@@ -1,4 +1,4 @@
-"""Share groups: what each member acquired, what had been delivered before, what it acknowledged."""
+"""Share groups: what each member acquired, earlier deliveries, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _FETCH: Final = "ShareFetch"
-# The requests in which members acknowledge: a fetch can carry what is said of the one before.
+# Requests that acknowledge: a fetch can carry the acknowledgements of the fetch before.
 _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
-# By their number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
+# By number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
 _WHO: Final = ("group_id", "member_id", "client_id", "time")
 _COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
@@ -32,51 +32,56 @@ _ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
     Column("member_id", pa.string(), "the member", heading="Member"),
-    Column("client_id", pa.string(), "its client id", "where the client sent none",
+    Column("client_id", pa.string(), "its client id", "if the client sent none",
            heading="Client id", is_about=True),
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "the topic's id", "where its name is known"),
-    Column("acquired", pa.int64(), "how many offsets it was given to process; some may be of no "
-           "record", heading="Acquired"),
+    Column("topic_id", pa.string(), "the topic's id", "if its name is known"),
+    Column("acquired", pa.int64(),
+           "how many offsets it acquired for processing; some may have no record",
+           heading="Acquired"),
     Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member",
            heading="Delivered before"),
-    Column("redelivered_share", pa.float64(), "their share", "where none was acquired",
+    Column("redelivered_share", pa.float64(), "their share", "if none was acquired",
            heading="Of these"),
-    Column("most_deliveries", pa.int32(), "how often the one was delivered that was delivered most "
-           "often, this time too", "where none was acquired", heading="Most deliveries"),
+    Column("most_deliveries", pa.int32(),
+           "the highest number of deliveries of one offset, including this one",
+           "if none was acquired", heading="Most deliveries"),
     Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
            heading="Accepted"),
     Column("released", pa.int64(), "how many it gave back for another delivery",
            heading="Released"),
     Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
            heading="Rejected"),
-    Column("renewed", pa.int64(), "how often it asked for more time for one"),
-    Column("gaps", pa.int64(), "how many it said are of no record"),
-    Column("first_time", MOMENT, "when it was first given or acknowledged some"),
-    Column("last_time", MOMENT, "when it was last"),
+    Column("renewed", pa.int64(), "how often it asked for more time for an offset"),
+    Column("gaps", pa.int64(), "how many it reported as offsets without a record"),
+    Column("first_time", MOMENT, "when it first acquired or acknowledged any"),
+    Column("last_time", MOMENT, "when it last did"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each member of a share group and topic: deliveries, and acknowledgements.
+    """Return each member of a share group and topic: deliveries, and acknowledgements.
 
-    A broker says of each range of offsets how often it was delivered (KIP-932): 1 for the first
-    time. What came more often was given back, or its time ran out. It does not know what was
-    acquired in responses whose requests were not captured, nor whether brokers took the
-    acknowledgements; ``errors`` has those that were refused.
+    For each range of offsets, a broker sends how often it was delivered (KIP-932): 1 for the first
+    time. A higher count means that the records were given back, or that their time ran out. Records
+    acquired in responses to requests that were not captured are missing. It is unknown whether
+    brokers accepted the acknowledgements; ``errors`` has the refused ones.
     """
     parts = [
-        one
-        for one in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
-        if one is not None
+        part
+        for part in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
+        if part is not None
     ]
     if not parts:
         return None
-    found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
-    counts = found.groupBy(*_ROW).agg(
-        *(F.coalesce(F.try_sum(one), F.lit(0)).alias(one) for one in (*_COUNTED[:2], *_TYPES)),
+    rows = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
+    counts = rows.groupBy(*_ROW).agg(
+        *(
+            F.coalesce(F.try_sum(column), F.lit(0)).alias(column)
+            for column in (*_COUNTED[:2], *_TYPES)
+        ),
         F.max("deliveries").alias("most_deliveries"),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
@@ -86,7 +91,7 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _acquired(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each range of offsets that a member was given."""
+    """Return a row for each range of offsets that a member acquired."""
     fetched = exchanges(tables, _FETCH)
     if fetched is None:
         return None
@@ -109,7 +114,7 @@ def _acquired(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """A row for each range of offsets that a member acknowledged in requests of this name."""
+    """Return a row for each range of offsets that a member acknowledged by this request."""
     table = tables.message(message)
     if table is None:
         return None
@@ -123,7 +128,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
     types = F.col("acknowledge_types")
-    # One type is that of all offsets; else each has its own.
+    # One type is for all offsets; otherwise each offset has its own.
     counts = {
         name: F.when(
             F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())
@@ -134,7 +139,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _offsets() -> SparkColumn:
-    # Any two numbers may stand there.
+    # Any two numbers may be there.
     return F.try_add(F.try_subtract("last_offset", "first_offset"), F.lit(1))
 
 
@@ -145,8 +150,10 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
         F.lit(None).cast("string").alias("topic"),
         known_id(F.col("topic_id")).alias("topic_id"),
         *(
-            counts.get(one, nothing).cast("int" if one == "deliveries" else "bigint").alias(one)
-            for one in _COUNTED
+            counts.get(column, nothing)
+            .cast("int" if column == "deliveries" else "bigint")
+            .alias(column)
+            for column in _COUNTED
         ),
     )
 
@@ -154,14 +161,14 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
 ANSWER: Final = Answer(
     name="share_deliveries",
     place=140,
-    question="What did members of share groups get, and what of it had been delivered before?",
+    question="What did members of share groups get, and how much of it had been delivered before?",
     meaning="The offsets that each member of a share group acquired, how many of these had been "
-    "delivered before, and what it said of them.",
-    advice="Where much is delivered again, look at what members release, and whether they "
-    "take longer than group.share.record.lock.duration.ms; rejected records are gone.",
+    "delivered before, and how it acknowledged them.",
+    advice="If much is delivered again, look at what members release, and whether they take "
+    "longer than group.share.record.lock.duration.ms. Rejected records are gone.",
     row="a member of a share group and topic",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),
     ask=share_deliveries,
-    picture=Picture("Offsets delivered again", "redelivered"),
+    picture=AnswerPicture("Offsets delivered again", "redelivered"),
 )

@@ -1,4 +1,4 @@
-"""Where share groups are, by the log of `__share_group_state`: `share_state`."""
+"""The state of share groups in the log of `__share_group_state`: `share_state`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
 from flexwire.answers.state.commits import readable_end
-from flexwire.answers.state.share_state import held_batches
-from flexwire.facts.answers import Picture
+from flexwire.answers.state.share_state import combined_batches
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -24,45 +24,48 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.SHARE_STATE
 COLUMNS = (
     Column("group", pa.string(), "the share group", heading="Group", is_about=True),
-    Column("topic", pa.string(), "the topic", "where the cluster's metadata does not name its id",
+    Column("topic", pa.string(), "the topic", "if the cluster's metadata does not name its id",
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("start_offset", pa.int64(), "below it all is done; -1 where nothing was read yet",
-           "where it is not known", heading="Start"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read",
+    Column("start_offset", pa.int64(), "below it everything is done; -1 if nothing was read yet",
+           "if it is unknown", heading="Start"),
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if that was not read",
            heading="End"),
-    Column("lag", pa.int64(), "from the one to the high watermark, or to the end where that is "
-           "not known, without those between that are done",
-           "with one of them, and where the log does not say how many are done", heading="Lag"),
+    Column("lag", pa.int64(),
+           "from the start offset to the high watermark, or to the end if that is unknown, "
+           "without offsets between them that are done",
+           "if one of them is null, and if the log does not tell how many are done", heading="Lag"),
     Column("done", pa.int64(), "how many from the start offset on are done",
-           "where the log does not say it, as before Kafka 4.2", heading="Done after start"),
-    Column("deliveries", pa.int32(), "how often the one that was delivered most often was, of the "
-           "batches from the start offset on", "where there are none",
+           "if the log lacks it, as before Kafka 4.2", heading="Done after start"),
+    Column("deliveries", pa.int32(),
+           "the highest number of deliveries of a batch, from the start offset on",
+           "if there are none",
            heading="Deliveries, at most"),
-    Column("batches", pa.int64(), "the batches from the start offset on, each with one fate",
-           "where it is not known", heading="Batches"),
+    Column("batches", pa.int64(), "the batches from the start offset on, each in one state",
+           "if it is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
-           "where no record says it", heading="Snapshot"),
-    Column("is_known", pa.bool_(), "false where compaction removed what was there, or the snapshot "
-           "of updates is not in the log", heading="Known"),
+           "if no record has it", heading="Snapshot"),
+    Column("is_known", pa.bool_(),
+           "false if compaction removed a record, or if the snapshot of updates is not in the "
+           "log", heading="Known"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def share_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each partition of a share group, as its coordinator has it.
+    """Return the partitions of share groups, as the coordinator wrote them.
 
-    It is the last snapshot with the updates of its epoch. Who is in share groups is in
-    ``group_members``, where the log of `__consumer_offsets` was read.
+    The state is the last snapshot with the updates of its epoch. The members of share groups are in
+    ``group_members``, if the log of `__consumer_offsets` was read.
     """
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)
     if logs is None or state is None:
         return None
     ends = logs.ends(_TOPIC)
-    done = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
-    batches = held_batches(F.col("state_batches"), F.col("start_offset"))
+    complete_count = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
+    batches = combined_batches(F.col("state_batches"), F.col("start_offset"))
     lag = F.when(
         F.col("start_offset") >= 0,
         F.try_subtract(
@@ -70,15 +73,15 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
             F.col("done"),
         ),
     )
-    made = state.join(logs.topic_names(), "topic_id", "left").join(
+    rows = state.join(logs.topic_names(), "topic_id", "left").join(
         ends, ["topic", "partition"], "left"
     )
-    return made.withColumns(
+    return rows.withColumns(
         {
             "group": F.col("group_id"),
-            "done": done.cast("bigint"),
+            "done": complete_count.cast("bigint"),
             "deliveries": F.array_max(
-                F.transform(batches, lambda one: one["delivery_count"].cast("int"))
+                F.transform(batches, lambda batch: batch["delivery_count"].cast("int"))
             ),
             "batches": F.when(batches.isNotNull(), F.size(batches)).cast("bigint"),
             "snapshot_time": F.col("write_time"),
@@ -89,15 +92,15 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="share_state",
     place=230,
-    question="Where are share groups?",
-    meaning="What share coordinators have of each partition: where it starts, what is done after "
-    "that, and how often a batch was delivered.",
-    advice="Look at what was delivered often: a record that no member can process is given up "
-    "after group.share.delivery.count.limit deliveries.",
+    question="Where are share groups in their partitions?",
+    meaning="The state of each partition in share coordinators: its start, what is done after the "
+    "start, and how often a batch was delivered.",
+    advice="Look at batches that were delivered often: a record that no member can process is "
+    "given up after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
     ask=share_state,
-    picture=Picture("Lag, by share group and partition", "lag"),
+    picture=AnswerPicture("Lag, by share group and partition", "lag"),
     asks=(_TOPIC.topic,),
 )

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import UNBROKEN
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import UNBROKEN
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,
@@ -43,7 +43,7 @@ _ENCODINGS: Final = {
     ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636, for which both messages "
     "of an API that has some are flexible",
 }
-# What a client's messages are compared with, to say whether it gains.
+# The sizes with which a client's messages are compared, to see whether it gains.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"{meaning}, than as sent" for name, meaning in _ENCODINGS.items()},
@@ -59,24 +59,26 @@ COLUMNS: tuple[Column, ...] = (
            heading="Message", is_about=True),
     Column("version", pa.int32(), "the version of its body", heading="Version", is_about=True),
     Column("messages", pa.int64(), "how many were decoded", heading="Messages"),
-    Column("measured", pa.int64(), "how many of them were measured: not those with withheld "
-           "credentials, and of long connections one in 32"),
+    Column("measured", pa.int64(),
+           "how many of them were measured: none with withheld credentials, and one in 32 of "
+           "long connections"),
     Column("sent_bytes", pa.int64(), "the bytes of all messages as they were sent, with header "
            "and length", heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
                "those measured, and what the encoding cannot hold counts as sent",
-               "where none was measured", heading=_HEADINGS[name])
+               "if none was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
-    Column("margin_bytes", pa.int64(), "how far the least certain of these five may be off, in 95 "
-           "of 100 samples; 0 where all were measured", "where none was measured", heading="±"),
+    Column("margin_bytes", pa.int64(),
+           "how far the least certain of these five may be off, in 95 of 100 samples; 0 if all "
+           "were measured", "if none was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
-           "where the message has none, and where none was measured", heading="With an error"),
-    Column("clients", pa.int64(), "how many client ids the messages are of"),
+           "if the message has none, and if none was measured", heading="With an error"),
+    Column("clients", pa.int64(), "the number of client ids that sent or received them"),
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
-               f"would be smaller {meaning}", "where none was measured",
+               f"would be smaller {meaning}", "if none was measured",
                heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
         for name, meaning in _GAINS.items()
     ),
@@ -84,15 +86,15 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """A row for each message and version: its bytes as sent, and in each other encoding.
+    """Return each message and version: its bytes as sent, and in each other encoding.
 
-    Messages, clients and bytes as sent are counted. Other encodings are measured in columns, byte
-    for byte what flexwire would write, on the first 256 frames of each connection and one in 32 of
-    the others, in blocks over its whole course; ``whole`` measures all. The estimate has the share
-    of bytes in the measured messages; ``margin_bytes`` takes these for independent, and so is too
-    small where neighbours are alike. It does not know messages that did not decode, that broke
-    their spec, those in which credentials are withheld, and those of request logs, which do not say
-    the size of frames.
+    Messages, clients and bytes as sent are exact counts. Other encodings are measured in columns,
+    byte for byte as flexwire would write them. The sample has the first 256 frames of each
+    connection and one in 32 of the others, in blocks over its whole course; ``whole`` measures all
+    frames. The estimate scales the bytes as sent. ``margin_bytes`` assumes that measured messages
+    are independent, so it is too small if neighbours are alike. Some messages are missing: those
+    that did not decode, that broke their spec, or in which credentials are withheld, and all of
+    request logs, which lack the size of frames.
     """
     counted = _counted(tables.frames)
     task, only = partial(measure, whole=whole), None if whole else BLOCKS
@@ -103,7 +105,7 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 
 
 def _counted(frames: DataFrame) -> DataFrame:
-    """What all frames of a message and version come to."""
+    """Return the counts of all frames of a message and version."""
     return (
         frames.where(UNBROKEN.sql)
         .where("body_version is not null and size is not null")
@@ -119,7 +121,7 @@ def _counted(frames: DataFrame) -> DataFrame:
 
 
 def _by_client(sampled: DataFrame) -> DataFrame:
-    """Sums of each client, weighted, and what their spread is made from."""
+    """Return the weighted sums of each client, and the terms of their spread."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
     sent = F.col(AS_SENT)
     sums = [
@@ -142,42 +144,48 @@ def _by_client(sampled: DataFrame) -> DataFrame:
 
 
 def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
-    names = [one for one in clients.columns if one not in (*_GROUP, "client_id")]
+    names = [column for column in clients.columns if column not in (*_GROUP, "client_id")]
     if names:
         gains = [
-            F.avg((F.col(one) < F.col(before)).cast("double")) for one, before in _BEFORE.items()
+            F.avg((F.col(column) < F.col(before)).cast("double"))
+            for column, before in _BEFORE.items()
         ]
         measured = clients.groupBy(*_GROUP).agg(
-            *(F.sum(one).alias(one) for one in names),
-            *(gain.alias(f"{one}_gain_share") for one, gain in zip(_ENCODINGS, gains, strict=True)),
+            *(F.sum(column).alias(column) for column in names),
+            *(
+                gain.alias(f"{column}_gain_share")
+                for column, gain in zip(_ENCODINGS, gains, strict=True)
+            ),
         )
         rows = counted.join(F.broadcast(measured), [*_GROUP], "left")
-        found = {f"{one}_bytes": _share(one) * F.col("sent_bytes") for one in _ENCODINGS}
-        found["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
-        found = {name: F.round(value).cast("bigint") for name, value in found.items()}
-        found["error_share"] = F.col("with_error") / F.col("could_have_error")
-        rows = rows.withColumns(found).fillna(0, ["measured"])
+        shares = {
+            f"{encoding}_bytes": _share(encoding) * F.col("sent_bytes") for encoding in _ENCODINGS
+        }
+        shares["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
+        shares = {name: F.round(value).cast("bigint") for name, value in shares.items()}
+        shares["error_share"] = F.col("with_error") / F.col("could_have_error")
+        rows = rows.withColumns(shares).fillna(0, ["measured"])
     else:
         rows = counted.withColumn("measured", F.lit(0))
     rows = rows.withColumnRenamed("body_version", "version")
     kinds = {"string": "string", "int32": "int", "int64": "bigint", "double": "double"}
     return rows.select(
         *(
-            (F.col(one.name) if one.name in rows.columns else F.lit(None))
-            .cast(kinds[str(one.type)])
-            .alias(one.name)
-            for one in COLUMNS
+            (F.col(column.name) if column.name in rows.columns else F.lit(None))
+            .cast(kinds[str(column.type)])
+            .alias(column.name)
+            for column in COLUMNS
         )
     )
 
 
 def _share(name: str) -> SparkColumn:
-    """How large the measured messages are in this encoding, beside what they are as sent."""
+    """Return the size of the measured messages in this encoding, divided by their size as sent."""
     return F.col(name) / F.col(AS_SENT)
 
 
 def _margin(name: str) -> SparkColumn:
-    # The variance of an estimate by a ratio, from the residuals' squares.
+    # The variance of a ratio estimate, from the squares of the residuals.
     share = _share(name)
     residuals = (
         F.col(f"{name}_spread")
@@ -193,15 +201,15 @@ ANSWER = Answer(
     place=90,
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636, which makes what it changes flexible: what its column has less than KIP-482's is its "
-    "own gain. What was not measured is estimated, up to the margin.",
-    advice="Look at large rows: where KIP-482's bytes are well below those sent, a client that "
-    "speaks a flexible version saves them. flexwire schema cost says which fields they are.",
-    row="message and version",
+    "KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
+    "difference from KIP-482's column. What was not measured is estimated, up to the margin.",
+    advice="Look at large rows: if KIP-482's bytes are well below those sent, a client that uses a "
+    "flexible version saves them. flexwire schema cost tells which fields they are.",
+    row="a message and version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,
-    picture=Picture(
+    picture=AnswerPicture(
         "Bytes of the messages below, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA, READ
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
@@ -32,50 +32,52 @@ _READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
-    Column("is_header", pa.bool_(), "whether the field is in the header that stands before it",
+    Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
     Column("path", pa.string(), 'the structure that has it: "topics[]"; "" for the message or '
            "header itself", heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
-    Column("name", pa.string(), "the field's name", "where the catalog does not know the tag",
+    Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
     Column("is_known", pa.bool_(), "whether the catalog knows the tag there"),
     Column("sender", pa.string(), '"client" or "broker": who sends the message'),
-    Column("client_software_name", pa.string(), "what software the client of the connection is",
-           "where none told it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "where none told it",
+    Column("client_software_name", pa.string(), "the software of the connection's client",
+           "if nobody named it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if nobody named it",
            heading="Version"),
     Column("clients", pa.int64(), "how many client ids of this software it was seen with"),
     Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
     Column("message_share", pa.float64(), "their share of all such messages with this software",
            heading="Of these"),
-    Column("times", pa.int64(), "how often it is there: once for each structure"),
-    Column("bytes", pa.int64(), "its values' bytes", "where it is known, as then it is decoded, "
-           "and where it is withheld", heading="Bytes"),
+    Column("times", pa.int64(), "how often it occurs: once for each structure"),
+    Column("bytes", pa.int64(), "its values' bytes",
+           "if it is null, because it is known and decoded, or because it is withheld",
+           heading="Bytes"),
     Column("byte_share", pa.float64(), "their share of all bytes of the messages that have the "
-           "field", "with ``bytes``", heading="Of the messages"),
+           "field", "if ``bytes`` is null", heading="Of the messages"),
     Column("message_bytes", pa.int64(), "all bytes of the messages that have the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
 )  # fmt: skip
 
 
 def tagged_fields(tables: AnalysisTables) -> DataFrame:
-    """A row for each tagged field, where it stands, and the software of the client.
+    """Return each tagged field, its place, and the software of the client.
 
-    A known field is there where it has not its default: Kafka writes no others. ``bytes`` are those
-    of values, without tag and size. Tags that the catalog does not know are of newer releases, of
-    other software, or wrong. What a client's connection says of its software counts for all of its
-    messages. It does not know bodies that do not decode; fields in the headers before them count.
+    A known field is there if it does not have its default, because Kafka writes no others.
+    ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does not know
+    come from newer releases or other software, or are wrong. The software that a client names on
+    its connection counts for all its messages. Bodies that do not decode are missing, but fields in
+    the headers before them count.
     """
     frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)
-    told = [_in_headers(frames)]
+    uses_by_place = [_in_headers(frames)]
     with_uses = tables.of_messages((*key, *_READ), _with_uses, _uses_schema(key))
     if with_uses is not None:
-        told.append(_in_bodies(with_uses))
-    known = software(tables.frames)
-    uses = reduce(DataFrame.unionByName, told).join(known, [*key], "left")
-    found = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
+        uses_by_place.append(_in_bodies(with_uses))
+    software_names = software(tables.frames)
+    uses = reduce(DataFrame.unionByName, uses_by_place).join(software_names, [*key], "left")
+    rows = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
         F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
         F.count("*").alias("messages"),
         F.sum("times").alias("times"),
@@ -83,22 +85,24 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
         F.sum("size").alias("message_bytes"),
         F.sort_array(F.collect_set("version")).alias("versions"),
     )
-    # Software that nobody told is null on both sides.
-    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in ("message", *_SOFTWARE)]
-    found = found.join(F.broadcast(_every(frames, known)), reduce(and_, same), "left")
+    # If nobody named the software, it is null on both sides.
+    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
+    rows = rows.join(
+        F.broadcast(_messages_read(frames, software_names)), reduce(and_, same), "left"
+    )
     every = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "is_known": F.col("name").isNotNull(),
             "message_share": F.col("messages") / every,
             "byte_share": F.col("bytes") / F.col("message_bytes"),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
+    return rows.select(*(column.name for column in COLUMNS))
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The messages with tagged fields in their bodies, which are few of all."""
+    """Return the messages with tagged fields in their bodies, which are few."""
     for batch in batches:
         some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
         if some.num_rows:
@@ -113,16 +117,16 @@ def _uses_schema(key: tuple[str, ...]) -> pa.Schema:
 
 
 def _in_bodies(table: DataFrame) -> DataFrame:
-    """The uses of tagged fields in the bodies of messages, a row a message and field."""
+    """Return the uses of tagged fields in bodies, one row for each message and field."""
     return _uses(table, _BODIES, "body_version", is_header=False)
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:
-    """The uses in headers: of tags that no release gives a meaning."""
+    """Return the uses in headers: tags to which no release gives a meaning."""
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(
-        *(one for one in each.columns if one not in {"tag", "data"}),
+        *(column for column in each.columns if column not in {"tag", "data"}),
         F.lit("").alias("path"),
         "tag",
         F.lit(None).cast("string").alias("name"),
@@ -146,35 +150,35 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
 
 
 def software(frames: DataFrame) -> DataFrame:
-    """What software the client of each connection is."""
-    told = frames.where("client_software_name is not null")
+    """Return the software of the client of each connection."""
+    with_names = frames.where("client_software_name is not null")
     key = connection_key(frames.columns)
-    found = told.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
-    return F.broadcast(found.select(*key, "one.*"))
+    names = with_names.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
+    return F.broadcast(names.select(*key, "one.*"))
 
 
-def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
-    """How many headers and bodies were read, by the message's name and software."""
+def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
+    """Return how many headers and bodies were read, by message and software."""
     key = connection_key(frames.columns)
     each = frames.groupBy(*key, "message").agg(
         F.count("header_version").alias("headers"), F.count_if(F.expr(READ.sql)).alias("bodies")
     )
-    each = each.join(known, [*key], "left")
+    each = each.join(software_names, [*key], "left")
     counted = each.groupBy("message", *_SOFTWARE).agg(
         F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies")
     )
-    return counted.select(*(F.col(one).alias(f"all_{one}") for one in counted.columns))
+    return counted.select(*(F.col(column).alias(f"all_{column}") for column in counted.columns))
 
 
 ANSWER = Answer(
     name="tagged_fields",
     place=80,
-    question="Which tagged fields are sent, and who sends tags that nobody knows?",
-    meaning="Each tagged field by message, place and client software, in how many messages it is, "
+    question="Which tagged fields are sent, and who sends unknown tags?",
+    meaning="Each tagged field by message, place and client software: how many messages have it, "
     "and how large it is there. A field without a name has a tag that the catalog does not know.",
-    advice="Ask the owners of a client that sends unknown tags what they are: another release may "
-    "give the tag another meaning.",
-    row="tagged field and client software",
+    advice="Ask the owners of a client that sends unknown tags what they are, because another "
+    "release may give the tag another meaning.",
+    row="a tagged field and client software",
     columns=COLUMNS,
     order=(
         "is_known",
@@ -189,5 +193,5 @@ ANSWER = Answer(
         "client_software_version",
     ),
     ask=tagged_fields,
-    picture=Picture("Messages with a tagged field", "messages"),
+    picture=AnswerPicture("Messages with a tagged field", "messages"),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import throttled_waits, throttles
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -23,43 +23,44 @@ if TYPE_CHECKING:
 
 _BY: Final = ("client_id", "address", "broker", "api_name")
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
     Column("broker", pa.string(), "the broker's end of the connection", heading="Broker"),
     Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
            heading="API", is_about=True),
-    Column("responses", pa.int64(), "how many responses of this API the client got there",
+    Column("responses", pa.int64(), "how many responses of this API the client got from it",
            heading="Responses"),
     Column("throttled", pa.int64(), "how many of them throttle it", heading="Throttled"),
     Column("throttled_share", pa.float64(), "their share", heading="Of these"),
-    Column("throttle_us", pa.int64(), "the times that they say, added up, in microseconds",
+    Column("throttle_us", pa.int64(), "the sum of their throttle times, in microseconds",
            heading="In all"),
     Column("max_throttle_us", pa.int64(), "the longest of these", heading="Longest"),
     Column("first_time", MOMENT, "when the first of them was captured"),
     Column("last_time", MOMENT, "when the last was captured"),
     Column("early_requests", pa.int64(), "requests that the client sent on the connection after "
            "such a response and before its time was over", "in request logs", heading="Sent early"),
-    Column("pipelined_requests", pa.int64(), "requests that it had sent before such a response "
-           "came, which wait as well", "in request logs", heading="Pipelined"),
-    Column("waited_us", pa.int64(), "how long both waited for it at the broker",
+    Column("pipelined_requests", pa.int64(),
+           "requests that it had sent before such a response came, which also wait",
+           "in request logs", heading="Pipelined"),
+    Column("waited_us", pa.int64(), "how long both waited for that at the broker",
            "in request logs", heading="Waited"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def throttling(tables: AnalysisTables) -> DataFrame | None:
-    """Throttled responses by client, broker and API: a row for each client that has some.
+    """Return throttled responses by client, broker and API.
 
-    A response says in its ``throttle_time_ms`` for how long the broker throttles the client. The
-    time is the longer one of two quotas, bytes and request time, and the wire does not say which.
-    The answer does not know throttles that no response tells: those of replication, of connection
-    rates, and of requests with acks 0.
+    The ``throttle_time_ms`` of a response is the time for which the broker throttles the client. It
+    is the longer one of two quotas, bytes and request time, and the response does not tell which.
+    Some throttles are in no response: those of replication, of connection rates, and of requests
+    with acks 0.
 
-    A client of Kafka 2.0 or later waits for that time before it sends again. One that does not has
-    ``early_requests``. The broker lets them wait in the socket. The answer `latency` leaves this
-    wait out. Requests that were never answered are not among them, nor those to a broker that
-    responded again before the time was over: before 2.0 a broker waits before it responds.
+    A client of Kafka 2.0 or later waits for that time before it sends again. A client that does not
+    wait has ``early_requests``, and the broker leaves them in the socket. The answer `latency`
+    excludes this wait. Requests that were never answered are missing. So are those to a broker that
+    responded again before the time was over: before 2.0, a broker waits before it responds.
     """
     throttled = throttles(tables)
     if throttled is None:
@@ -71,8 +72,8 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
         *key, "client_id", address(F.col("client")), "broker", "api_name", "latency_us"
     )
     every = who.groupBy(*_BY).agg(F.count("*").alias("responses"))
-    told = throttled.drop("client_id", "api_name").join(who, [*key])
-    counts = told.groupBy(*_BY).agg(
+    throttled_of_client = throttled.drop("client_id", "api_name").join(who, [*key])
+    counts = throttled_of_client.groupBy(*_BY).agg(
         F.count("*").alias("throttled"),
         F.sum("throttle_us").alias("throttle_us"),
         F.max("throttle_us").alias("max_throttle_us"),
@@ -87,18 +88,18 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
         F.count_if("is_pipelined").alias("pipelined_requests"),
         F.sum("throttled_us").alias("waited_us"),
     )
-    found = _with(_with(counts, every), waited)
+    rows = _with(_with(counts, every), waited)
     share = F.col("throttled") / F.col("responses")
     of_captures = {
         name: F.when(F.col("is_captured"), F.coalesce(name, F.lit(0).cast("bigint")))
         for name in ("early_requests", "pipelined_requests", "waited_us")
     }
-    return found.withColumns({"throttled_share": share, **of_captures})
+    return rows.withColumns({"throttled_share": share, **of_captures})
 
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """The rows with what others say of the same client, broker and API."""
-    # A client that sent no client id has null on both sides.
+    """Add to the rows what others have about the same client, broker and API."""
+    # If a client sent no client id, it is null on both sides.
     renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
     same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
     return rows.join(renamed, reduce(and_, same), "left").drop(*(f"other_{name}" for name in _BY))
@@ -109,13 +110,13 @@ ANSWER: Final = Answer(
     place=30,
     question="Which clients are throttled, and at which API?",
     meaning="Responses that throttle their client, by client, broker and API. The wire does not "
-    "say which quota it was. A client that sends early does not wait as it is told to.",
+    "tell which quota it was. A client that sends early does not wait as it should.",
     advice="Raise the client's quota, or have it send less: producers with larger batches and a "
-    "codec, consumers with fewer fetches. For a client that sends early, take a newer release of "
+    "codec, consumers with fewer fetches. For a client that sends early, use a newer release of "
     "its library. The answer cluster_quotas has the quotas, from a controller's log.",
     row="a client id at a host, broker and API",
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),
     ask=throttling,
-    picture=Picture("How long clients were throttled", "throttle_us"),
+    picture=AnswerPicture("How long clients were throttled", "throttle_us"),
 )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import remote_segments
 from flexwire.answers.state.remote_segments import SEGMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic, state_names
 from flexwire.tables.schema import Column
 
@@ -35,25 +35,25 @@ COLUMNS = (
     Column("unknown", pa.int64(), "segments of which the log has only a later record",
            heading="State not known"),
     Column("oldest_time", _TIME, "the least of the segments' latest timestamps",
-           "where no segment has one", heading="Oldest"),
-    Column("newest_time", _TIME, "the latest timestamp of a segment", "with ``oldest_time``",
+           "if no segment has one", heading="Oldest"),
+    Column("newest_time", _TIME, "the latest timestamp of a segment", "if ``oldest_time`` is null",
            heading="Newest"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each topic with segments in tiered storage, as their log has them.
+    """Return the topics with segments in tiered storage, as their log has them.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
     logs = tables.internal
-    found = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
-    if found is None:
+    segments = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
+    if segments is None:
         return None
     state, size = F.col("state"), F.coalesce("size_bytes", F.lit(0)).cast("bigint")
     is_copied, is_copying = state == _COPIED, state == _COPYING
-    return found.groupBy("topic", "topic_id").agg(
+    return segments.groupBy("topic", "topic_id").agg(
         F.count_distinct("partition").alias("partitions"),
         F.count_if(is_copied).alias("segments"),
         F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),
@@ -70,14 +70,14 @@ ANSWER = Answer(
     name="tiered_storage",
     place=380,
     question="What is in tiered storage?",
-    meaning="Segments by topic, as the log of remote segments has them.",
-    advice="Copies that began and never finished take room that nobody counts: compare them with "
-    "the store. Set local.retention.ms where brokers keep much that is copied, but first see that "
-    "copies finish: what brokers delete then is in the store alone.",
+    meaning="Segments by topic, by the log of remote segments.",
+    advice="Copies that began and never finished take space that nobody counts: compare them with "
+    "the store. Set local.retention.ms if brokers keep much that is copied. But first check that "
+    "copies finish, because what brokers then delete is only in the store.",
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),
     ask=tiered_storage,
-    picture=Picture("Bytes in tiered storage, by topic", "bytes"),
+    picture=AnswerPicture("Bytes in tiered storage, by topic", "bytes"),
     asks=(InternalTopic.REMOTE_LOG.topic,),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 
-class _Named(NamedTuple):
-    """Where a message names topics: an array in its body, and what a topic is called there."""
+class _TopicPlace(NamedTuple):
+    """Where a message names topics: an array in its body, and the topic's field in it."""
 
     message: str
     topics: str
@@ -32,39 +32,40 @@ class _Named(NamedTuple):
 
 
 _COUNTED: Final = ("requests", "responses", "commits")
-# In a fetch session a request names what changed, and a response what has something new (KIP-227).
+# In a fetch session, a request lists changes, and a response lists partitions with news (KIP-227).
 _PLACES: Final = (
-    _Named("FetchRequest", "topics", "topic", "requests"),
-    _Named("FetchResponse", "responses", "topic", "responses"),
-    _Named("ShareFetchRequest", "topics", None, "requests", "group_id"),
-    _Named("ShareFetchResponse", "responses", None, "responses"),
-    _Named("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
-    _Named("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("FetchRequest", "topics", "topic", "requests"),
+    _TopicPlace("FetchResponse", "responses", "topic", "responses"),
+    _TopicPlace("ShareFetchRequest", "topics", None, "requests", "group_id"),
+    _TopicPlace("ShareFetchResponse", "responses", None, "responses"),
+    _TopicPlace("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
 )
 _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
 
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known",
     ),
-    Column("client_id", pa.string(), "the client", "where it sent no client id",
+    Column("client_id", pa.string(), "the client", "if it sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "its host", heading="Host"),
     Column(
-        "is_follower", pa.bool_(), "whether it is a broker that follows the topic's leader; a "
-        "follower fetches every topic that it has a replica of",
+        "is_follower", pa.bool_(),
+           "whether it is a broker that follows the topic's leader; a follower fetches every "
+           "topic of which it has a replica",
     heading="Follower",
 ),
-    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for",
+    Column("groups", pa.list_(pa.string()), "the groups for which it fetched or committed",
            heading="Groups"),
     Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
     Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
            heading="Responses"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset of it",
+    Column("commits", pa.int64(), "requests of the client that commit an offset for it",
            heading="Commits"),
     Column("first_time", MOMENT, "when the first of these was captured or logged"),
     Column("last_time", MOMENT, "when the last was", heading="Last"),
@@ -73,18 +74,20 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic and client that fetches it, or commits an offset of it.
+    """Return each topic with each client that fetches it, or commits an offset of it.
 
-    A topic without a row may be read nevertheless: by a client that was not captured, at another
-    time, or in a fetch session that began before the capture and had nothing new.
+    A topic without a row may still have readers: a client that was not captured, or that reads at
+    another time, or whose fetch session began before the capture and had no news.
     """
-    found = [one for place in _PLACES if (one := _named(tables, place)) is not None]
-    if not found:
+    readers = [
+        named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
+    ]
+    if not readers:
         return None
-    every = with_topic_names(reduce(DataFrame.unionByName, found), tables)
+    every = with_topic_names(reduce(DataFrame.unionByName, readers), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
-        *(F.count_if(F.col("counted") == one).alias(one) for one in _COUNTED),
+        *(F.count_if(F.col("counted") == column).alias(column) for column in _COUNTED),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
@@ -96,14 +99,14 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
 
 
-def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
-    """Return the topics that a message's table names, a row each; None where there is no table."""
+def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
+    """Return the topics that a message's table names, one a row, or None without a table."""
     table = tables.message(place.message)
     if table is None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # So Spark reads these columns of the topics, and not their partitions.
+    # Spark then reads these columns of the topics, and not their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
@@ -121,14 +124,14 @@ def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
 
 
 def _followers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the clients of which a fetch names a replica, which consumers never do."""
+    """Return the clients whose fetches name a replica, which consumers never do."""
     table = tables.message(_FOLLOWERS)
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
-    found = table.where(replica >= 0).select(*_who()).distinct()
-    # By other names: Spark takes columns of one table for each other when it joins them.
-    return found.select(
+    followers = table.where(replica >= 0).select(*_who()).distinct()
+    # New names are needed, because Spark confuses columns of one table when it joins them.
+    return followers.select(
         F.col("client_id").alias("its_id"),
         F.col("address").alias("its_host"),
         F.lit(True).alias("is_follower"),
@@ -143,13 +146,13 @@ ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
     question="Who reads which topic?",
-    meaning="Each client that fetches a topic or commits an offset of it, with its groups. Brokers "
-    "that follow leaders come last: they fetch what nobody else reads too.",
-    advice="Before a topic is given up, capture or log fetches for as long as its slowest reader "
-    "may wait, such as a month for a monthly job. A topic without a row is not proven unread.",
+    meaning="Each client that fetches a topic or commits an offset for it, with its groups. "
+    "Brokers that follow leaders come last, because they also fetch what nobody else reads.",
+    advice="Before you give up a topic, capture or log fetches for as long as its slowest reader "
+    "may pause, such as a month for a monthly job. A topic without a row is not proven unread.",
     row="a topic and client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
     ask=topic_readers,
-    picture=Picture("Fetches, by topic and client", "requests"),
+    picture=AnswerPicture("Fetches, by topic and client", "requests"),
 )

@@ -16,7 +16,7 @@ from flexwire.answers.state.partitions import RECORD as OF_TRANSACTIONS
 from flexwire.answers.state.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.answers.state.share_state import RECORDS as OF_SHARES
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
 
-# What each state is made of.
+# The records of which each state is made.
 _READS: Final = {
     InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
     InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
@@ -41,37 +41,39 @@ _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
-    Column("type", pa.int32(), "the record's type", "where its bytes do not say it",
+    Column("type", pa.int32(), "the record's type", "if its bytes do not show it",
            heading="Type", kind="id", is_about=True),
-    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone",
+    Column("version", pa.int32(), "the version of its value",
+           "if ``type`` is null, and for a tombstone",
            heading="Version"),
     Column("records", pa.int64(), "how many do not decode",
-           "of records that are missing: how many these were is not known", heading="Records"),
-    Column("first_offset", pa.int64(), "the offset of the first; of records that are missing the "
-           "moment that was asked for", heading="First offset"),
-    Column("error", pa.string(), "why that one does not", heading="Why"),
+           "for records that are missing: how many these were is unknown", heading="Records"),
+    Column("first_offset", pa.int64(),
+           "the offset of the first; for records that are missing, the requested moment",
+           heading="First offset"),
+    Column("error", pa.string(), "why that one does not decode", heading="Why"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give what no state knows of: a row for each partition, type and version that does not decode.
+    """Return what no state has: each partition, type and version that does not decode.
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
-    other answers about internal topics are exact but for what these records say. As of an earlier
-    moment there is a row for each partition of which later records were compacted or pruned: what
-    was there then, and has no record any more, is in no answer. A log of tiered segments from which
-    records are missing has such a row at any moment.
+    other answers about internal topics are exact except for these records. As of an earlier moment,
+    there is a row for each partition whose later records were compacted or pruned: things that
+    existed then and have no record any more are in no answer. A log of tiered segments that lacks
+    records has such a row at any moment.
     """
     logs = tables.internal
     if logs is None:
         return None
-    found = []
+    unread_tables = []
     for topic, records in _READS.items():
         log = logs.log(topic)
         if log is not None:
             named = unreadable(log, records).withColumn("topic", F.lit(topic.topic))
-            found.append(named.select(*_ROW))
+            unread_tables.append(named.select(*_ROW))
     gaps = _gaps(logs)
     try:
         state = logs.cluster()
@@ -80,17 +82,17 @@ def unread_state(tables: AnalysisTables) -> DataFrame | None:
         gaps.append((InternalTopic.METADATA.topic, 0, None, str(error)))
     if state is not None:
         place = {"topic": F.lit(InternalTopic.METADATA.topic), "partition": F.lit(0)}
-        found.append(state.unread().withColumns(place).select(*_ROW))
+        unread_tables.append(state.unread().withColumns(place).select(*_ROW))
     lacking = logs.spark.createDataFrame(gaps, _GAPS).select(
         "topic", "partition", *_nulls(), F.lit(None).cast("bigint").alias("records"), *_FIRST
     )
-    if not found:
+    if not unread_tables:
         return lacking
-    every = reduce(lambda one, other: one.unionByName(other), found)
+    every = reduce(lambda table, next_table: table.unionByName(next_table), unread_tables)
     first = F.min_by(F.struct("offset", "error"), "offset").alias("first")
     each = every.groupBy("topic", "partition", "type", "version")
-    made = each.agg(F.count("*").alias("records"), first)
-    unread = made.select(
+    counts = each.agg(F.count("*").alias("records"), first)
+    unread = counts.select(
         *("topic", "partition"),
         *(F.col(name).cast("int").alias(name) for name in ("type", "version")),
         "records",
@@ -105,7 +107,7 @@ def _nulls() -> list[SparkColumn]:
 
 
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
-    """Return where records are missing that may have been the last of their key."""
+    """Return where missing records may have been the last of their key."""
     return [
         (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
         for topic in _READS
@@ -118,14 +120,14 @@ ANSWER = Answer(
     name="unread_state",
     place=400,
     question="Which records of internal topics could not be read?",
-    meaning="What the answers about groups, transactions, tiered storage and the cluster may "
-    "lack: records that are damaged, or of a Kafka that is newer than this flexwire.",
-    advice="Take another replica of a damaged log; upgrade flexwire where a type or version is in "
-    "no release that it knows.",
+    meaning="What the answers about groups, transactions, tiered storage and the cluster may lack: "
+    "records that are damaged, or of a Kafka newer than this flexwire.",
+    advice="Use another replica of a damaged log. Upgrade flexwire if a type or version is in no "
+    "release that it knows.",
     row="a partition, type and version",
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),
     ask=unread_state,
-    picture=Picture("Records that could not be read", "records"),
-    asks=tuple(one.topic for one in (*_READS, InternalTopic.METADATA)),
+    picture=AnswerPicture("Records that could not be read", "records"),
+    asks=tuple(topic.topic for topic in (*_READS, InternalTopic.METADATA)),
 )

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
-from flexwire.answers.state.log import is_older, passed
-from flexwire.facts.answers import Picture
+from flexwire.answers.state.log import elapsed_us, is_older
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 RECENT: Final = timedelta(days=1)
-"""A group that was used since then may be a daily job's, or a consumer's that has no membership."""
+"""A group that was used since then may be that of a daily job, or of a consumer without membership.
+"""
 
-# The requests of those who are in a group or commit for it; monitoring only asks about groups.
+# Requests of clients that are in a group or commit for it. Monitoring only asks about groups.
 _USES: Final = (
     *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
     *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
@@ -35,29 +36,31 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "of a group that only commits, and has no record of its own", heading="Type"),
-    Column("topics", pa.list_(pa.string()), "the topics that it has committed offsets of, or as a "
-           "share group has a state for", heading="Topics"),
+           "for a group that only commits, and has no record of its own", heading="Type"),
+    Column("topics", pa.list_(pa.string()),
+           "the topics for which it has committed offsets, or for which a share group has a "
+           "state", heading="Topics"),
     Column("partitions", pa.int64(), "how many of their partitions", heading="Partitions"),
-    Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
-           "where no record says it", heading="Last used"),
-    Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
-           "or the moment that is asked for, in microseconds",
-           "with ``last_time``, or where no record says when that is", heading="Idle"),
+    Column("last_time", _TIME, "when it last committed or changed, by the coordinator's clock",
+           "if no record has it", heading="Last used"),
+    Column("idle_us", pa.int64(),
+           "how long that was before the last record of any internal topic, or before the "
+           "requested moment, in microseconds",
+           "if ``last_time`` is null, or if no record has that time", heading="Idle"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return a row for each group without a member that was not used for ``recent``.
+    """Return each group without members that was not used for ``recent``.
 
-    A group of which something is not known, or that a transaction has a commit pending for, is not
-    among them: it may be in use. Nor is one that committed less than ``recent`` ago: a consumer
-    that assigns partitions to itself is in no group's record, and commits all the same. Nor is one
-    that a client uses in the captures and request logs of this analysis. Where no record says when
-    a group was used last it has a row, and ``idle_us`` is null.
+    Some groups are left out because they may be in use: groups about which something is unknown,
+    and groups for which a transaction has a pending commit. So are groups that committed less than
+    ``recent`` ago, because a consumer that assigns its own partitions is in no group's record but
+    commits. So are groups that a client uses in the captures and request logs of this analysis. If
+    no record tells when a group was last used, its ``idle_us`` is null.
 
-    No row proves that nobody needs a group: one that comes once a quarter looks the same.
+    No row proves that nobody needs a group. One that comes once a quarter looks the same.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -74,8 +77,8 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         named = shared.join(logs.topic_names(), "topic_id", "left")
         topic = F.coalesce("topic", "topic_id").alias("topic")
         time = F.col("write_time").alias("time")
-        # Of a group that no record of a group names it is not known who is in it, unless all of
-        # these were read.
+        # If no record of a group names it, its members are unknown, unless all these logs were
+        # read.
         is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
         settled = (F.col("is_known") & is_named).alias("is_settled")
         of_groups = every.select(F.col("group").alias("of_group"))
@@ -95,21 +98,21 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
     none = F.array().cast("array<string>")
     is_idle = F.coalesce(is_older(last, now, recent), F.lit(True))
-    both = both.join(_seen(tables), "group", "left_anti")
+    both = both.join(_groups_in_traffic(tables), "group", "left_anti")
     return both.where(is_known & is_empty & is_idle).withColumns(
         {
             "topics": F.coalesce("topics", none),
             "last_time": last,
-            "idle_us": passed(last, now),
+            "idle_us": elapsed_us(last, now),
         }
     )
 
 
-def _seen(tables: AnalysisTables) -> DataFrame:
-    """Return the groups that clients are members of or commit for, as traffic shows it."""
-    found = [one for name in _USES if (one := tables.message(name)) is not None]
+def _groups_in_traffic(tables: AnalysisTables) -> DataFrame:
+    """Return the groups in which clients are members, or for which they commit, in the traffic."""
+    tables_of_uses = [table for name in _USES if (table := tables.message(name)) is not None]
     none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
-    named = [one.select(F.col("body.group_id").alias("group")) for one in found]
+    named = [table.select(F.col("body.group_id").alias("group")) for table in tables_of_uses]
     return reduce(DataFrame.unionByName, named, none).where("group is not null").distinct()
 
 
@@ -119,14 +122,14 @@ ANSWER = Answer(
     question="Which groups was nobody seen to use?",
     meaning="Groups without a member that were not used in the last day, those that have been "
     "idle for longest first.",
-    advice="Ask the owners of those that have been idle for months. A group that is deleted loses "
-    "its offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan "
-    "FILE has those of consumer groups), then kafka-consumer-groups --delete or "
+    advice="Ask the owners of groups that have been idle for months. A deleted group loses its "
+    "offsets for good. First write them down: flexwire answers OUT group_offsets --reset-plan "
+    "FILE has those of consumer groups. Then use kafka-consumer-groups --delete or "
     "kafka-share-groups --delete.",
     row="a group",
     columns=COLUMNS,
     order=("-idle_us", "group"),
     ask=unused_groups,
-    picture=Picture("How long groups have been idle", "idle_us"),
+    picture=AnswerPicture("How long groups have been idle", "idle_us"),
     asks=(_TOPIC.topic,),
 )

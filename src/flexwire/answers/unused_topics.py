@@ -12,12 +12,12 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import TOPICS
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.state import group_members, groups, last_commits
-from flexwire.answers.state.log import is_older, passed
+from flexwire.answers.state.log import elapsed_us, is_older
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.known_topics import KNOWN
+from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -29,55 +29,63 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A commit that is no older is somebody's who reads: a weekly job has not stopped."""
+"""Somebody who committed since then still reads; a weekly job has not stopped."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "where no log of it was read, and as of an offset"
+_NOT_READ: Final = "if no log of it was read, and as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
-    Column("partitions", pa.int64(), "its partitions, or those whose log was read where the "
-           "cluster's metadata was not", heading="Partitions"),
+    Column("partitions", pa.int64(),
+           "its partitions, or those whose log was read if the cluster's metadata was not",
+           heading="Partitions"),
     Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of its records",
            f"{_NOT_READ}, or has none", heading="Last record"),
-    Column("groups", pa.int64(), "the groups that have committed an offset of it, all of them "
-           "without members and some time ago", heading="Groups"),
-    Column("last_commit_time", _TIME, "when one of these did last", "where none has",
+    Column("groups", pa.int64(),
+           "the groups that have committed an offset for it, all without members and some time "
+           "ago", heading="Groups"),
+    Column("last_commit_time", _TIME, "when one of these last did", "if none has",
            heading="Last commit"),
-    Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
-           "topic, or the moment that is asked for, in microseconds",
-           "with ``last_commit_time``, or where no record says when that is",
+    Column("unread_us", pa.int64(),
+           "how long that was before the last record of any internal topic, or before the "
+           "requested moment, in microseconds",
+           "if ``last_commit_time`` is null, or if no record has that time",
            heading="Not read for"),
-    Column("is_known", pa.bool_(), "whether all partitions of __consumer_offsets were read: where "
-           "false, a group that reads it may have been missed. True is no proof that nobody reads "
-           "it: who commits nothing is not seen", heading="All groups read"),
-    Column("software", pa.string(), "whose topic it is by its name, as Kafka Connect's: such a "
-           "topic is read without commits", "where its name says nothing", heading="Of"),
-    Column("is_compacted", pa.bool_(), "whether the topic's own cleanup.policy has compact: such a "
-           "topic is a table, and often read whole without commits", "where no cluster's metadata "
+    Column("is_known", pa.bool_(),
+           "whether all partitions of __consumer_offsets were read. If not, a group that reads "
+           "it may have been missed. True does not prove that nobody reads it, because readers "
+           "that commit nothing are not seen", heading="All groups read"),
+    Column("software", pa.string(),
+           "whose topic it is by its name, such as Kafka Connect's: it is read without commits",
+           "if its name says nothing", heading="Of"),
+    Column("is_compacted", pa.bool_(),
+           "whether the topic's own cleanup.policy has compact: such a topic is a table, and "
+           "often read as a whole without commits", "if no cluster's metadata "
            "was read", heading="Compacted"),
-    Column("is_apart", pa.bool_(), "whether ``software`` or ``is_compacted`` says that it is read "
-           "without commits, so that no group's offset says whether anybody needs it"),
+    Column("is_apart", pa.bool_(),
+           "whether ``software`` or ``is_compacted`` shows that it is read without commits, so "
+           "that no group's offset tells whether anybody needs it"),
 )  # fmt: skip
 
 
-# What the batches of a topic say of it.
+# What a topic's batches show.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
 @returns(COLUMNS)
 def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return a row for each topic that no group was seen to read for ``recent``.
+    """Return each topic that no group was seen to read for ``recent``.
 
-    A group with members reads what it has committed an offset of, what one of its members wants by
-    name, and what one has. Whoever committed an offset less than ``recent`` ago reads the topic
-    too, with members or without: a consumer that assigns partitions to itself has none. So does a
-    client that fetches it in the captures and request logs of this analysis (`topic_readers`).
+    A group with members reads the topics for which it has committed offsets, the topics that its
+    members subscribe to by name, and those assigned to them. Whoever committed an offset less than
+    ``recent`` ago also reads the topic, with members or without, because a consumer that assigns
+    its own partitions has none. So does a client that fetches it in the captures and request logs
+    of this analysis (`topic_readers`).
 
-    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, as one of
-    Spark that keeps its offsets itself, nor one that comes once a quarter. Kafka's own internal
-    topics are left out.
+    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, such as
+    Spark, which stores its offsets itself. Nor is one that comes once a quarter. Kafka's own
+    internal topics are left out.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -88,37 +96,39 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    # Where no record says when, it may have been now.
+    # If no record has the time, it may be now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
-    found = used.agg(
+    uses = used.agg(
         F.count_distinct("group").alias("groups"),
         F.max("commit_time").alias("last_commit_time"),
         F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
     )
-    wanted = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
-    wanted = wanted.withColumn("is_wanted", F.lit(True))
-    made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
-    made = made.join(_compacted(logs), "topic", "left")
-    made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
+    expected = _expected_topics(logs).unionByName(_fetched(tables, logs)).distinct()
+    expected = expected.withColumn("is_wanted", F.lit(True))
+    rows = _topics(logs).join(uses, "topic", "left").join(expected, "topic", "left")
+    rows = rows.join(_compacted_topics(logs), "topic", "left")
+    rows = rows.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
-            "unread_us": passed("last_commit_time", now),
+            "unread_us": elapsed_us("last_commit_time", now),
             "is_known": F.lit(logs.has_all(_TOPIC)),
             "software": _software(F.col("topic")),
             "is_compacted": _if_known(logs, F.coalesce("is_compacted", F.lit(False))),
         }
     )
     is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
-    return made.withColumn("is_apart", is_apart)
+    return rows.withColumn("is_apart", is_apart)
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
-    """Return whose topic it is by its name; null where the name says nothing."""
-    found = F.lit(None).cast("string")
-    for one in reversed(KNOWN):
-        found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
-    return found
+    """Return whose topic it is by its name, or null if the name does not show it."""
+    software = F.lit(None).cast("string")
+    for topic_kind in reversed(SOFTWARE_TOPICS):
+        software = F.when(
+            topic.rlike(f"^(?:{topic_kind.pattern})$"), topic_kind.software
+        ).otherwise(software)
+    return software
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
@@ -126,12 +136,12 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")
-    found = named.select(F.coalesce("topic", "named").alias("topic"))
-    return found.where("topic is not null").distinct()
+    topics = named.select(F.coalesce("topic", "named").alias("topic"))
+    return topics.where("topic is not null").distinct()
 
 
-def _compacted(logs: InternalLogs) -> DataFrame:
-    """Return the topics whose own configuration has them compacted."""
+def _compacted_topics(logs: InternalLogs) -> DataFrame:
+    """Return the topics that are compacted by their own configuration."""
     state = _state(logs)
     if state is None:
         return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
@@ -149,41 +159,48 @@ def _state(logs: InternalLogs) -> ClusterState | None:
     try:
         return logs.cluster()
     except CaptureError:
-        # What was set at that moment is not known.
+        # The configuration at that moment is unknown.
         return None
 
 
-def _wanted(logs: InternalLogs) -> DataFrame:
-    """The topics that members want or have."""
+def _expected_topics(logs: InternalLogs) -> DataFrame:
+    """Return the topics that members subscribe to or have."""
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
-    wanted = members.select(F.explode("topics").alias("topic"))
-    held = members.select(F.explode("assigned").alias("one")).select("one.topic", "one.topic_id")
+    subscribed = members.select(F.explode("topics").alias("topic"))
+    assigned = members.select(F.explode("assigned").alias("one")).select(
+        "one.topic", "one.topic_id"
+    )
     names = logs.topic_names().withColumnRenamed("topic", "named")
-    named = held.join(names, "topic_id", "left").select(F.coalesce("topic", "named").alias("topic"))
-    return wanted.unionByName(named).where("topic is not null").distinct()
+    named = assigned.join(names, "topic_id", "left").select(
+        F.coalesce("topic", "named").alias("topic")
+    )
+    return subscribed.unionByName(named).where("topic is not null").distinct()
 
 
 def _topics(logs: InternalLogs) -> DataFrame:
-    """All topics: those of the cluster's metadata, and those whose logs were read."""
+    """Return all topics: those in the cluster's metadata, and those whose logs were read."""
     batches = logs.written(_TOPIC)
     is_known = batches is not None
     batches = logs.batches if batches is None else batches
     of_logs = batches.groupBy("topic").agg(
         F.count_distinct("partition").alias("read"),
-        *(F.when(F.lit(is_known), F.expr(one)).alias(name) for name, one in _WRITTEN.items()),
+        *(
+            F.when(F.lit(is_known), F.expr(expression)).alias(name)
+            for name, expression in _WRITTEN.items()
+        ),
     )
     try:
         placed = logs.partitions()
     except CaptureError:
-        # Which there were at that moment is not known.
+        # The topics at that moment are unknown.
         placed = None
     if placed is None:
         every = of_logs.withColumnRenamed("read", "partitions")
     else:
         counts = placed.groupBy("topic").agg(F.count("*").alias("partitions"))
-        # A topic that was deleted may have its logs for a while.
+        # The logs of a deleted topic may remain for a while.
         every = counts.join(of_logs.drop("read"), "topic", "left")
     return every.where(~F.col("topic").isin(*TOPICS))
 
@@ -192,17 +209,17 @@ ANSWER = Answer(
     name="unused_topics",
     place=250,
     question="Which topics was no group seen to read?",
-    meaning="Topics that no group with members reads, that nobody committed an offset of in the "
-    "last 7 days, and that no client fetches in this analysis. Those that are read without "
-    "commits by their name or as they are compacted stand last.",
-    advice="No row is a reason to delete a topic: who commits nothing is not seen. Ask its "
-    "owners, and look for fetches over weeks (topic_readers, of a capture or a request log). Then "
-    "deny reading with an ACL, which can be undone, and wait. A shorter retention.ms deletes for "
-    "good as well.",
+    meaning="Topics that no group with members reads, for which nobody committed an offset in the "
+    "last 7 days, and that no client fetches in this analysis. Topics that are read without "
+    "commits, by their name or because they are compacted, come last.",
+    advice="No row is a reason to delete a topic, because readers that commit nothing are not "
+    "seen. Ask its owners, and look for fetches over weeks (topic_readers, from a capture or a "
+    "request log). Then deny reading with an ACL, which can be undone, and wait. A shorter "
+    "retention.ms also deletes for good.",
     row="a topic",
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
     ask=unused_topics,
-    picture=Picture("Bytes of topics that no group was seen to read", "bytes"),
+    picture=AnswerPicture("Bytes of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

@@ -27,10 +27,10 @@ from flexwire.capture.files.links import (
     read_segment,
     read_segments,
 )
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
-from flexwire.capture.reassembly.connections import heard
+from flexwire.capture.reassembly.connections import hear
 from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
@@ -76,7 +76,7 @@ class CapturedMessage(NamedTuple):
     body: bytes
 
 
-class Unused(NamedTuple):
+class UnusedBytes(NamedTuple):
     """Bytes without a message: the kind, the reason, and how many bytes of the wire they were.
 
     Kinds: "packet" (it holds no TCP segment, or the file breaks off), "frame" (it is not whole),
@@ -89,55 +89,55 @@ class Unused(NamedTuple):
     size: int
 
 
-def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | Unused]:
+def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
     """Read capture files; every frame gives its message, or says why it has none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
-    open_: OrderedDict[str, _Connection] = OrderedDict()
+    open_: OrderedDict[str, _PortPair] = OrderedDict()
     given = to_list(paths, "paths", "a list of paths")
     for path in given:
         to_kind(path, "paths", Path)
     for path in sorted(given, key=_first_us):
         counts = SegmentCounts()
         for item in read_segments(path, counts):
-            if isinstance(item, Unreadable):
-                yield Unused("packet", item.reason, item.size)
+            if isinstance(item, UnreadableBytes):
+                yield UnusedBytes("packet", item.reason, item.size)
                 continue
             key = connection_key(item)
-            connection = open_.pop(key, None) or _Connection()
+            connection = open_.pop(key, None) or _PortPair()
             open_[key] = connection
             yield from connection.push(item)
             if len(open_) > OPEN_CONNECTIONS:
                 yield from open_.popitem(last=False)[1].finish()
         for reason, packets in counts.skipped.items():
-            yield from repeat(Unused("packet", reason, 0), packets)
+            yield from repeat(UnusedBytes("packet", reason, 0), packets)
     while open_:
         yield from open_.popitem(last=False)[1].finish()
 
 
 def _first_us(path: Path) -> int:
-    segments = (one for one in read_segments(path) if not isinstance(one, Unreadable))
+    segments = (one for one in read_segments(path) if not isinstance(one, UnreadableBytes))
     return next((one.timestamp_us for one in segments), 0)
 
 
-class _Connection:
+class _PortPair:
     """What the frames between two ports say, connection after connection."""
 
     def __init__(self) -> None:
         self._assembler = FrameAssembler()
         # By connection: a capture may show several on the same ports at once.
         self._conversations: dict[str, Conversation] = {}
-        self._held: dict[str, list[tuple[CapturedMessage | Unused, int]]] = {}
+        self._held: dict[str, list[tuple[CapturedMessage | UnusedBytes, int]]] = {}
         self._held_frames = self._held_bytes = 0
 
-    def push(self, segment: Segment) -> Iterator[CapturedMessage | Unused]:
+    def push(self, segment: Segment) -> Iterator[CapturedMessage | UnusedBytes]:
         return self._proven(self._assembler.push(segment))
 
-    def finish(self) -> Iterator[CapturedMessage | Unused]:
+    def finish(self) -> Iterator[CapturedMessage | UnusedBytes]:
         return self._proven(self._assembler.finish())
 
-    def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | Unused]:
+    def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | UnusedBytes]:
         """What the frames say, and those held before them, once the connection is known."""
         for frame in frames:
             one = self._read(frame)
@@ -155,28 +155,30 @@ class _Connection:
         while self._held_frames > HELD_FRAMES or self._held_bytes > HELD_BYTES:
             yield from self._release(next(iter(self._held)), _UNPROVEN)
 
-    def _hold(self, one: CapturedMessage | Unused, frames: int) -> None:
+    def _hold(self, one: CapturedMessage | UnusedBytes, frames: int) -> None:
         self._held_frames += frames
-        self._held_bytes += 0 if isinstance(one, Unused) else frames * len(one.body)
+        self._held_bytes += 0 if isinstance(one, UnusedBytes) else frames * len(one.body)
 
-    def _release(self, connection: str, why_not: str | None) -> Iterator[CapturedMessage | Unused]:
+    def _release(
+        self, connection: str, why_not: str | None
+    ) -> Iterator[CapturedMessage | UnusedBytes]:
         for one, size in self._held.pop(connection, []):
             self._hold(one, -1)
-            yield one if why_not is None else Unused("not Kafka", why_not, size)
+            yield one if why_not is None else UnusedBytes("not Kafka", why_not, size)
 
-    def _read(self, frame: CapturedFrame) -> CapturedMessage | Unused:
+    def _read(self, frame: CapturedFrame) -> CapturedMessage | UnusedBytes:
         conversation = self._conversations.setdefault(frame.connection, Conversation())
-        turn = heard(frame, conversation)
+        turn = hear(frame, conversation)
         if frame.error is not None:
-            return Unused("frame", frame.error, frame.size)
+            return UnusedBytes("frame", frame.error, frame.size)
         if turn.error is not None:
-            return Unused("header", turn.error, frame.size)
+            return UnusedBytes("header", turn.error, frame.size)
         if turn.request is None:
-            return Unused(*_WITHOUT_REQUEST[turn.kind], frame.size)
+            return UnusedBytes(*_WITHOUT_REQUEST[turn.kind], frame.size)
         try:
             return (_request if turn.kind == "request" else _response)(turn.request, frame.payload)
         except (CodecError, FrameError, UnknownMessageError) as error:
-            return Unused("header", str(error), frame.size)
+            return UnusedBytes("header", str(error), frame.size)
 
 
 def _request(request: RequestFrame, payload: bytes) -> CapturedMessage:
@@ -204,14 +206,14 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
     )
 
 
-class FoundFrame(NamedTuple):
+class PacketFrame(NamedTuple):
     """A frame of a packet, and what it is in its conversation."""
 
     frame: CapturedFrame
     turn: Turn
 
 
-def frames_of_packet(path: Path, number: int) -> list[FoundFrame]:
+def frames_of_packet(path: Path, number: int) -> list[PacketFrame]:
     """The frames that end in a packet; where none does, the one of which it carries a part.
 
     ``number`` counts the packets of the file from 1. What was seen in the same microsecond and
@@ -219,15 +221,15 @@ def frames_of_packet(path: Path, number: int) -> list[FoundFrame]:
     packet, or it carries nothing of a frame.
     """
     wanted = _wanted(path, number)
-    when, heard = wanted.timestamp_us, _Heard()
+    when, conversations = wanted.timestamp_us, _Conversations()
     key, assembler = connection_key(wanted), FrameAssembler()
     for segment in _segments(path):
         if connection_key(segment) == key:
-            found = heard.frames(assembler.push(segment), wanted)
+            found = conversations.frames(assembler.push(segment), wanted)
             if found:
                 break
     else:
-        found = heard.frames(assembler.finish(), wanted)
+        found = conversations.frames(assembler.finish(), wanted)
     ended = [one for one in found if one.frame.timestamp_us == when]
     carried = [one for one in found if one.frame.first_us <= when]
     if not ended and not carried:
@@ -235,13 +237,13 @@ def frames_of_packet(path: Path, number: int) -> list[FoundFrame]:
     return ended or carried[:1]
 
 
-class _Heard:
+class _Conversations:
     """The conversations of all connections between two ends."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
 
-    def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[FoundFrame]:
+    def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
         """Take in frames; gives those of the wanted segment's direction, and no older."""
         found = []
         for frame in frames:
@@ -249,19 +251,19 @@ class _Heard:
             client = frame.connection.partition(">")[0]
             direction = "request" if wanted.source == client else "response"
             if frame.direction == direction and frame.timestamp_us >= wanted.timestamp_us:
-                found.append(FoundFrame(frame, turn))
+                found.append(PacketFrame(frame, turn))
         return found
 
     def _turn(self, frame: CapturedFrame) -> Turn:
         conversation = self._conversations.setdefault(frame.connection, Conversation())
-        return heard(frame, conversation)
+        return hear(frame, conversation)
 
 
 def _wanted(path: Path, number: int) -> Segment:
     """The segment of a packet."""
     packets = 0
     for packet in read_packets(path):
-        if isinstance(packet, Unreadable):
+        if isinstance(packet, UnreadableBytes):
             raise CaptureError(
                 f"{path}: after {packets} packets it cannot be read: {packet.reason}"
             )
@@ -282,7 +284,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 def _next(path: Path, number: int) -> str:
     """Say which packet after this one carries bytes, as its number is asked for next."""
-    packets = (one for one in read_packets(path) if not isinstance(one, Unreadable))
+    packets = (one for one in read_packets(path) if not isinstance(one, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:
             with suppress(Skipped, UnreadablePacketError):
@@ -293,7 +295,7 @@ def _next(path: Path, number: int) -> str:
 
 def _segments(path: Path) -> Iterator[Segment]:
     for packet in read_packets(path):
-        if isinstance(packet, Unreadable):
+        if isinstance(packet, UnreadableBytes):
             return
         try:
             yield read_segment(packet)

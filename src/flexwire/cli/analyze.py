@@ -207,7 +207,7 @@ def analyze(
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
-    from flexwire.answers.asking.asking import parse_names
+    from flexwire.answers.asking.results import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
 
@@ -355,13 +355,13 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
 
 
 def _tell_where(done: Analysis, out: str) -> None:
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
     print_line(f"Tables: {done.output.where('tables')}")
     print_line(f"Report: {done.output.where('report.html')}")
     if not (done.facts.answers or done.facts.unanswered):
         # Not the place of this run, which in a store goes some time, and has no tables of Delta.
-        print_line(f"Chargeback, latency, errors and more: flexwire answers {Place(out)}")
+        print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
 def _left_out(facts: Facts) -> str:

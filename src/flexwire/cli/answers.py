@@ -21,7 +21,7 @@ from flexwire.cli.terminal import note, print_line, write_data
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.answers.asking.asking import Given
+    from flexwire.answers.asking.results import AnswerResult
 
 
 @click.command()
@@ -73,15 +73,15 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.answers.asking.asking import ALL
+    from flexwire.answers.asking.results import ALL
     from flexwire.facts.captures import part_columns
-    from flexwire.spark.answers.outputs import answers_of, notes_of, sampled_in, to_send
+    from flexwire.spark.answers.outputs import notes_of, sampled_in, stored_answers, to_send
 
     if reset_plan is not None:
         names = _of_plan(names)
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
-    given = answers_of(
+    given = stored_answers(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
     for told in dict.fromkeys((*notes_of(out), *(told for one in given for told in one.notes))):
@@ -99,7 +99,7 @@ def answers(
         _print_all(given, rows, are_named=bool(names))
 
 
-def _print_all(given: list[Given], most: int, *, are_named: bool) -> None:
+def _print_all(given: list[AnswerResult], most: int, *, are_named: bool) -> None:
     # Of all that can be asked, most may have nothing: what was asked by name says so itself.
     empty = [] if are_named else [one.answer.name for one in given if not one.count]
     for one in given:
@@ -118,12 +118,12 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
     return (ANSWER_NAME,)
 
 
-def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
+def _write_plan(given: AnswerResult, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
     if given.count > len(given.rows):
         kept = f"the analysis kept {len(given.rows):,} of {given.count:,} rows"
@@ -133,7 +133,7 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     if not plan.offsets:
         counts = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
         raise InputError(f"no offset is known for a plan; left out: {counts}")
-    with Place(str(file.absolute().parent)).writing(file.name) as growing:
+    with OutputDirectory(str(file.absolute().parent)).writing(file.name) as growing:
         growing.write_text(plan.text, encoding="utf-8", newline="")
     if is_json:
         told = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}
@@ -157,7 +157,7 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _print(given: Given, most: int) -> None:
+def _print(given: AnswerResult, most: int) -> None:
     from textwrap import fill
 
     from flexwire.facts.units import plural

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from flexwire.client import Answer, Broker, Cluster
+    from flexwire.client import Broker, BrokerAnswer, Cluster
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
@@ -411,7 +411,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         raise click.UsageError(f"{error}; --yes sends it") from None
     except VersionNotOfferedError as error:
         raise VersionNotOfferedError(f"{error}; {_INSIST}") from None
-    from flexwire.client.writing import remark_on
+    from flexwire.client.write_requests import remark_on
 
     if answer.response_frame is None:
         note("no answer is expected: acks is 0")
@@ -477,7 +477,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
+def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> BrokerAnswer:
     from flexwire.client.cluster import RETRIES
 
     return cluster.ask(
@@ -516,11 +516,11 @@ def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
     return found
 
 
-def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
+def _shown(answer: BrokerAnswer, how: _Asking) -> dict[str, Any] | None:
     return answer.to_json(names=not how.raw, records=how.records)
 
 
-def _print_explained(answer: Answer) -> None:
+def _print_explained(answer: BrokerAnswer) -> None:
     from flexwire.cli.explain import table_lines, withheld_note
     from flexwire.client.answers import explain_request, explain_response
 
@@ -541,7 +541,7 @@ _HINTS = {
 }
 
 
-def _tell_errors(answer: Answer) -> bool:
+def _tell_errors(answer: BrokerAnswer) -> bool:
     """Word the error codes of an answer; whether there are any."""
     codes = answer.error_codes
     for one in codes:
@@ -572,7 +572,7 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
 
 def _apis(broker: Broker) -> Iterator[dict[str, Any]]:
     from flexwire.client.broker import usable_versions
-    from flexwire.client.writing import READING
+    from flexwire.client.write_requests import READING
     from flexwire.protocol import api_name
     from flexwire.protocol.apis import request_entries
 

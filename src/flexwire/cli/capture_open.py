@@ -51,9 +51,9 @@ def capture_open(
     What is written is plain, so only you may read it. docs/tls-captures.md says how to log secrets.
     """
     from flexwire.capture.tls.captures import open_sources, read_key_logs
-    from flexwire.storage.listing import list_sources
+    from flexwire.storage.file_search import list_captures
 
-    done = open_sources(list_sources(paths), out, read_key_logs(keys))
+    done = open_sources(list_captures(paths), out, read_key_logs(keys))
     if output is Format.JSON:
         print(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
         return

@@ -98,15 +98,15 @@ def configured(
 
 def page(of: Ruleset, name: str) -> str:
     """Give the page of a rule, or a line for each rule of a category."""
-    from flexwire.specs.lint.config import ALL, named
+    from flexwire.specs.lint.config import ALL, rules_named
 
     rules = of.rules()
     if name != ALL:
-        chosen = sorted(named(name, of=of))
+        chosen = sorted(rules_named(name, of=of))
         if len(chosen) == 1:
             rule = rules[chosen[0]]
             return f"{chosen[0]} ({rule.category.name}: {rule.category.value})\n\n{rule.page}"
-    shown = {one: rules[one] for one in sorted(named(name, of=of))}
+    shown = {one: rules[one] for one in sorted(rules_named(name, of=of))}
     width = max(map(len, shown))
     category = max(len(rule.category.name) for rule in shown.values())
     return "\n".join(

@@ -144,7 +144,7 @@ def _hinting(read: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any,
 
 
 def _named_form(value: Message, version: int) -> dict[str, Any]:
-    from flexwire.protocol.shown import shown as as_json
+    from flexwire.protocol.readable_json import to_readable_json as as_json
 
     return as_json(value, version)
 
@@ -152,7 +152,7 @@ def _named_form(value: Message, version: int) -> dict[str, Any]:
 def _form(shown: Shown) -> dict[str, Any]:
     from flexwire.codec import message
     from flexwire.protocol import withhold
-    from flexwire.protocol.shown import shown as as_json
+    from flexwire.protocol.readable_json import to_readable_json as as_json
 
     frame = shown.frame
     if frame is None:
@@ -176,7 +176,7 @@ def _form(shown: Shown) -> dict[str, Any]:
 def _form_of_part(shown: Shown) -> dict[str, Any]:
     """The form of a frame that is cut off or broken: what was read, and why there is no more."""
     from flexwire.codec import message
-    from flexwire.protocol.shown import shown_form
+    from flexwire.protocol.readable_json import make_readable
 
     part = shown.part
     if part is None:
@@ -198,7 +198,7 @@ def _form_of_part(shown: Shown) -> dict[str, Any]:
     if part.message_name is not None:
         form |= {"message": part.message_name, "version": part.version}
         if part.body is not None:
-            form["body"] = shown_form(part.body.form, message(part.message_name), part.version)
+            form["body"] = make_readable(part.body.form, message(part.message_name), part.version)
     return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
 
 
@@ -285,12 +285,12 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
       - name: "b"
         ids: []
     """
-    from flexwire.protocol.shown import name_key
+    from flexwire.protocol.readable_json import error_name_key
 
-    keys = {name_key(name) for name in form}
+    keys = {error_name_key(name) for name in form}
     for name, value in form.items():
         if name not in keys:
-            yield from _field(name, value, form.get(name_key(name)))
+            yield from _field(name, value, form.get(error_name_key(name)))
 
 
 def print_outline(title: str, form: Mapping[str, Any]) -> None:

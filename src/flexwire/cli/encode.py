@@ -106,7 +106,7 @@ def encode(
 
 def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
     """The fields with a value of their own that the version lacks, and that may be left out."""
-    from flexwire.codec.plain import to_plain
+    from flexwire.codec.mappings import to_plain
     from flexwire.wire.schema import Presence, struct_of
 
     for one in schema.fields:

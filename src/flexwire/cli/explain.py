@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec import Annotation, Explanation, Message
     from flexwire.errors import DecodeError
-    from flexwire.protocol.whole_frames import Part
+    from flexwire.protocol.frame_explanation import FrameSection
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
@@ -132,7 +132,7 @@ def _explained(
     encoding: Encoding,
 ) -> Explanation:
     from flexwire.codec import explain as explain_bytes
-    from flexwire.protocol.nested import explain_versioned, with_nested
+    from flexwire.protocol.nested_messages import explain_versioned, with_nested
 
     body, number = body_and_version(made, raw, version)
     if len(body) < len(raw):
@@ -144,10 +144,10 @@ def _explained(
 
 
 def _explain_size(text: str, output: Format) -> None:
-    from flexwire.protocol.openings import opening_of, parse_size
+    from flexwire.protocol.first_bytes import identify_first_bytes, parse_size
 
     first = parse_size(text)
-    found = opening_of(first)
+    found = identify_first_bytes(first)
     number = int.from_bytes(first, "big", signed=True)
     if output is Format.JSON:
         form = {
@@ -187,8 +187,8 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
         raise error
 
 
-def _parts(shown: Shown) -> Iterator[Part]:
-    from flexwire.protocol.whole_frames import explain_frame
+def _parts(shown: Shown) -> Iterator[FrameSection]:
+    from flexwire.protocol.frame_explanation import explain_frame
 
     if shown.frame is not None:
         yield from explain_frame(shown.frame, withheld=shown.withheld)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
-    from flexwire.protocol.given_frames import GivenFrame
-    from flexwire.protocol.whole_frames import WholeFrame
+    from flexwire.protocol.frame_explanation import WholeFrame
+    from flexwire.protocol.frame_input import InputFrame
     from flexwire.wire.encoding import Encoding
 
 
@@ -57,7 +57,7 @@ class Shown:
     frame: WholeFrame | None
     withheld: bool = False
     where: str | None = None
-    part: GivenFrame | None = None
+    part: InputFrame | None = None
 
     @property
     def error(self) -> FlexwireError | None:
@@ -209,21 +209,25 @@ def frames_of(
 
 def _given(
     raw: bytes, notation: Notation, framing: Framing, version: int | str | None
-) -> list[GivenFrame]:
-    from flexwire.protocol.given_frames import answered_by, given_requests, given_responses
+) -> list[InputFrame]:
+    from flexwire.protocol.frame_input import (
+        match_by_correlation_id,
+        read_input_requests,
+        read_input_responses,
+    )
 
     has_length = not framing.no_length
     if framing.request is not None:
         if framing.api is not None or version is not None:
             raise click.UsageError("--request says API and version; leave out --api and --version")
-        asked = answered_by(given_requests(read_bytes(framing.request, notation)))
-        return given_responses(raw, asked, has_length=has_length)
+        asked = match_by_correlation_id(read_input_requests(read_bytes(framing.request, notation)))
+        return read_input_responses(raw, asked, has_length=has_length)
     if framing.api is None:
         if version is not None:
             raise click.UsageError("a request says its version; --version goes with --api")
-        return given_requests(raw, has_length=has_length)
+        return read_input_requests(raw, has_length=has_length)
     key_and_version = _api(framing.api, version)
-    return given_responses(raw, lambda _: key_and_version, has_length=has_length)
+    return read_input_responses(raw, lambda _: key_and_version, has_length=has_length)
 
 
 def _api(api: str, version: int | str | None) -> tuple[int, int]:
@@ -241,7 +245,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 def _of_capture(path: Path, number: int) -> list[Shown]:
     from flexwire.capture.messages import frames_of_packet
     from flexwire.protocol import parse_response
-    from flexwire.protocol.whole_frames import WholeFrame
+    from flexwire.protocol.frame_explanation import WholeFrame
 
     shown = []
     for frame, turn in frames_of_packet(path, number):
@@ -278,7 +282,7 @@ def body_and_version(
 
     Bytes that are a message of the version asked for have no version before them.
     """
-    from flexwire.protocol.nested import SELF_VERSIONED, VERSION_BYTES, explain_versioned
+    from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
     if made.__name__ not in SELF_VERSIONED:
         return raw, needed_version(made, version)
@@ -312,10 +316,12 @@ def refuse_for_frames(
 
 def hint(raw: bytes) -> str | None:
     """What to try where bytes are no message: they may be a frame, or the first part of one."""
+    from flexwire.protocol.frame_input import read_input_requests
     from flexwire.protocol.frames import begins_with_length
-    from flexwire.protocol.given_frames import given_requests
 
-    is_request = any(one.announced and (one.whole or one.body) for one in given_requests(raw)[:1])
+    is_request = any(
+        one.announced and (one.whole or one.body) for one in read_input_requests(raw)[:1]
+    )
     if not (is_request or begins_with_length(raw)):
         return None
     return (

@@ -185,7 +185,7 @@ format_option = click.option(
 )
 
 
-class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
+class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
     """A size of memory as Java reads it, not below what Spark or a worker of it starts with."""
 
     name = "size"
@@ -204,14 +204,14 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, a
 
 memory_option = click.option(
     "--memory",
-    type=_Memory(512),
+    type=_MemorySize(512),
     default=DEFAULT_MEMORY,
     show_default=True,
     help="How much memory Java gets for the analysis; on a cluster, the driver's.",
 )
 worker_memory_option = click.option(
     "--worker-memory",
-    type=_Memory(1024),
+    type=_MemorySize(1024),
     help="How much address space each Python worker may have, one a processor; by default what "
     "the system gives.",
 )

@@ -47,7 +47,7 @@ from flexwire.protocol.credentials import WITHHELD, withhold
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
 from flexwire.protocol.record_types import decode_control_record
 from flexwire.records import RecordBatch, TimestampType
-from flexwire.records.kip82 import Message, decode_message_set
+from flexwire.records.kip82 import Kip82Message, decode_message_set
 from flexwire.records.typed import Typed, TypedDialect
 from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES, RECORD_BATCH
 
@@ -318,7 +318,7 @@ def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
     options.hear(log.path, log.size, log.size)
 
 
-def _message_rows(message: Message, at: int, size: int, options: DumpOptions) -> Iterator[Row]:
+def _message_rows(message: Kip82Message, at: int, size: int, options: DumpOptions) -> Iterator[Row]:
     row = {
         "type": "record",
         "offset": message.offset,

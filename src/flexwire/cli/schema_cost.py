@@ -15,8 +15,8 @@ from flexwire.cli.terminal import write_data
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
-    from flexwire.specs.cost.meter import Meter, WrittenAs
-    from flexwire.specs.cost.sides import Specs
+    from flexwire.specs.cost.meter import ComparisonSide, CostMeter
+    from flexwire.specs.cost.sides import SideSpecs
 
 _NARROWEST = 80
 _BUNDLED = "the bundled specs"
@@ -99,8 +99,8 @@ def schema_cost(
     CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. What
     cannot be compared is counted by its reason. Exits with 1 where nothing was compared.
     """
-    from flexwire.specs.cost import machine, text
-    from flexwire.specs.cost.meter import At, Meter
+    from flexwire.specs.cost import formats
+    from flexwire.specs.cost.meter import CostMeter, VersionChoice
 
     if not captures and not vectors:
         raise click.UsageError("name a capture, or --vectors with a file of messages")
@@ -111,17 +111,17 @@ def schema_cost(
     old, new, names = _sides(
         specs, against, mode, encoding or "kafka", against_encoding or "kafka", tagged=error_tags
     )
-    meter = Meter(old, new, At(at))
+    meter = CostMeter(old, new, VersionChoice(at))
     _measure(meter, captures, vectors)
     if output == "json":
         question = {"old": names[0], "new": names[1], "at": at}
-        print(machine.to_json(meter, question))
+        print(formats.to_json(meter, question))
     elif output == "csv":
-        write_data(machine.to_csv(meter))
+        write_data(formats.to_csv(meter))
     else:
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
         asked = f"{names[1]}, against {names[0]}; versions: {at}"
-        print(text.write(meter, asked, width=width, whole=whole), end="")
+        print(formats.to_text(meter, asked, width=width, whole=whole), end="")
     if not any(row.messages for row in meter.rows.values()):
         sys.stdout.flush()
         raise InputError("no message was compared")
@@ -135,10 +135,10 @@ def _sides(
     against_encoding: str,
     *,
     tagged: bool,
-) -> tuple[WrittenAs, WrittenAs, tuple[str, str]]:
+) -> tuple[ComparisonSide, ComparisonSide, tuple[str, str]]:
     """Give the old side, the new side, and what they are called."""
-    from flexwire.specs.cost.meter import WrittenAs
-    from flexwire.specs.cost.sides import ErrorTagged
+    from flexwire.specs.cost.meter import ComparisonSide
+    from flexwire.specs.cost.sides import ErrorTaggedSpecs
     from flexwire.wire.encoding import Encoding
 
     before = _specs(against, mode)
@@ -147,39 +147,41 @@ def _sides(
     if specs:
         after, changed = _specs(specs, mode), ", ".join(specs)
     elif tagged:
-        after, changed = ErrorTagged(before, mode), f"{name} with errors tagged"
+        after, changed = ErrorTaggedSpecs(before, mode), f"{name} with errors tagged"
     else:
         name, changed = f"{name} as {against_encoding}", f"{changed} as {encoding}"
     return (
-        WrittenAs(before, Encoding(against_encoding)),
-        WrittenAs(after, Encoding(encoding)),
+        ComparisonSide(before, Encoding(against_encoding)),
+        ComparisonSide(after, Encoding(encoding)),
         (name, changed),
     )
 
 
-def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
+def _specs(paths: tuple[str, ...], mode: Mode) -> SideSpecs:
     from flexwire.schema.editions import read_editions
-    from flexwire.specs.cost.sides import Specs, bundled_specs
+    from flexwire.specs.cost.sides import SideSpecs, bundled_specs
 
-    return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
+    return SideSpecs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 
 
-def _measure(meter: Meter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    from flexwire.capture.messages import Unused, read_messages
-    from flexwire.specs.cost.meter import Sent
+def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+    from flexwire.capture.messages import UnusedBytes, read_messages
+    from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors
 
     for one in read_messages(_files(captures)):
-        if isinstance(one, Unused):
+        if isinstance(one, UnusedBytes):
             meter.leave_out(one.kind, one.reason, one.size)
         else:
-            meter.add(Sent(one.name, one.api_key, one.type, one.version, one.body, one.header))
+            meter.add(
+                SentMessage(one.name, one.api_key, one.type, one.version, one.body, one.header)
+            )
     for path in vectors:
         for sent in read_vectors(path):
             meter.add(sent)
 
 
 def _files(captures: tuple[str, ...]) -> list[Path]:
-    from flexwire.storage.listing import capture_files
+    from flexwire.storage.file_search import capture_paths
 
-    return capture_files(captures)
+    return capture_paths(captures)

@@ -17,11 +17,11 @@ from flexwire.cli.terminal import print_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
     from flexwire.specs.finding import Report
-    from flexwire.specs.guide.traffic import Traffic
+    from flexwire.specs.guide.traffic import GuideTraffic
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
@@ -111,7 +111,7 @@ def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str,
     """Give the files of the web site."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
-    from flexwire.specs.guide import bundled_messages, given_messages, render
+    from flexwire.specs.guide import bundled_messages, own_messages, render
 
     bundled = catalog()
     traffic = _traffic(capture) if capture else None
@@ -125,12 +125,10 @@ def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str,
         print(formats.to_text(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
-    return render(
-        given_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases, traffic
-    )
+    return render(own_messages(editions), f"Specs of {', '.join(paths)}", bundled.releases, traffic)
 
 
-def _traffic(capture: str) -> Traffic:
+def _traffic(capture: str) -> GuideTraffic:
     from flexwire.extras import needed_by
 
     with needed_by("--capture", "columnar"):
@@ -157,7 +155,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
             raise InputError(f"{out / name} {reason}")
-    from flexwire.together import write_together
+    from flexwire.atomic_files import write_together
 
     write_together(out, {name: content.encode() for name, content in files.items()})
     for path in sorted(out.rglob(f"*{suffix}")):
@@ -176,7 +174,7 @@ def _is_ours(path: Path) -> bool:
 def pages(bundled: Catalog) -> dict[str, str]:
     """Give every page by its path, the index first."""
     entries = [bundled.entry(name) for name in bundled.names()]
-    grouped: dict[str, list[Entry]] = {}
+    grouped: dict[str, list[CatalogEntry]] = {}
     for entry in sorted(entries, key=_title):
         grouped.setdefault(_page(entry), []).append(entry)
     made = {_INDEX: _MARK + _INTRODUCTION.format(**_figures(bundled)) + _index(grouped)}
@@ -198,22 +196,22 @@ def _figures(bundled: Catalog) -> dict[str, object]:
     }
 
 
-def _is_api(entry: Entry) -> bool:
+def _is_api(entry: CatalogEntry) -> bool:
     return entry.type.value in {"request", "response"}
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: CatalogEntry) -> str:
     if not _is_api(entry):
         return entry.name
     # The suffixes are the specs' own rule for requests and responses.
     return entry.name.removesuffix("Request").removesuffix("Response")
 
 
-def _page(entry: Entry) -> str:
+def _page(entry: CatalogEntry) -> str:
     return f"{entry.module}/{_title(entry)}.md"
 
 
-def _index(grouped: dict[str, list[Entry]]) -> str:
+def _index(grouped: dict[str, list[CatalogEntry]]) -> str:
     apis = {page: entries for page, entries in grouped.items() if _is_api(entries[0])}
     rows = [
         (
@@ -244,7 +242,7 @@ def _index(grouped: dict[str, list[Entry]]) -> str:
     return text
 
 
-def _message(bundled: Catalog, entry: Entry) -> Iterator[str]:
+def _message(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
     from flexwire.schema.merge import merge
 
     key = "" if entry.api_key is None else f", api key {entry.api_key}"
@@ -265,7 +263,7 @@ def _message(bundled: Catalog, entry: Entry) -> Iterator[str]:
         yield _fields(fields.values()) if fields else "No fields.\n"
 
 
-def _header_versions(entry: Entry) -> Iterator[tuple[str, str]]:
+def _header_versions(entry: CatalogEntry) -> Iterator[tuple[str, str]]:
     from flexwire.protocol.headers import request_header_version, response_header_version
     from flexwire.versions import Versions
 
@@ -280,7 +278,7 @@ def _header_versions(entry: Entry) -> Iterator[tuple[str, str]]:
     yield f"Version of the {entry.type.value} header", ", ".join(runs)
 
 
-def _releases(bundled: Catalog, entry: Entry) -> Iterator[str]:
+def _releases(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
     # A release that lost the message says "none"; one that has not the module says nothing.
     since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
     known = [
@@ -292,7 +290,7 @@ def _releases(bundled: Catalog, entry: Entry) -> Iterator[str]:
         yield f"{_span(list(run))}: {versions}"
 
 
-def _other_layouts(entry: Entry) -> Iterator[str]:
+def _other_layouts(entry: CatalogEntry) -> Iterator[str]:
     from flexwire.versions import Versions
 
     def differing(release: str) -> str:

@@ -46,7 +46,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
     # As bytes: a line's end stays what it was.
-    from flexwire.together import write_together
+    from flexwire.atomic_files import write_together
 
     write_together(out, {Path(one.source).name: one.text.encode() for one in done})
     if output is Format.JSON:

@@ -11,7 +11,7 @@ from flexwire.cli.options import Format, InputError, format_option
 from flexwire.errors import short
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
 @click.command("list")
@@ -49,7 +49,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 def _refuse(name: str, module: str | None) -> NoReturn:
     """Say that nothing is to be listed, and which module or message is the nearest."""
     from flexwire.schema.catalog import catalog
-    from flexwire.schema.coerce import nearest
+    from flexwire.schema.coercion import nearest
 
     modules = sorted({catalog().entry(one).module for one in catalog().names()})
     if module is not None and module not in modules:
@@ -61,7 +61,7 @@ def _refuse(name: str, module: str | None) -> NoReturn:
     raise AssertionError(name)
 
 
-def _row(entry: Entry, release: str | None) -> dict[str, Any]:
+def _row(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
     releases = entry.releases
     versions = entry.versions if release is None else releases[release]
     return {

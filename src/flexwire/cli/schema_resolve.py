@@ -26,6 +26,7 @@ from flexwire.cli.standard_input import spec_name, takes_standard_input
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from flexwire.codec.message import Message
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
     from flexwire.wire.schema import Schema
@@ -57,7 +58,8 @@ def schema_resolve(
     """Resolve a MESSAGE at one version: its fields in their order on the wire.
 
     Each with its type there, compact and nullable or not, whether it is inline or has a tag, and
-    its default. Structures that are flexible end in tagged fields.
+    its default. Structures that are flexible end in tagged fields. The first line names the version
+    of the header that stands before a request or response.
     """
     from flexwire.wire.schema import Presence
 
@@ -70,13 +72,16 @@ def schema_resolve(
             "message": made.entry.name,
             "version": number,
             "flexible": schema.flexible,
+            "headerVersion": _header_version(made, number, schema),
             "encoding": encoding.value,
             "fields": rows,
         }
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     kind = "flexible" if schema.flexible else "not flexible"
-    print(f"{made.entry.name} v{number}, {kind}")
+    header = _header_version(made, number, schema)
+    behind = "" if header is None else f", {made.entry.type.value} header {header}"
+    print(f"{made.entry.name} v{number}, {kind}{behind}")
     table = [_HEADER, *map(_line, rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEADER))]
     for line in table:
@@ -85,16 +90,28 @@ def schema_resolve(
         )
 
 
+def _header_version(made: type[Message], version: int, schema: Schema) -> int | None:
+    """Return the version of the header before a request or response; None for other messages."""
+    from flexwire.schema.header_versions import header_version
+
+    entry = made.entry
+    if not entry.type.is_api:
+        return None
+    header = entry.header_versions.of(version)
+    api_key = entry.spec(version, made.definition.served.release).api_key
+    return header_version(entry.type, api_key, header, flexible=schema.flexible)
+
+
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
     """The fields of a structure in their order on the wire, each before those inside it."""
     from flexwire.wire.schema import struct_of
-    from flexwire.wire.types import Array
+    from flexwire.wire.types import ArrayType
 
     inline, tagged = list(schema.inline), list(schema.tagged.values())
     ordered = [*tagged, *inline] if schema.tags_lead else [*inline, *tagged]
     for field in [*ordered, *schema.absent]:
         inner = struct_of(field.type)
-        here = f"{path}{field.json_name}{'[]' if isinstance(field.type, Array) else ''}"
+        here = f"{path}{field.json_name}{'[]' if isinstance(field.type, ArrayType) else ''}"
         is_there = field in ordered
         yield {
             "field": here,
@@ -110,9 +127,9 @@ def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
 
 def _type_name(kind: Type) -> str:
     from flexwire.wire.schema import NullableStruct
-    from flexwire.wire.types import Array
+    from flexwire.wire.types import ArrayType
 
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return f"{kind.name} of {_type_name(kind.element)}"
     if isinstance(kind, NullableStruct):
         return f"nullable {kind.schema.name}"

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
     from flexwire.tap.config import Option
+    from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
-    from flexwire.tap.security import Throwaway
-    from flexwire.tap.stamping import HeaderTag, Stamping
+    from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
 
@@ -41,7 +41,7 @@ def _parsed_tags(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[HeaderTag, ...]:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.stamping import parse_header_tag
+    from flexwire.tap.header_stamps import parse_header_tag
 
     try:
         return tuple(parse_header_tag(text) for text in texts)
@@ -230,7 +230,7 @@ def _click_option(one: dataclasses.Field[Any], told: Option) -> Callable[..., An
     )
 
 
-def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, Throwaway | None]:
+def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
     """What the options say, and the throwaway authority, if one was asked for."""
     from flexwire.tap import TapSecurity
 
@@ -244,7 +244,7 @@ def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, Throwaw
     return security, throwaway
 
 
-def how_to_trust(made: Throwaway) -> str:
+def how_to_trust(made: ThrowawayCa) -> str:
     """What clients are to be told of a throwaway authority."""
     return (
         f"clients trust {made.ca}:\n"
@@ -255,10 +255,10 @@ def how_to_trust(made: Throwaway) -> str:
     )
 
 
-def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, Throwaway | None]:
+def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, ThrowawayCa | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
-    from flexwire.tap.security import make_throwaway, names_of
+    from flexwire.tap.security import listener_names, make_throwaway_ca
 
     certificate, key, made = told["listen_certificate"], told["listen_key"], None
     if told["throwaway_ca"] is not None:
@@ -268,7 +268,7 @@ def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, Thr
         if not is_tls:
             raise InputError("--throwaway-ca is for --listen ssl://…")
         named = (told["advertised_host"],) if told["advertised_host"] else ()
-        made = make_throwaway(told["throwaway_ca"], (*named, *names_of(address.host)))
+        made = make_throwaway_ca(told["throwaway_ca"], (*named, *listener_names(address.host)))
         certificate, key = made.certificate, made.key
     if certificate is None:
         _refuse_alone(told, "listen_certificate", "listen_key", "listen_ca")
@@ -321,7 +321,7 @@ def _password(told: dict[str, Any], side: str) -> str | None:
 
 def to_config(told: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `TapConfig` that the options say, but for ``security``."""
-    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.capture.files.retention import KeepLimit
 
     config: dict[str, Any] = {}
     for one in dataclasses.fields(TapConfig):
@@ -347,7 +347,7 @@ def to_config(told: dict[str, Any]) -> dict[str, Any]:
 def _only(told: dict[str, Any]) -> CaptureFilter:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
-    from flexwire.tap.filtering import parse_api
+    from flexwire.tap.frame_filter import parse_api
 
     try:
         apis = tuple(map(parse_api, told["only_apis"]))
@@ -376,12 +376,12 @@ def _metrics(address: str | None, *, beyond_loopback: bool) -> MetricsPort | Non
     return None
 
 
-def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
+def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> StampConfig | None:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.header_stamps import StampConfig
 
     try:
-        return Stamping(tags, limit) if tags else None
+        return StampConfig(tags, limit) if tags else None
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
 

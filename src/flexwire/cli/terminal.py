@@ -176,9 +176,9 @@ def _be_verbose(context: click.Context, _option: click.Parameter, given: bool) -
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
     # What a report of a fault has to say.
-    from flexwire import __version__, kernels
+    from flexwire import __version__, kernel_status
 
-    which = f"flexwire {__version__}, Python {platform.python_version()}, {kernels()}"
+    which = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
     logging.getLogger(__name__).debug(which)
 
 

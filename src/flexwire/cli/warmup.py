@@ -12,7 +12,7 @@ import click
 from flexwire.cli.options import Format, format_option
 
 if TYPE_CHECKING:
-    from flexwire.kernels import Running
+    from flexwire.kernels import KernelStatus
 
 _NOT_KEPT = (
     "not kept, as this Java makes no archive of them or no directory can be written; Spark starts "
@@ -29,9 +29,9 @@ def warmup(*, output: Format) -> None:
     in flexwire's directory below $XDG_CACHE_HOME or ~/.cache that save half of each start, if Java
     can. It also says which kernels flexwire runs on: they are built when it is installed.
     """
-    from flexwire.kernels import running
+    from flexwire.kernels import kernel_status
 
-    kernels, classes = running(), None
+    kernels, classes = kernel_status(), None
     is_text = output is Format.TEXT
     if is_text:
         print(kernels)
@@ -48,7 +48,7 @@ def warmup(*, output: Format) -> None:
         print(json.dumps(_as_json(kernels, classes), indent=2))
 
 
-def _as_json(kernels: Running, classes: float | None) -> dict[str, Any]:
+def _as_json(kernels: KernelStatus, classes: float | None) -> dict[str, Any]:
     found = {
         "compiledBy": kernels.compiled_by,
         "level": kernels.level,

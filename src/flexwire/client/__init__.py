@@ -15,16 +15,16 @@ Security(context=None, login=Login(mechanism='SCRAM-SHA-256', username='alice', 
 
 from __future__ import annotations
 
-from flexwire.client.answers import Answer, ErrorCode
+from flexwire.client.answers import BrokerAnswer, ErrorField
 from flexwire.client.broker import Broker
 from flexwire.client.cluster import Cluster, Route, parse_route
 from flexwire.client.security import Login, Security
 
 __all__ = [
-    "Answer",
     "Broker",
+    "BrokerAnswer",
     "Cluster",
-    "ErrorCode",
+    "ErrorField",
     "Login",
     "Route",
     "Security",

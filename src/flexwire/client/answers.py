@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from flexwire.codec import message
 from flexwire.protocol.credentials import withhold
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called, code_names, shown, shown_form, structures
-from flexwire.protocol.whole_frames import Part, WholeFrame, explain_frame
+from flexwire.protocol.frame_explanation import FrameSection, WholeFrame, explain_frame
+from flexwire.protocol.readable_json import (
+    describe_error_code,
+    error_code_names,
+    make_readable,
+    to_readable_json,
+    walk_structures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
 _MOVED: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
 
 
-class ErrorCode(NamedTuple):
+class ErrorField(NamedTuple):
     """An error code in an answer: the path in the JSON form, the code, and what Kafka calls it."""
 
     path: str
@@ -37,7 +43,7 @@ class ErrorCode(NamedTuple):
         return f"{self.path}: {self.code} {self.name}"
 
 
-class Frame(NamedTuple):
+class FramePayload(NamedTuple):
     """The payload of a frame, and where its body begins."""
 
     payload: bytes
@@ -45,7 +51,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class BrokerAnswer:
     """A request that was sent, and the response to it; None where none is given (acks 0).
 
     ``response_version`` is 0 where a broker that does not have the version of an ApiVersions
@@ -59,11 +65,11 @@ class Answer:
     broker: HostPort
     version: int
     request: Message
-    request_frame: Frame
+    request_frame: FramePayload
     request_header: RequestFrame
     response: Message | None = None
     response_version: int = -1
-    response_frame: Frame | None = None
+    response_frame: FramePayload | None = None
     response_header: ResponseFrame | None = None
     deviation: DecodeError | None = None
     read: dict[str, Any] | None = None
@@ -88,26 +94,26 @@ class Answer:
         return self.request_header.api_name
 
     @property
-    def error_codes(self) -> list[ErrorCode]:
+    def error_codes(self) -> list[ErrorField]:
         """The error codes that are not 0, in the order of the message."""
-        return [one for one in self._codes() if one.code != NO_ERROR]
+        return [field for field in self._codes() if field.code != NO_ERROR]
 
     @property
     def is_moved(self) -> bool:
         """Whether an error code says that another broker answers, or this one in a moment."""
-        return any(one.code in _MOVED for one in self.error_codes)
+        return any(field.code in _MOVED for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
         """Whether every part of the request failed, so that to send it again does nothing twice."""
-        codes = list(self._codes())
+        fields = list(self._codes())
         # A structure's code says nothing of those inside it.
         inmost = [
-            one
-            for one in codes
-            if not any(_is_inside(other.path, one.path) for other in codes if other is not one)
+            field
+            for field in fields
+            if not any(_is_inside(outer.path, field.path) for outer in fields if outer is not field)
         ]
-        return bool(inmost) and all(one.code != NO_ERROR for one in inmost)
+        return bool(inmost) and all(field.code != NO_ERROR for field in inmost)
 
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
         """The response's JSON form; None where there is none.
@@ -116,11 +122,13 @@ class Answer:
         ``records`` the records of a field are JSON, as `Broker.call` takes them.
         """
         if self.response is not None:
-            return shown(self.response, self.response_version, names=names, records=records)
+            return to_readable_json(
+                self.response, self.response_version, names=names, records=records
+            )
         if self.read is None or self._kind is None:
             return None
         form = copy.deepcopy(self.read)
-        return shown_form(form, self._kind, self.response_version, names=names, records=records)
+        return make_readable(form, self._kind, self.response_version, names=names, records=records)
 
     @property
     def _kind(self) -> type[Message] | None:
@@ -129,16 +137,16 @@ class Answer:
         header = self.response_header
         return None if header is None else message(header.message_name)
 
-    def _codes(self) -> list[ErrorCode]:
+    def _codes(self) -> list[ErrorField]:
         form = self.to_json()
         if form is None or self._kind is None:
             return []
         schema = self._kind.definition.schema(self.response_version)
         return [
-            ErrorCode(one.at(name), code, called(code))
-            for one in structures(form, schema)
-            for name in code_names(one.schema)
-            if (code := one.form.get(name)) is not None
+            ErrorField(structure.at(name), code, describe_error_code(code))
+            for structure in walk_structures(form, schema)
+            for name in error_code_names(structure.schema)
+            if (code := structure.form.get(name)) is not None
         ]
 
 
@@ -149,7 +157,7 @@ def _is_inside(path: str, outer: str) -> bool:
     return (rest != path or not structure) and "." in rest
 
 
-def explain_request(answer: Answer) -> Iterator[Part]:
+def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
     """The header and the body of what was sent, without credentials."""
     payload = answer.request_frame.payload
     frame = WholeFrame(
@@ -158,7 +166,7 @@ def explain_request(answer: Answer) -> Iterator[Part]:
     return explain_frame(frame, withheld=True)
 
 
-def explain_response(answer: Answer) -> Iterator[Part]:
+def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
     """Yield the header and the body of what came, whether it decodes or not.
 
     Yield nothing where no answer came. What the request has as a credential is not shown, nor a

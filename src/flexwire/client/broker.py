@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import flexwire
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
-from flexwire.client.answers import Answer, Frame
+from flexwire.client.answers import BrokerAnswer, FramePayload
 from flexwire.client.connection import DEFAULT_SECONDS, Connection
 from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
 from flexwire.client.security import PLAINTEXT, Security, log_in
-from flexwire.client.writing import why_it_writes
-from flexwire.closing import Closing
+from flexwire.client.write_requests import why_it_writes
+from flexwire.closeable import Closeable
 from flexwire.codec import Message, message
-from flexwire.codec.explain_cut import explain_cut
+from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import (
     CallError,
     DecodeError,
@@ -40,9 +40,14 @@ from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
-from flexwire.protocol.records_form import encode_records
+from flexwire.protocol.readable_json import (
+    JsonStructure,
+    describe_error_code,
+    record_field_names,
+    walk_structures,
+)
+from flexwire.protocol.records_json import encode_records
 from flexwire.protocol.sasl import NEGOTIATES
-from flexwire.protocol.shown import Structure, called, records_names, structures
 from flexwire.schema.catalog import catalog
 from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX
@@ -61,13 +66,13 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
     >>> usable_versions(3, {3: Versions(0, 99)})
     Versions('0-13')
     """
-    known = Versions.NONE
+    writable = Versions.NONE
     for entry in request_entries(api_key):
-        known |= entry.versions
-    read = Versions.NONE
+        writable |= entry.versions
+    readable = Versions.NONE
     for release in fitting_releases(offered):
-        read |= read_versions(api_key, release)
-    return offered.get(api_key, Versions.NONE) & known & (read or known)
+        readable |= read_versions(api_key, release)
+    return offered.get(api_key, Versions.NONE) & writable & (readable or writable)
 
 
 def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
@@ -112,13 +117,13 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
         reason = "nested too deeply"
         raise JsonFormError(reason, message=kind.entry.name, version=version) from None
     names = kind.definition.served.former_names(version)
-    records, own = records_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
+    records, own = record_field_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
     try:
-        for one in structures(form, kind.definition.schema(version), names):
-            former = names.get(one.schema.name, {})
-            _refuse_absent(one, former)
-            _encode_records(one, records)
-            _fill(one, former, own)
+        for structure in walk_structures(form, kind.definition.schema(version), names):
+            former = names.get(structure.schema.name, {})
+            _refuse_absent(structure, former)
+            _encode_records(structure, records)
+            _fill(structure, former, own)
     except JsonFormError as error:
         raise error.within(kind.entry.name, version) from None
     return kind.from_json(form, version, defaults=True)
@@ -136,31 +141,33 @@ def parse_header_tag(text: str) -> tuple[int, bytes]:
     return tag, value.encode() if isinstance(value, str) else value
 
 
-def _encode_records(one: Structure, names: frozenset[str]) -> None:
-    for name in names & one.form.keys():
-        value = one.form[name]
+def _encode_records(structure: JsonStructure, names: frozenset[str]) -> None:
+    for name in names & structure.form.keys():
+        value = structure.form[name]
         if isinstance(value, list | dict):
-            raw = encode_records(value, one.at(name))
-            one.form[name] = base64.b64encode(raw).decode()
+            raw = encode_records(value, structure.at(name))
+            structure.form[name] = base64.b64encode(raw).decode()
 
 
-def _refuse_absent(one: Structure, former: Mapping[str, str]) -> None:
-    presence = {found.json_name: found.presence for found in one.schema.fields}
-    for name in one.form:
+def _refuse_absent(structure: JsonStructure, former: Mapping[str, str]) -> None:
+    presence = {field.json_name: field.presence for field in structure.schema.fields}
+    for name in structure.form:
         if presence.get(former.get(name, name)) is Presence.ABSENT:
             has = ", ".join(
-                known for known, where in presence.items() if where is not Presence.ABSENT
+                present
+                for present, presence_of in presence.items()
+                if presence_of is not Presence.ABSENT
             )
             reason = f"this version does not have it; it has {has}"
-            raise JsonFormError(reason, path=one.at(name))
+            raise JsonFormError(reason, path=structure.at(name))
 
 
-def _fill(one: Structure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
-    given = {former.get(name, name) for name in one.form}
-    for found in one.schema.fields:
-        name = found.json_name
-        if found.presence is Presence.INLINE and name in own and name not in given:
-            one.form[name] = own[name]
+def _fill(structure: JsonStructure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
+    names = {former.get(name, name) for name in structure.form}
+    for field in structure.schema.fields:
+        name = field.json_name
+        if field.presence is Presence.INLINE and name in own and name not in names:
+            structure.form[name] = own[name]
 
 
 LATEST: Final = "latest"
@@ -169,7 +176,7 @@ DEFAULT_CLIENT_ID: Final = "flexwire"
 _TAGGED_HEADER: Final = 2
 
 
-class Broker(Closing):
+class Broker(Closeable):
     """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. What goes wrong is a `CallError`, a
@@ -203,19 +210,19 @@ class Broker(Closing):
             raise refuse("timeout", "seconds, more than 0", timeout)
         if client_id is not None:
             to_text(client_id, "client_id")
-        found = to_address(address)
-        connection = Connection(found, security, timeout=timeout, frame_limit=frame_limit)
-        made = cls(connection, client_id)
+        host_port = to_address(address)
+        connection = Connection(host_port, security, timeout=timeout, frame_limit=frame_limit)
+        broker = cls(connection, client_id)
         if security.login is not None:
             try:
-                log_in(made, security.login)
+                log_in(broker, security.login)
             except LoginError as error:
-                made.close()
-                raise LoginError(f"{found}: {error}") from None
+                broker.close()
+                raise LoginError(f"{host_port}: {error}") from None
             except BaseException:
-                made.close()
+                broker.close()
                 raise
-        return made
+        return broker
 
     @property
     def address(self) -> HostPort:
@@ -248,9 +255,9 @@ class Broker(Closing):
         offered = self.offered.get(api_key, Versions.NONE)
         if version in offered or api_key == api_key_of(NEGOTIATES):
             return
-        told = f"offers {api_name(api_key)} {offered}" if offered else "does not offer it"
+        offer = f"offers {api_name(api_key)} {offered}" if offered else "does not offer it"
         raise VersionNotOfferedError(
-            f"{self.address} {told}; {api_name(api_key)} {version} was asked for"
+            f"{self.address} {offer}; {api_name(api_key)} {version} was asked for"
         )
 
     def call(
@@ -262,8 +269,8 @@ class Broker(Closing):
         header_tags: Mapping[int, bytes] | None = None,
         release: str | None = None,
         allow_writes: bool = True,
-        watch: Callable[[Answer], None] | None = None,
-    ) -> Answer:
+        watch: Callable[[BrokerAnswer], None] | None = None,
+    ) -> BrokerAnswer:
         """Send a request and return its answer.
 
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
@@ -294,11 +301,11 @@ class Broker(Closing):
         header_tags: Mapping[int, bytes] | None = None,
         release: str | None = None,
         allow_writes: bool = True,
-        watch: Callable[[Answer], None] | None = None,
-    ) -> Answer:
+        watch: Callable[[BrokerAnswer], None] | None = None,
+    ) -> BrokerAnswer:
         """Do what `call` does, but return an answer that is not Kafka's too.
 
-        `Answer.deviation` says then what is wrong with it.
+        `BrokerAnswer.deviation` says then what is wrong with it.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -317,8 +324,8 @@ class Broker(Closing):
             raise refuse("header_tags", "tags and their bytes", tags)
         header = self._header(api_key, version, tags)
         payload = header + request.encode(version)
-        frame = Frame(payload, len(header))
-        asked = Answer(self.address, version, request, frame, read_request(payload))
+        frame = FramePayload(payload, len(header))
+        asked = BrokerAnswer(self.address, version, request, frame, read_request(payload))
         return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:
@@ -347,14 +354,14 @@ class Broker(Closing):
         return header.encode(header_version)
 
     def _exchange(
-        self, asked: Answer, release: str | None, watch: Callable[[Answer], None]
-    ) -> Answer:
-        sent, payload = asked.request_header, asked.request_frame.payload
-        watch(asked)
+        self, sent_only: BrokerAnswer, release: str | None, watch: Callable[[BrokerAnswer], None]
+    ) -> BrokerAnswer:
+        sent, payload = sent_only.request_header, sent_only.request_frame.payload
+        watch(sent_only)
         is_answered = expects_response(sent, payload)
         came = self._connection.exchange(payload, is_answered=is_answered)
         if not is_answered:
-            return asked
+            return sent_only
         correlation_id = parse_correlation_id(came)
         if correlation_id != sent.correlation_id:
             self.close()
@@ -362,18 +369,18 @@ class Broker(Closing):
                 f"{self.address} answers another request: expected correlation id "
                 f"{sent.correlation_id}, got {correlation_id}"
             )
-        found = parse_response(came, sent.api_key, asked.version)
+        response = parse_response(came, sent.api_key, sent_only.version)
         answered = replace(
-            asked,
-            response_version=found.body_version,
-            response_frame=Frame(came, found.body_offset),
-            response_header=found,
+            sent_only,
+            response_version=response.body_version,
+            response_frame=FramePayload(came, response.body_offset),
+            response_header=response,
         )
         watch(answered)
-        kind = message(found.message_name, release)
-        body = came[found.body_offset :]
+        kind = message(response.message_name, release)
+        body = came[response.body_offset :]
         try:
-            return replace(answered, response=kind.decode(body, found.body_version))
+            return replace(answered, response=kind.decode(body, response.body_version))
         except DecodeError as error:
             return _deviating(replace(answered, deviation=error), kind, body)
 
@@ -389,12 +396,12 @@ class Broker(Closing):
             own = _ranges(response).get(api_key_of(NEGOTIATES), Versions(0, 0))
             response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
-            name = called(response.error_code)
+            name = describe_error_code(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
         return _ranges(response)
 
 
-def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
+def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> BrokerAnswer:
     """The answer with what can be read of a body that is not Kafka's."""
     version = answered.response_version
     try:
@@ -403,19 +410,19 @@ def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
         return replace(answered, read=explain_cut(kind, body, version, 0).form)
 
 
-def _nobody(_: Answer) -> None:
+def _nobody(_: BrokerAnswer) -> None:
     """Watch nothing."""
 
 
-def to_address(given: str | HostPort | tuple[str, int]) -> HostPort:
+def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
     """Give an address: ``host:port``, or both apart. `CallError` for a text that is neither."""
-    if isinstance(given, str):
-        return parse_address(given)
-    match given:
+    if isinstance(address, str):
+        return parse_address(address)
+    match address:
         case (str(host), int(port)) if not isinstance(port, bool):
             return HostPort(host, port)
         case _:
-            raise refuse("address", "host:port, or a host and a port", given)
+            raise refuse("address", "host:port, or a host and a port", address)
 
 
 def parse_address(text: str) -> HostPort:
@@ -428,7 +435,7 @@ def parse_address(text: str) -> HostPort:
 
 def _ranges(response: Any) -> dict[int, Versions]:
     return {
-        one.api_key: Versions(one.min_version, one.max_version)
-        for one in response.api_keys
-        if 0 <= one.min_version <= one.max_version <= HIGHEST
+        api.api_key: Versions(api.min_version, api.max_version)
+        for api in response.api_keys
+        if 0 <= api.min_version <= api.max_version <= HIGHEST
     }

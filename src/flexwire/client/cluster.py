@@ -12,8 +12,8 @@ from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_addr
 from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
-from flexwire.client.writing import why_it_writes
-from flexwire.closing import Closing
+from flexwire.client.write_requests import why_it_writes
+from flexwire.closeable import Closeable
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -28,7 +28,7 @@ from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called
+from flexwire.protocol.readable_json import describe_error_code
 from flexwire.versions import Versions
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import Presence
@@ -36,7 +36,7 @@ from flexwire.wire.schema import Presence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from flexwire.client.answers import Answer
+    from flexwire.client.answers import BrokerAnswer
     from flexwire.codec import Message
 
 
@@ -94,7 +94,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= INT32_MAX
 
 
-def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
+def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
     """The address of a route's broker, as a broker of its cluster tells it.
 
     ``among_controllers``: the broker asked is a controller on the controllers' own listener.
@@ -114,33 +114,35 @@ def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> Ho
     return broker.address
 
 
-def addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
+def node_addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
     """The addresses of all nodes that a broker knows, or a controller, by node id."""
     nodes = _controllers(broker)[0] if among_controllers else _brokers(_metadata(broker))
-    return [_address(*nodes[one], f"node {one}", broker) for one in sorted(nodes)]
+    return [_address(*nodes[node], f"node {node}", broker) for node in sorted(nodes)]
 
 
 def _leader(route: Route, broker: Broker) -> HostPort:
-    wanted = f"{route.name}-{route.number}"
+    name = f"{route.name}-{route.number}"
     topics = [{"name": route.name}]
-    found = _ask(broker, "Metadata", {"topics": topics, "allowAutoTopicCreation": False})
-    for topic in found.topics:
-        _check(topic.error_code, f"the leader of {wanted}", broker)
-        for one in topic.partitions:
-            if one.partition_index == route.number:
-                if one.leader_id < 0:
-                    _check(one.error_code, f"the leader of {wanted}", broker)
-                return _node(_brokers(found), one.leader_id, f"the leader of {wanted}", broker)
-    raise CallError(f"{broker.address} knows no partition {wanted}")
+    metadata = _ask(broker, "Metadata", {"topics": topics, "allowAutoTopicCreation": False})
+    for topic in metadata.topics:
+        _check(topic.error_code, f"the leader of {name}", broker)
+        for partition in topic.partitions:
+            if partition.partition_index == route.number:
+                if partition.leader_id < 0:
+                    _check(partition.error_code, f"the leader of {name}", broker)
+                return _node(
+                    _brokers(metadata), partition.leader_id, f"the leader of {name}", broker
+                )
+    raise CallError(f"{broker.address} knows no partition {name}")
 
 
 def _coordinator(route: Route, broker: Broker) -> HostPort:
     kind = next(name for name, number in COORDINATORS.items() if number == route.number)
     what = f"the coordinator of {kind} {route.name}"
     body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
-    found = _ask(broker, "FindCoordinator", body)
+    response = _ask(broker, "FindCoordinator", body)
     # From version 4 on several are asked for at once.
-    answer = found.coordinators[0] if found.coordinators else found
+    answer = response.coordinators[0] if response.coordinators else response
     _check(answer.error_code, what, broker)
     return _address(answer.host, answer.port, what, broker)
 
@@ -148,13 +150,13 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
 def _controller(broker: Broker) -> HostPort:
     if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
         # With ZooKeeper one of the brokers is the controller, and Metadata says which.
-        found = _metadata(broker)
-        return _node(_brokers(found), found.controller_id, _ACTIVE, broker)
+        metadata = _metadata(broker)
+        return _node(_brokers(metadata), metadata.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
     topics = [{"topicName": METADATA_TOPIC, "partitions": partitions}]
     quorum = _ask(broker, "DescribeQuorum", {"topics": topics})
     _check(quorum.error_code, _ACTIVE, broker)
-    states = [one for topic in quorum.topics for one in topic.partitions]
+    states = [partition for topic in quorum.topics for partition in topic.partitions]
     if not states:
         raise CallError(f"{broker.address} does not say who leads the quorum")
     _check(states[0].error_code, _ACTIVE, broker)
@@ -164,9 +166,9 @@ def _controller(broker: Broker) -> HostPort:
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
-            one.node_id: HostPort(one.listeners[0].host, one.listeners[0].port)
-            for one in quorum.nodes
-            if one.listeners
+            node.node_id: HostPort(node.listeners[0].host, node.listeners[0].port)
+            for node in quorum.nodes
+            if node.listeners
         }
     return _node(nodes, leader, f"{_ACTIVE}, node {leader},", broker)
 
@@ -181,10 +183,10 @@ def _among_controllers(route: Route, broker: Broker) -> HostPort:
 
 def _controllers(broker: Broker) -> tuple[dict[int, HostPort], int]:
     """The controllers, and which of them is the active one."""
-    found = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
-    _check(found.error_code, "the controllers", broker)
-    nodes = {one.broker_id: HostPort(one.host, one.port) for one in found.brokers}
-    return nodes, found.controller_id
+    response = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
+    _check(response.error_code, "the controllers", broker)
+    nodes = {node.broker_id: HostPort(node.host, node.port) for node in response.brokers}
+    return nodes, response.controller_id
 
 
 def _metadata(broker: Broker) -> Any:
@@ -192,13 +194,13 @@ def _metadata(broker: Broker) -> Any:
 
 
 def _brokers(metadata: Any) -> dict[int, HostPort]:
-    return {one.node_id: HostPort(one.host, one.port) for one in metadata.brokers}
+    return {broker.node_id: HostPort(broker.host, broker.port) for broker in metadata.brokers}
 
 
 def _node(nodes: dict[int, HostPort], node: int, what: str, broker: Broker) -> HostPort:
     if node not in nodes:
-        known = ", ".join(map(str, sorted(nodes))) or "none"
-        raise CallError(f"{broker.address} does not know {what}; the nodes that it lists: {known}")
+        listed = ", ".join(map(str, sorted(nodes))) or "none"
+        raise CallError(f"{broker.address} does not know {what}; the nodes that it lists: {listed}")
     return _address(*nodes[node], what, broker)
 
 
@@ -210,16 +212,18 @@ def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
 
 def _check(code: int, what: str, broker: Broker) -> None:
     if code != NO_ERROR:
-        raise CallError(f"{broker.address} does not know {what}: {code} {called(code)}")
+        raise CallError(
+            f"{broker.address} does not know {what}: {code} {describe_error_code(code)}"
+        )
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
     """Ask in the newest version, with the fields of the body that it has."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
-    known = {one.json_name for one in fields if one.presence is not Presence.ABSENT}
-    given = {field: value for field, value in body.items() if field in known}
-    return broker.ask(name, given, version).readable()
+    names = {one.json_name for one in fields if one.presence is not Presence.ABSENT}
+    body_fields = {field: value for field, value in body.items() if field in names}
+    return broker.ask(name, body_fields, version).readable()
 
 
 RETRIES: Final = 5
@@ -228,7 +232,7 @@ RETRIES: Final = 5
 _FIRST_PAUSE: Final = 0.2
 
 
-class Cluster(Closing):
+class Cluster(Closeable):
     """A cluster by the address of one of its brokers, or of several: "one:9092,two:9092".
 
     Connections are opened when they are needed and kept, one to each broker. ``controllers``: the
@@ -245,7 +249,7 @@ class Cluster(Closing):
         frame_limit: int = SENT_FRAME_LIMIT,
         controllers: bool = False,
     ) -> None:
-        self._bootstrap = [parse_address(one) for one in bootstrap.split(",")]
+        self._bootstrap = [parse_address(address) for address in bootstrap.split(",")]
         self._security = security
         self._controllers = controllers
         self._options: dict[str, Any] = {
@@ -259,7 +263,7 @@ class Cluster(Closing):
         """Find the broker of a route, asking the cluster anew, and connect to it."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
-        return self._connected(find(route, first, among_controllers=self._controllers))
+        return self._connected(find_broker(route, first, among_controllers=self._controllers))
 
     def call(
         self,
@@ -270,7 +274,7 @@ class Cluster(Closing):
         to: Route | str = ANY,
         retries: int = 0,
         **options: Any,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         """Send a request to a route's broker and return the answer; see `Broker.call`.
 
         An answer that says that another broker answers (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
@@ -289,7 +293,7 @@ class Cluster(Closing):
         to: Route | str = ANY,
         retries: int = 0,
         **options: Any,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         """Do what `call` does, but return an answer that is not Kafka's too; see `Broker.ask`.
 
         With ``any_version=False`` the broker is asked first which versions it offers, and one that
@@ -340,8 +344,8 @@ class Cluster(Closing):
     def _other(self, asked: list[HostPort]) -> Broker:
         """A connection to a broker that was not asked, or not for longest."""
         first = self._first()
-        every = addresses(first, among_controllers=self._controllers) or [first.address]
-        fresh = [one for one in every if one not in asked]
+        every = node_addresses(first, among_controllers=self._controllers) or [first.address]
+        fresh = [address for address in every if address not in asked]
         return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 
     def _first(self) -> Broker:
@@ -357,18 +361,18 @@ class Cluster(Closing):
         raise CallError("; ".join(failed))
 
     def _connected(self, address: HostPort) -> Broker:
-        known = self._brokers.get(address)
-        if known is None or not known.is_open:
-            known = Broker.connect(address, self._security, **self._options)
-            self._brokers[address] = known
-        return known
+        broker = self._brokers.get(address)
+        if broker is None or not broker.is_open:
+            broker = Broker.connect(address, self._security, **self._options)
+            self._brokers[address] = broker
+        return broker
 
 
 def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
     """By how late each stands in a list."""
-    return {one: at for at, one in enumerate(asked)}.__getitem__
+    return {address: at for at, address in enumerate(asked)}.__getitem__
 
 
-def _goes_again(answer: Answer) -> bool:
+def _goes_again(answer: BrokerAnswer) -> bool:
     reads = why_it_writes(answer.api_name, answer.request) is None
     return answer.is_moved and (reads or answer.did_nothing)

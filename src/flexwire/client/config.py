@@ -34,17 +34,17 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
     >>> parse_properties("a = b\\\n  c\n# no\nd\\ e:\\u00e9\n", "x.properties")
     {'a': 'bc', 'd e': 'é'}
     """
-    found = {}
+    properties = {}
     for number, line in _logical_lines(text):
         match = _KEY.fullmatch(line)
         key, value = match.groups() if match else (line, "")
         try:
-            found[_plain(key)] = _plain(value)
+            properties[_plain(key)] = _plain(value)
         except ValueError:
             raise ClientConfigError(
                 f"{source}:{number}: expected \\u and four hex digits, of whole characters"
             ) from None
-    return found
+    return properties
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -75,8 +75,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _plain(text: str) -> str:
-    def unescape(found: re.Match[str]) -> str:
-        escaped = found[1]
+    def unescape(match: re.Match[str]) -> str:
+        escaped = match[1]
         if escaped[0] != "u":
             return _ESCAPES.get(escaped, escaped)
         if len(escaped) == 1:
@@ -132,7 +132,7 @@ def parse_jaas(text: str, mechanism: str) -> Login:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, position = [], 0
+    tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
@@ -142,28 +142,28 @@ def _tokens(text: str) -> list[tuple[str, str]]:
             if match.lastgroup in {"double", "single"}:
                 value = _ESCAPED.sub(_unescape, value)
             kind = "sign" if match.lastgroup == "sign" else "word"
-            found.append((kind, value))
+            tokens.append((kind, value))
         position = match.end()
-    return found
+    return tokens
 
 
-def _unescape(found: re.Match[str]) -> str:
-    escaped = found[1]
+def _unescape(match: re.Match[str]) -> str:
+    escaped = match[1]
     if escaped[0] in "01234567":
         return chr(int(escaped, 8))
     return _CONTROLS.get(escaped, escaped)
 
 
 def _options(tokens: list[tuple[str, str]]) -> dict[str, str]:
-    found = {}
+    options = {}
     while tokens:
         match tokens[:3]:
             case [("word", name), ("sign", "="), ("word", value)]:
-                found[name] = value
+                options[name] = value
             case _:
                 raise _refuse('expected options as name="value"')
         tokens = tokens[3:]
-    return found
+    return options
 
 
 def _refuse(why: str) -> ClientConfigError:
@@ -223,19 +223,19 @@ def read_client_config(path: str | Path) -> ClientConfig:
         text = Path(path).read_text(encoding="latin-1")
     except (OSError, ValueError) as error:
         raise ClientConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    given = parse_properties(text, str(path))
+    properties = parse_properties(text, str(path))
     try:
-        return client_config(given)
+        return client_config(properties)
     except ClientConfigError as error:
         raise ClientConfigError(f"{path}: {error}") from None
 
 
-def client_config(given: dict[str, str]) -> ClientConfig:
+def client_config(properties: dict[str, str]) -> ClientConfig:
     """What properties say of a connection; raises as `read_client_config` does."""
-    if _PROVIDERS in given:
+    if _PROVIDERS in properties:
         raise ClientConfigError(f"{_PROVIDERS}: values that are kept elsewhere are not taken")
-    found = _DEFAULTS | given
-    protocol = found["security.protocol"].strip().upper()
+    settings = _DEFAULTS | properties
+    protocol = settings["security.protocol"].strip().upper()
     if protocol not in _PROTOCOLS:
         raise ClientConfigError(
             f"security.protocol: expected {', '.join(_PROTOCOLS)}, got {protocol!r}"
@@ -243,63 +243,63 @@ def client_config(given: dict[str, str]) -> ClientConfig:
     has_tls, has_sasl = _PROTOCOLS[protocol]
     context = None
     if has_tls:
-        check_names = found["ssl.endpoint.identification.algorithm"].strip() != ""
-        context = tls_context(_trust(found), _keys(found), check_names=check_names)
+        check_names = settings["ssl.endpoint.identification.algorithm"].strip() != ""
+        context = tls_context(_trust(settings), _keys(settings), check_names=check_names)
     return ClientConfig(
-        Security(context, _login(found) if has_sasl else None),
-        found["client.id"],
-        _seconds(found),
-        tuple(name for name in given if name not in _USED),
+        Security(context, _login(settings) if has_sasl else None),
+        settings["client.id"],
+        _seconds(settings),
+        tuple(name for name in properties if name not in _USED),
     )
 
 
-def _login(found: dict[str, str]) -> Login:
-    mechanism = found["sasl.mechanism"].strip()
+def _login(settings: dict[str, str]) -> Login:
+    mechanism = settings["sasl.mechanism"].strip()
     if mechanism not in MECHANISMS:
         raise ClientConfigError(
             f"sasl.mechanism: expected {', '.join(MECHANISMS)}, got {mechanism}"
         )
-    if "sasl.jaas.config" not in found:
+    if "sasl.jaas.config" not in settings:
         raise ClientConfigError(f"sasl.jaas.config: missing, and {mechanism} needs it")
-    return parse_jaas(found["sasl.jaas.config"], mechanism)
+    return parse_jaas(settings["sasl.jaas.config"], mechanism)
 
 
-def _trust(found: dict[str, str]) -> Store | None:
+def _trust(settings: dict[str, str]) -> Store | None:
     """The trust store; None where there is none, and the system's authorities count."""
     prefix = "ssl.truststore"
-    inline = found.get(f"{prefix}.certificates", "")
-    return _store(found, prefix, inline)
+    inline = settings.get(f"{prefix}.certificates", "")
+    return _store(settings, prefix, inline)
 
 
-def _keys(found: dict[str, str]) -> Store | None:
+def _keys(settings: dict[str, str]) -> Store | None:
     prefix = "ssl.keystore"
-    parts = (found.get(f"{prefix}.key", ""), found.get(f"{prefix}.certificate.chain", ""))
+    parts = (settings.get(f"{prefix}.key", ""), settings.get(f"{prefix}.certificate.chain", ""))
     if any(parts) and not all(parts):
         raise ClientConfigError(f"{prefix}.key and {prefix}.certificate.chain go together")
-    return _store(found, prefix, "\n".join(parts).strip())
+    return _store(settings, prefix, "\n".join(parts).strip())
 
 
-def _store(found: dict[str, str], prefix: str, inline: str) -> Store | None:
-    location = found.get(f"{prefix}.location") or None
+def _store(settings: dict[str, str], prefix: str, inline: str) -> Store | None:
+    location = settings.get(f"{prefix}.location") or None
     if inline and location:
         raise ClientConfigError(f"{prefix}.location: PEM stands in the properties as well")
     if not inline and location is None:
         return None
-    kind = found[f"{prefix}.type"].strip()
+    kind = settings[f"{prefix}.type"].strip()
     if inline and kind.upper() != "PEM":
         raise ClientConfigError(f"{prefix}.type: expected PEM, got {kind}")
     return Store(
         prefix,
         kind,
         location,
-        found.get(f"{prefix}.password"),
-        found.get("ssl.key.password"),
+        settings.get(f"{prefix}.password"),
+        settings.get("ssl.key.password"),
         inline,
     )
 
 
-def _seconds(found: dict[str, str]) -> float:
-    text = found.get("request.timeout.ms")
+def _seconds(settings: dict[str, str]) -> float:
+    text = settings.get("request.timeout.ms")
     if text is None:
         return DEFAULT_SECONDS
     text = text.strip()

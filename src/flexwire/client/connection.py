@@ -8,10 +8,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.tls import why
+from flexwire.client.tls import explain_failure
 from flexwire.errors import CallError, FrameError
 from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
-from flexwire.protocol.openings import foreign
+from flexwire.protocol.first_bytes import find_foreign_protocol
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -79,19 +79,19 @@ class Connection:
 
     def _connected(self, security: Security) -> socket.socket:
         try:
-            made = socket.create_connection(self.address, self._remaining())
+            plain = socket.create_connection(self.address, self._remaining())
         except (OSError, UnicodeError, OverflowError) as error:  # the last two: impossible hosts
-            told = str(error) or type(error).__name__
-            raise CallError(f"{self.address} cannot be reached: {told}") from None
+            reason = str(error) or type(error).__name__
+            raise CallError(f"{self.address} cannot be reached: {reason}") from None
         if security.context is None:
-            return made
+            return plain
         try:
-            made.settimeout(self._remaining())
-            return security.context.wrap_socket(made, server_hostname=self.address.host)
+            plain.settimeout(self._remaining())
+            return security.context.wrap_socket(plain, server_hostname=self.address.host)
         except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
-            made.close()
-            told = "no answer" if isinstance(error, TimeoutError) else why(error)
-            raise CallError(f"{self.address}: TLS cannot be begun: {told}") from None
+            plain.close()
+            reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)
+            raise CallError(f"{self.address}: TLS cannot be begun: {reason}") from None
 
     def _send(self, data: bytes) -> None:
         view = memoryview(data)
@@ -126,9 +126,9 @@ class Connection:
 
     def _hint(self) -> str:
         head = self._splitter.peek(0, PREFIX_LENGTH)
-        found = foreign(head)
-        if found is not None and not isinstance(self._socket, ssl.SSLSocket):
-            return f"; its first {PREFIX_LENGTH} bytes are {found.what}"
+        foreign = find_foreign_protocol(head)
+        if foreign is not None and not isinstance(self._socket, ssl.SSLSocket):
+            return f"; its first {PREFIX_LENGTH} bytes are {foreign.what}"
         if int.from_bytes(head, "big", signed=True) < 0:
             return ""
         return "; frame_limit takes more (flexwire call: --answer-mib)"

@@ -40,26 +40,26 @@ def parse_host_port(text: str) -> HostPort:
     return HostPort(host, int(port))
 
 
-class Listener(NamedTuple):
+class ListenerAddress(NamedTuple):
     """An address as it stands in ``listeners``: with its security protocol."""
 
     address: HostPort
     is_tls: bool
 
 
-def parse_listener(text: str) -> Listener:
+def parse_listener(text: str) -> ListenerAddress:
     """Read ``ssl://host:port``; without a protocol it is plaintext. Raises `TapError` for others.
 
     >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
     (True, False)
     """
-    protocol, found, rest = text.strip().rpartition("://")
-    if not found:
-        return Listener(parse_host_port(text), is_tls=False)
+    protocol, separator, rest = text.strip().rpartition("://")
+    if not separator:
+        return ListenerAddress(parse_host_port(text), is_tls=False)
     if protocol.upper() not in _PROTOCOLS:
-        known = ", ".join(f"{one.lower()}://" for one in _PROTOCOLS)
-        raise TapError(f"expected one of {known}, got {protocol + found!r}")
-    return Listener(parse_host_port(rest), _PROTOCOLS[protocol.upper()])
+        names = ", ".join(f"{protocol_name.lower()}://" for protocol_name in _PROTOCOLS)
+        raise TapError(f"expected one of {names}, got {protocol + separator!r}")
+    return ListenerAddress(parse_host_port(rest), _PROTOCOLS[protocol.upper()])
 
 
 def is_address(host: str) -> bool:

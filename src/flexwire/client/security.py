@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from flexwire.codec import message
 from flexwire.errors import CallError, ClientConfigError, LoginError
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called
+from flexwire.protocol.readable_json import describe_error_code
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from flexwire.client.answers import Answer
+    from flexwire.client.answers import BrokerAnswer
 
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -68,8 +68,8 @@ class ScramClient:
 
     def final(self, server_first: bytes) -> bytes:
         """The client's last message, which has the proof."""
-        said = _text(server_first)
-        attributes = _attributes(said, "r", "s", "i")
+        server_text = _text(server_first)
+        attributes = _attributes(server_text, "r", "s", "i")
         nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
             raise LoginError("SCRAM: the broker's nonce does not continue the client's")
@@ -77,21 +77,21 @@ class ScramClient:
             raise LoginError("SCRAM: the broker's salt is empty")
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, _iterations(attributes["i"]))
         without_proof = f"c={base64.b64encode(_GS2_HEADER.encode()).decode()},r={nonce}"
-        signed = f"{self._first_bare},{said},{without_proof}".encode()
+        signed = f"{self._first_bare},{server_text},{without_proof}".encode()
         client_key = self._hmac(salted, b"Client Key")
         stored_key = hashlib.new(self._hash, client_key).digest()
         signature = self._hmac(stored_key, signed)
-        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        proof = bytes(byte ^ mask for byte, mask in zip(client_key, signature, strict=True))
         self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), signed)
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
         """Check that the broker knows the password as well."""
-        said = _text(server_final)
-        if said.startswith("e="):
+        server_text = _text(server_final)
+        if server_text.startswith("e="):
             # What a mechanism answers may quote the token.
             raise LoginError("SCRAM: the broker refuses the proof")
-        signature = _base64(_attributes(said, "v")["v"], "signature")
+        signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
             raise LoginError("SCRAM: the broker's signature is wrong: it does not know the secret")
 
@@ -106,18 +106,18 @@ def _text(message: bytes) -> str:
         raise LoginError("SCRAM: the broker's message is not UTF-8") from None
 
 
-def _attributes(message: str, *wanted: str) -> dict[str, str]:
+def _attributes(message: str, *names: str) -> dict[str, str]:
     """The attributes with which a message begins, in order; extensions may follow them."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     parts = message.split(",")
-    for name, part in zip(wanted, parts, strict=False):
+    for name, part in zip(names, parts, strict=False):
         key, equals, value = part.partition("=")
         if not equals or key != name:
             break
-        found[name] = value
-    if len(found) < len(wanted):
-        raise LoginError(f"SCRAM: expected {', '.join(wanted)} in the broker's message")
-    return found
+        attributes[name] = value
+    if len(attributes) < len(names):
+        raise LoginError(f"SCRAM: expected {', '.join(names)} in the broker's message")
+    return attributes
 
 
 def _base64(text: str, what: str) -> bytes:
@@ -198,7 +198,7 @@ _FRAMED: Final = 1
 class Caller(Protocol):
     """What logs in needs of a broker: a request and its answer."""
 
-    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> Answer:
+    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and give the answer."""
 
     def newest(self, api_name: str) -> int:
@@ -214,9 +214,9 @@ def log_in(broker: Caller, login: Login) -> None:
     answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
     if answer.error_code != NO_ERROR:
         enabled = ", ".join(answer.mechanisms) or "none"
+        name = describe_error_code(answer.error_code)
         raise LoginError(
-            f"{called(answer.error_code)}: the broker does not take {login.mechanism}; "
-            f"its listener has {enabled}"
+            f"{name}: the broker does not take {login.mechanism}; its listener has {enabled}"
         )
     send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
     if login.mechanism == PLAIN:
@@ -248,11 +248,11 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
             # What a mechanism answers may quote the token, so its own words are not shown.
+            name = describe_error_code(answer.error_code)
             raise LoginError(
-                f"{called(answer.error_code)}: the broker does not take {login.mechanism} "
-                f"of {login.username!r}"
+                f"{name}: the broker does not take {login.mechanism} of {login.username!r}"
             )
-        given: bytes = answer.auth_bytes
-        return given
+        token_back: bytes = answer.auth_bytes
+        return token_back
 
     return send

@@ -60,11 +60,11 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
                 ca, certificate=certificate, password=password, check_names=check_names
             )
         except TlsError as error:
-            told = str(error)
+            reason = str(error)
             for path, store in ((ca, trust), (certificate, keys)):
                 if path is not None and store is not None:
-                    told = told.replace(str(path), store.location or store.prefix)
-            raise TlsError(told) from None
+                    reason = reason.replace(str(path), store.location or store.prefix)
+            raise TlsError(reason) from None
 
 
 def _write(path: Path, pem: str) -> None:
@@ -75,7 +75,7 @@ def _write(path: Path, pem: str) -> None:
 def _authorities(store: Store) -> str:
     content = _content(store)
     if isinstance(content, str):
-        return "".join(one for kind, one in _pem_blocks(content) if kind == _CERTIFICATE)
+        return "".join(block for kind, block in _pem_blocks(content) if kind == _CERTIFICATE)
     _, certificates = _open_pkcs12(store, content)
     return "".join(map(_certificate_pem, certificates))
 
@@ -84,7 +84,7 @@ def _chain(store: Store) -> tuple[str, str | None]:
     """A key with its chain in PEM, and the password of the key."""
     content = _content(store)
     if isinstance(content, str):
-        return "".join(one for _, one in _pem_blocks(content)), store.key_password
+        return "".join(block for _, block in _pem_blocks(content)), store.key_password
     key, certificates = _open_pkcs12(store, content)
     if key is None:
         raise ClientConfigError(f"{store.location}: expected a key in {store.prefix}.location")
@@ -119,17 +119,17 @@ def _content(store: Store) -> str | bytes:
 
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
     """PEM as OpenSSL reads it, also where line breaks became spaces, as in a properties file."""
-    found = []
+    blocks = []
     for kind, body in _PEM.findall(text):
         if ":" in body:
             # An old key with headers is what OpenSSL wrote itself.
-            found.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
+            blocks.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
             continue
         packed = "".join(body.split())
         lines = [packed[at : at + _WIDTH] for at in range(0, len(packed), _WIDTH)]
         wrapped = "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""))
-        found.append((kind, wrapped))
-    return found
+        blocks.append((kind, wrapped))
+    return blocks
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:

@@ -44,9 +44,9 @@ def client_context(
     if ca is None:
         context.load_default_certs()
     else:
-        trust(context, ca)
+        trust_authorities(context, ca)
     if certificate is not None:
-        present(context, certificate, key, password)
+        present_certificate(context, certificate, key, password)
     return context
 
 
@@ -67,18 +67,18 @@ def server_context(
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    present(context, certificate, key, password)
+    present_certificate(context, certificate, key, password)
     context.verify_mode = CLIENT_AUTH[client_auth]
     if client_auth == "none":
         return context
     if ca is None:
         context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     else:
-        trust(context, ca)
+        trust_authorities(context, ca)
     return context
 
 
-def trust(context: ssl.SSLContext, ca: Path) -> None:
+def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
     """Take the authorities of a PEM file for good."""
     try:
         context.load_verify_locations(cafile=ca)
@@ -86,7 +86,7 @@ def trust(context: ssl.SSLContext, ca: Path) -> None:
         raise TlsError(f"{ca}: expected authorities in PEM: {error}") from error
 
 
-def present(
+def present_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None
 ) -> None:
     """Come with the chain of a PEM file, and its key."""
@@ -125,7 +125,7 @@ _SAID_AFTER_END: Final = "APPLICATION_DATA_AFTER_CLOSE_NOTIFY"
 _TRUST: Final = ("self-signed", "self signed", "unable to get")
 
 
-def outcome(error: BaseException) -> Outcome:
+def classify_handshake(error: BaseException) -> Outcome:
     """How a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
@@ -135,7 +135,7 @@ def outcome(error: BaseException) -> Outcome:
     return "handshakes_left"
 
 
-def said_after_end(error: BaseException) -> bool:
+def is_data_after_end(error: BaseException) -> bool:
     """Return whether the other side sent data after it was told the end of TLS.
 
     It had not read that yet: in TLS 1.3 each direction ends by itself (RFC 8446, section 6.1).
@@ -143,7 +143,7 @@ def said_after_end(error: BaseException) -> bool:
     return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END
 
 
-def why(error: BaseException) -> str:
+def explain_failure(error: BaseException) -> str:
     """What went wrong, for the log."""
     if isinstance(error, ssl.SSLError):
         return printable(_why_tls(error))

@@ -11,22 +11,22 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import to_bytes
-from flexwire.codec.emit_decode import emit_decoder
-from flexwire.codec.emit_encode import emit_encoder
-from flexwire.codec.plain import from_plain, to_plain
-from flexwire.codec.refusing import Refused
+from flexwire.codec.decoder_source import emit_decoder
+from flexwire.codec.encoder_source import emit_encoder
+from flexwire.codec.mappings import from_plain, to_plain
+from flexwire.codec.runtime import Refusal
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
-from flexwire.kernels import extension
-from flexwire.schema.served import key_of
+from flexwire.kernels import load_kernel
+from flexwire.schema.message_schemas import key_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.schema.message_schemas import Key, MessageSchemas
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
 
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
@@ -38,7 +38,7 @@ PAYS = 2_000
 _EACH = 100
 
 
-class FirstUses:
+class FirstUseWork:
     """The work that each version of a message was without generated code."""
 
     def __init__(self) -> None:
@@ -107,8 +107,8 @@ def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Fu
     The class's own ``decode`` becomes one too: to look up the version in Python takes longer than
     to decode a small message.
     """
-    objects, read = extension("objects"), extension("objects_read")
-    write = extension("objects_write")
+    objects, read = load_kernel("objects"), load_kernel("objects_read")
+    write = load_kernel("objects_write")
     if objects is None or read is None or write is None:
         return None
     try:
@@ -125,7 +125,7 @@ def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Fu
 
 # What generated code may raise on bytes or values out of the ordinary.
 _OUT_OF_THE_ORDINARY = (
-    Refused,
+    Refusal,
     struct.error,
     IndexError,
     ValueError,
@@ -145,7 +145,7 @@ class Definition:
 
     def __init__(
         self,
-        served: Served,
+        served: MessageSchemas,
         base: type[MessageStruct],
         *,
         module: str,
@@ -165,7 +165,7 @@ class Definition:
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
         # What was decoded, and encoded, before it paid to generate code.
-        self._decoded, self._encoded = FirstUses(), FirstUses()
+        self._decoded, self._encoded = FirstUseWork(), FirstUseWork()
 
     @property
     def fields(self) -> Fields:

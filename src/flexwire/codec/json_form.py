@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.errors import JsonFormError, MissingFieldsError, short
 from flexwire.wire.cursor import format_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Type, Uuid
 from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
 def _write_value(value: Any, kind: Type) -> Any:
     if value is None:
         return None
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return [_write_value(item, kind.element) for item in value]
     if isinstance(kind, NullableStruct):
         kind = kind.schema
@@ -98,7 +98,7 @@ def read_json(
     unlike in Kafka: a slip of the pen would lose data. What is missing has its default if
     ``defaults`` says so; otherwise all that is missing is told at once. Raises `JsonFormError`.
     """
-    form = _Form(names, defaults)
+    form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])
     if form.count:
         raise MissingFieldsError(form.told(), path=form.missing[0])
@@ -106,7 +106,7 @@ def read_json(
 
 
 @dataclass(slots=True)
-class _Form:
+class _FormReader:
     """A form that is being read: what fields are called, and which were missing so far."""
 
     names: Names
@@ -157,7 +157,7 @@ class _Form:
         kind = one.type
         if isinstance(kind, _STRUCTS):
             return self._read_element(obj, kind, path)
-        if not isinstance(kind, Array):
+        if not isinstance(kind, ArrayType):
             return _read_scalar(obj, kind, path)
         if not isinstance(obj, list):
             raise _error(f"expected an array, got {short(obj)}", path)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
 from flexwire.codec.definition import Definition, functions_of
 from flexwire.codec.json_form import read_json, write_json
-from flexwire.codec.plain import from_plain, to_plain
+from flexwire.codec.mappings import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
 from flexwire.forks import lock_over_forks
 from flexwire.schema.catalog import catalog, on_change
-from flexwire.schema.served import SpecSource, served_of
+from flexwire.schema.message_schemas import SpecSource, schemas_of
 from flexwire.schema.spec import MessageSpec
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
@@ -20,7 +20,7 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.schema.served import Served
+    from flexwire.schema.message_schemas import MessageSchemas
 
 
 _KAFKA = Encoding.KAFKA
@@ -190,7 +190,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
     with _DEFINING:
         if key not in _DEFINED:
             module = "flexwire.messages" if release is None else f"flexwire.messages@{release}"
-            served = served_of(name, release)
+            served = schemas_of(name, release)
             _DEFINED[key] = _define(served, module, (_restore, (name, release)))
         return _DEFINED[key]
 
@@ -203,7 +203,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
         if spec not in _OWN:
-            _OWN[spec] = _define(served_of(spec), "flexwire.messages@own", (_restore_own, (spec,)))
+            _OWN[spec] = _define(schemas_of(spec), "flexwire.messages@own", (_restore_own, (spec,)))
         return _OWN[spec]
 
 
@@ -217,7 +217,7 @@ on_change(_DEFINED.clear)
 
 
 def _define(
-    served: Served,
+    served: MessageSchemas,
     module: str,
     restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
 ) -> type[Message]:

@@ -22,11 +22,11 @@ from struct import calcsize
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from flexwire.codec import refusing
+from flexwire.codec import runtime
 from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import Field, Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Type, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ HOMES = {
     "unpack_from": "struct",
     "UUID": "uuid",
     "starmap": "itertools",
-    **dict.fromkeys(refusing.__all__, refusing.__name__),
+    **dict.fromkeys(runtime.__all__, runtime.__name__),
 }
 """What generated source imports, and from where."""
 _BUILTINS = ("bool", "bytearray", "bytes", "dict", "float", "len", "list", "range", "str")
@@ -53,10 +53,10 @@ OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
 """What a field's local and a module's constant may not be called."""
 
 
-class Names:
+class SourceNames:
     """The names of one module, made from the attributes that its structures have.
 
-    >>> names = Names(["topic_id", "size", "size_"])
+    >>> names = SourceNames(["topic_id", "size", "size_"])
     >>> names.local("topic_id"), names.local("size"), names.local("size_")
     ('topic_id', 'size__', 'size_')
     >>> names.shared("class", "UUID"), names.shared("function", "decode_UUID")
@@ -93,7 +93,7 @@ LONGEST_LINE = 100
 _INDENT = "    "
 
 
-class Source:
+class GeneratedModule:
     """The text of a generated module, and what it is given beside its text."""
 
     def __init__(self, filename: str, about: str) -> None:
@@ -307,11 +307,11 @@ class Emitter(ABC):
         self, message: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
     ) -> None:
         about = f"{self.verb.capitalize()}s {message.name}, whose classes are given."
-        self.source = Source(filename, about)
+        self.source = GeneratedModule(filename, about)
         self.line, self.block = self.source.line, self.source.block
         self.classes = classes
         attributes = {name for one in classes.values() for name in one.__struct_fields__}
-        self.names = Names(attributes)
+        self.names = SourceNames(attributes)
         self.form = _FORMS[message.form]
         self._done: set[str] = set()
         self._singles, self._arrays = {message.name}, set[str]()
@@ -335,7 +335,7 @@ class Emitter(ABC):
             inner = struct_of(one.type)
             if inner is None or one.presence is Presence.ABSENT:
                 continue
-            is_many = isinstance(one.type, Array) and self.takes_many(inner)
+            is_many = isinstance(one.type, ArrayType) and self.takes_many(inner)
             (self._arrays if is_many else self._singles).add(inner.name)
             if inner.name not in found:
                 self._find_uses(inner, found)
@@ -370,7 +370,7 @@ class Emitter(ABC):
 
     def refuse(self) -> None:
         """Write the statement that leaves what comes to the reference executor."""
-        self.line(f"raise {self.source.use('Refused')}")
+        self.line(f"raise {self.source.use('Refusal')}")
 
     # Values.
 
@@ -388,7 +388,7 @@ class Emitter(ABC):
         """Give an expression that makes a field's default anew."""
         if one.default is None:
             return "None"
-        if isinstance(one.type, Array):
+        if isinstance(one.type, ArrayType):
             return "[]"
         inner = struct_of(one.type)
         return self.literal(one.default) if inner is None else f"{self.class_of(inner.name)}()"
@@ -424,7 +424,7 @@ def width_of(kind: Type) -> int:
     return calcsize(f">{fixed_code(kind)}")
 
 
-def length_code(kind: String | Bytes | Array) -> str:
+def length_code(kind: String | Bytes | ArrayType) -> str:
     """Give the `struct` code of a length; a compact one is this where it takes one byte."""
     if kind.compact:
         return "B"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from flexwire.schema.message_schemas import MessageSchemas
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import Served
     from flexwire.schema.spec import FieldSpec, FieldType
 
 
@@ -157,7 +157,7 @@ class ClassBuilder:
     The newest spec's defaults and the order of its fields win.
     """
 
-    def __init__(self, served: Served, module: str) -> None:
+    def __init__(self, served: MessageSchemas, module: str) -> None:
         self.module = module
         self.message_name = served.name
         self.source = served.specs[0][0].source or served.name
@@ -205,9 +205,7 @@ class ClassBuilder:
             return (one.attribute, Any, [])
         if one.type.is_struct:
             if one.type.name not in self.fields:
-                raise SpecError(
-                    f"structure {one.type.name} is nowhere given fields", source=self.source
-                )
+                raise SpecError(f"structure {one.type.name} is never defined", source=self.source)
             inner = self._class(one.type.name, MessageStruct, (*open_, struct))
             if default is not None:
                 self.sizes[struct] += self.sizes[one.type.name]

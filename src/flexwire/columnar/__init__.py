@@ -14,17 +14,17 @@ with needed_by("flexwire.columnar", "columnar"):
     from flexwire.columnar.encoding import encode_messages, message_sizes
     from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
     from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
-    from flexwire.columnar.records import RecordReader, Wanted, decode_records
-    from flexwire.columnar.reference import ERROR, Permissive
+    from flexwire.columnar.records import RecordReader, RecordSelection, decode_records
+    from flexwire.columnar.reference import ERROR, PermissiveResult
     from flexwire.columnar.types import message_type
 
 __all__ = [
     "BATCH_COLUMNS",
     "ERROR",
     "RECORD_COLUMNS",
-    "Permissive",
+    "PermissiveResult",
     "RecordReader",
-    "Wanted",
+    "RecordSelection",
     "decode_messages",
     "decode_records",
     "encode_messages",

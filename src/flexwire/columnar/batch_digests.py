@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar import value_hash as H  # noqa: N812 - a word in front of some ten
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
     CONTROL_MASK,
@@ -108,7 +108,7 @@ class BatchDigests:
         self._count = 0
         self._digests: Words = np.zeros(0, DIGEST)
         self._keys: Words = np.zeros(0, KEYS_DTYPE)
-        room = extension("record_sums")
+        room = load_kernel("record_sums")
         self._run = room and room.BatchDigester(self.sizes, seed)
 
     @property
@@ -122,7 +122,7 @@ class BatchDigests:
             self._run.want(limits, check_crc)
 
     def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
-        """Digest batches of a table, from the first on, as `Columns.read` reads them."""
+        """Digest batches of a table from the first on, as `RecordColumnBuilder.read` reads them."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
         found: tuple[int, bool] = self._run.read(batches, first, data, self._digests)

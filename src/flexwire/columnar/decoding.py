@@ -15,28 +15,28 @@ import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
 from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some thirty
-from flexwire.columnar.program import Buffers, ColumnFullError, ColumnProgram, address
+from flexwire.columnar.program import ColumnBuffers, ColumnFullError, ColumnProgram, address
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.reference import (
     TOO_LARGE,
+    KernelRun,
+    MessageRows,
     Mode,
-    Permissive,
-    Rows,
-    Run,
-    Versions,
+    PermissiveResult,
+    RowVersions,
     gather,
     read_row,
 )
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.served import check_message, served_of
+from flexwire.schema.message_schemas import check_message, schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.columnar.reference import Kernel
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Path: TypeAlias = tuple[str, ...]
@@ -56,7 +56,7 @@ def versions_of(
     mode: Mode,
     *,
     is_read: bool,
-) -> Versions:
+) -> RowVersions:
     """Check what messages are decoded or encoded from, and give the version of each row."""
     check_message(message)
     to_kind(encoding, "encoding", Encoding)
@@ -71,7 +71,7 @@ def versions_of(
     given = _numbers(versions)
     if not isinstance(given, int) and len(given) != len(data):
         raise refuse("versions", f"one for each of {len(data)} rows", f"{len(given)} of them")
-    return Versions(given, len(data))
+    return RowVersions(given, len(data))
 
 
 def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
@@ -184,7 +184,7 @@ def decode_messages(
     encoding: Encoding = ...,
     absent: Absent = ...,
     mode: Literal["PERMISSIVE"],
-) -> Permissive: ...
+) -> PermissiveResult: ...
 
 
 def decode_messages(
@@ -195,7 +195,7 @@ def decode_messages(
     encoding: Encoding = Encoding.KAFKA,
     absent: Absent = "null",
     mode: Mode = "FAILFAST",
-) -> pa.StructArray | Permissive:
+) -> pa.StructArray | PermissiveResult:
     """Decode a binary column, a message in each row, into a column of `message_type`.
 
     ``message`` is a bundled message's name, a spec of one's own, or a message class; ``versions``
@@ -204,8 +204,8 @@ def decode_messages(
     ``Message.decode``.
 
     FAILFAST raises `DecodeError`, or `UnknownMessageError` for what is not a version, with the row
-    in a note. PERMISSIVE makes such rows null, and gives `Permissive`: the values, and a column
-    with the reason, path and offset of each error.
+    in a note. PERMISSIVE makes such rows null, and returns a `PermissiveResult`: the values, and a
+    column with the reason, path and offset of each error.
 
     A ChunkedArray gives a ChunkedArray, of more chunks where a column would pass 2**31-1 bytes or
     elements; an Array that does raises `CodecError`.
@@ -219,10 +219,10 @@ def decode_messages(
     to_choice(absent, "absent", get_args(Absent))
     given = versions_of(message, data, versions, encoding, mode, is_read=True)
 
-    def rows(chunk: pa.Array, begin: int) -> Rows:
-        return _Decoding(message, chunk, given.slice(begin, len(chunk)), encoding, absent)
+    def rows(chunk: pa.Array, begin: int) -> MessageRows:
+        return _DecodedRows(message, chunk, given.slice(begin, len(chunk)), encoding, absent)
 
-    made: pa.StructArray | Permissive = gather(data, rows, message_type(message), mode)
+    made: pa.StructArray | PermissiveResult = gather(data, rows, message_type(message), mode)
     return made
 
 
@@ -231,7 +231,7 @@ def decode_messages(
 def _program(
     message: MessageLike, versions: tuple[int, ...], encoding: Encoding, absent: Absent
 ) -> ColumnProgram:
-    served = served_of(message)
+    served = schemas_of(message)
     return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),
@@ -240,7 +240,7 @@ def _program(
     )
 
 
-class _Decoding(Rows):
+class _DecodedRows(MessageRows):
     """One array of messages on its way into columns."""
 
     room, name = "columns_read", "decode"
@@ -249,7 +249,7 @@ class _Decoding(Rows):
         self,
         message: MessageLike,
         data: pa.Array,
-        versions: Versions,
+        versions: RowVersions,
         encoding: Encoding,
         absent: Absent,
     ) -> None:
@@ -262,8 +262,8 @@ class _Decoding(Rows):
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
         # A uuid takes 22 bytes as text, and 16 on the wire; nothing else becomes more.
-        columns = Buffers(self.program, rows - first, 2 * self.size)
-        run = Run(self, self.program, first)
+        columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
+        run = KernelRun(self, self.program, first)
         run.put(self._input())
         run.put({L.C_COLUMNS: address(columns.columns), L.C_LEVELS: address(columns.levels)})
         while status := run.go(kernel):
@@ -289,7 +289,7 @@ class _Decoding(Rows):
             L.C_OPERATION: L.BETWEEN,
         }
 
-    def _end_before(self, run: Run, kernel: Kernel) -> int:
+    def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
         """Take back the row that a column is too full for, and end there; gives the next row.
 
         The row begins the next chunk. One that begins this chunk fits in none.

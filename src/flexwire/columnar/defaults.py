@@ -16,13 +16,13 @@ from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:
-    from flexwire.columnar.types import Node
+    from flexwire.columnar.types import ColumnNode
     from flexwire.wire.schema import Field, Schema
 
     Rows = list[list[int]]
 
 
-class Defaults:
+class ColumnDefaults:
     """The defaults of one program. ``absent_are_null`` says what an absent field is read as."""
 
     def __init__(self, *, absent_are_null: bool, writing: bool) -> None:
@@ -43,7 +43,7 @@ class Defaults:
 
     # Which columns are read at all, and which can be null.
 
-    def survey(self, schema: Schema, node: Node) -> None:
+    def survey(self, schema: Schema, node: ColumnNode) -> None:
         """Mark the columns that a version has, and those that it leaves null."""
         fields = schema.by_attribute
         for name, child in node.fields.items():
@@ -58,7 +58,7 @@ class Defaults:
             else:
                 self._survey_present(one, child)
 
-    def _survey_present(self, one: Field, node: Node) -> None:
+    def _survey_present(self, one: Field, node: ColumnNode) -> None:
         node.used = True
         node.nullable |= one.nullable
         if one.presence is Presence.TAGGED:
@@ -70,14 +70,14 @@ class Defaults:
         if inner is not None:
             self.survey(inner, node)
 
-    def _survey_absent(self, one: Field, node: Node) -> None:
+    def _survey_absent(self, one: Field, node: ColumnNode) -> None:
         if self.absent_are_null:
             node.nullable = True
         else:
             node.used = True
             self._survey_default(one, node)
 
-    def _survey_default(self, one: Field, node: Node) -> None:
+    def _survey_default(self, one: Field, node: ColumnNode) -> None:
         if one.default is None:
             node.nullable = True
         elif node.is_struct:
@@ -91,7 +91,7 @@ class Defaults:
 
     # Rows.
 
-    def absent(self, schema: Schema, node: Node) -> Rows:
+    def absent(self, schema: Schema, node: ColumnNode) -> Rows:
         """Give what is read of the fields that a version does not have.
 
         Or, when writing, what their columns must be, lest their values be lost.
@@ -109,7 +109,7 @@ class Defaults:
                 rows += self._absent(one, child)
         return rows
 
-    def _absent(self, one: Field, node: Node) -> Rows:
+    def _absent(self, one: Field, node: ColumnNode) -> Rows:
         if self.absent_are_null and not self.writing:
             return self.null(node)
         rows = self.of(one, node)
@@ -118,7 +118,7 @@ class Defaults:
             rows[0][-1] = 1
         return rows
 
-    def of(self, one: Field, node: Node) -> Rows:
+    def of(self, one: Field, node: ColumnNode) -> Rows:
         """Give the default of a field, for its column and those of the structure that it is."""
         if not (node.used or self.writing):
             return []
@@ -139,7 +139,7 @@ class Defaults:
         # Where null will do as well, it does for all of it.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
-    def _scalar(self, default: object, node: Node) -> list[int]:
+    def _scalar(self, default: object, node: ColumnNode) -> list[int]:
         if isinstance(default, bool):
             return _row(L.FLAG if self.writing else L.NUMBER, node, int(default))
         if isinstance(default, int):
@@ -149,13 +149,13 @@ class Defaults:
             return _row(L.DOUBLE if self.writing else L.NUMBER, node, bits)
         return self._text(in_column(default), node)
 
-    def _text(self, default: object, node: Node) -> list[int]:
+    def _text(self, default: object, node: ColumnNode) -> list[int]:
         assert isinstance(default, str | bytes)  # noqa: S101 - all other defaults are above
         raw = default.encode() if isinstance(default, str) else default
         text = self._texts.setdefault(raw, np.frombuffer(raw or b" ", np.uint8))
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
-    def null(self, node: Node) -> Rows:
+    def null(self, node: ColumnNode) -> Rows:
         """Give a null; where it is a structure's, what is below it is blank when it is read."""
         if not (node.used or self.writing):
             return []
@@ -169,7 +169,7 @@ class Defaults:
             return [_row(L.NULL_ITEMS, node)]
         return [_row(L.NO_TEXT if node.is_text else L.NULL_NUMBER, node)]
 
-    def _blank(self, node: Node) -> Rows:
+    def _blank(self, node: ColumnNode) -> Rows:
         if not node.used:
             return []
         if node.is_struct:
@@ -189,7 +189,7 @@ def _fields(one: Field) -> tuple[Field, ...]:
 
 
 def _row(
-    kind: int, node: Node, value: int = 0, length: int = 0, *, loose: bool = False
+    kind: int, node: ColumnNode, value: int = 0, length: int = 0, *, loose: bool = False
 ) -> list[int]:
     level = node.items * L.LEVEL if node.is_list else 0
     return [kind, node.number * L.COLUMN, value, length, level, int(loose)]

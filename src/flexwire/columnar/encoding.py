@@ -11,25 +11,25 @@ import pyarrow as pa
 from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar import program
 from flexwire.columnar.decoding import versions_of
-from flexwire.columnar.program import Binding, ColumnProgram, address, allocate
+from flexwire.columnar.program import ColumnBinding, ColumnProgram, address, allocate
 from flexwire.columnar.reference import (
     TOO_LARGE,
+    KernelRun,
+    MessageRows,
     Mode,
-    Permissive,
-    Rows,
-    Run,
-    Versions,
+    PermissiveResult,
+    RowVersions,
     gather,
     write_row,
 )
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from flexwire.columnar.reference import Kernel
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Words = np.ndarray[Any, Any]
@@ -57,7 +57,7 @@ def encode_messages(
     *,
     encoding: Encoding = ...,
     mode: Literal["PERMISSIVE"],
-) -> Permissive: ...
+) -> PermissiveResult: ...
 
 
 def encode_messages(
@@ -67,7 +67,7 @@ def encode_messages(
     *,
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
-) -> pa.BinaryArray | Permissive:
+) -> pa.BinaryArray | PermissiveResult:
     """Encode a column of structs, as `decode_messages` gives it, into a binary column.
 
     A null row gives null. A null field stands for None, which only a nullable field can be; in a
@@ -83,10 +83,10 @@ def encode_messages(
     """
     given = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
-    def rows(chunk: pa.Array, begin: int) -> Rows:
-        return _Encoding(message, chunk, given.slice(begin, len(chunk)), encoding)
+    def rows(chunk: pa.Array, begin: int) -> MessageRows:
+        return _EncodedRows(message, chunk, given.slice(begin, len(chunk)), encoding)
 
-    made: pa.BinaryArray | Permissive = gather(structs, rows, pa.binary(), mode)
+    made: pa.BinaryArray | PermissiveResult = gather(structs, rows, pa.binary(), mode)
     return made
 
 
@@ -109,7 +109,7 @@ def message_sizes(
     *,
     encoding: Encoding = ...,
     mode: Literal["PERMISSIVE"],
-) -> Permissive: ...
+) -> PermissiveResult: ...
 
 
 def message_sizes(
@@ -119,7 +119,7 @@ def message_sizes(
     *,
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
-) -> pa.Int64Array | Permissive:
+) -> pa.Int64Array | PermissiveResult:
     """Give how many bytes `encode_messages` would make of each row, without making them.
 
     >>> from flexwire.messages import RequestHeader
@@ -130,17 +130,17 @@ def message_sizes(
     """
     given = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
-    def rows(chunk: pa.Array, begin: int) -> Rows:
-        return _Measuring(message, chunk, given.slice(begin, len(chunk)), encoding)
+    def rows(chunk: pa.Array, begin: int) -> MessageRows:
+        return _MeasuredRows(message, chunk, given.slice(begin, len(chunk)), encoding)
 
-    made: pa.Int64Array | Permissive = gather(structs, rows, pa.int64(), mode)
+    made: pa.Int64Array | PermissiveResult = gather(structs, rows, pa.int64(), mode)
     return made
 
 
 @per_catalog
 @lru_cache(maxsize=256)
 def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> ColumnProgram:
-    served = served_of(message)
+    served = schemas_of(message)
     return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),
@@ -148,19 +148,19 @@ def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding
     )
 
 
-class _Writing(Rows):
+class _WrittenRows(MessageRows):
     """One array of structs on its way into messages."""
 
     def __init__(
-        self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
+        self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
     ) -> None:
         super().__init__(message, data, versions, encoding)
         self.program = _program(message, self.known, encoding)
-        self.binding = Binding(self.program, data)
+        self.binding = ColumnBinding(self.program, data)
 
-    def start(self, first: int, ends: Words) -> Run:
+    def start(self, first: int, ends: Words) -> KernelRun:
         """Begin a run that puts the rows' ends into ``ends``."""
-        run = Run(self, self.program, first)
+        run = KernelRun(self, self.program, first)
         run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
         return run
 
@@ -176,14 +176,14 @@ class _Writing(Rows):
         return write_row(schema, self.data[row].as_py())
 
 
-def _put_out(run: Run, size: int) -> Words:
+def _put_out(run: KernelRun, size: int) -> Words:
     """Give memory that a run writes into from now on."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
     return out
 
 
-class _Encoding(_Writing):
+class _EncodedRows(_WrittenRows):
     kind = pa.binary()
     room, name = "columns_write", "encode"
 
@@ -218,7 +218,7 @@ class _Encoding(_Writing):
         return self.written(schema, row)
 
 
-class _Measuring(_Writing):
+class _MeasuredRows(_WrittenRows):
     kind = pa.int64()
     room, name = "columns_write", "measure"
 

@@ -42,7 +42,7 @@ def message_column(
 
 def _column(wire: types.Type, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     match wire:
-        case types.Array():
+        case types.ArrayType():
             offsets, elements = [0], list[Any]()
             for array in values:
                 elements += array or ()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.wire.schema import NullableStruct, Schema
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Uuid
 
 if TYPE_CHECKING:
     from flexwire.wire.types import Type
@@ -64,5 +64,5 @@ _OTHERS = {
     Uuid: UUID,
     String: STRING,
     Bytes: BYTES,
-    Array: ARRAY,
+    ArrayType: ARRAY,
 }

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ninety
 from flexwire.columnar import operations as W  # noqa: N812 - as L
-from flexwire.columnar.defaults import Defaults
+from flexwire.columnar.defaults import ColumnDefaults
 from flexwire.columnar.operations import FORMS, operation_of
-from flexwire.columnar.types import Node, Tree, as_list, cast, validate_nulls
+from flexwire.columnar.types import ColumnNode, ColumnTree, as_list, cast, validate_nulls
 from flexwire.errors import EncodeError
 from flexwire.wire import types
 from flexwire.wire.limits import INT32_MAX
@@ -67,10 +67,10 @@ class ColumnProgram:
         absent_are_null: bool = True,
     ) -> None:
         self.kind = kind
-        self.tree = Tree(kind)
+        self.tree = ColumnTree(kind)
         self.tree.root.used = self.tree.root.nullable = True
         self.writing = writing
-        self.defaults = Defaults(absent_are_null=absent_are_null, writing=writing)
+        self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
         # What a run learns for the next: elements of each level and bytes of each column, by row.
         self.level_hints: np.ndarray[Any, Any] = np.zeros(self.tree.levels)
@@ -132,7 +132,7 @@ class ColumnProgram:
 
     # Structures.
 
-    def _struct(self, schema: Schema, node: Node, depth: int) -> None:
+    def _struct(self, schema: Schema, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         self._fill(self.defaults.absent(schema, node), W.CHECK if self.writing else W.FILL)
         if schema.tags_lead:
@@ -142,7 +142,7 @@ class ColumnProgram:
         if schema.flexible and not schema.tags_lead:
             self._tags(schema, node, depth)
 
-    def _tags(self, schema: Schema, node: Node, depth: int) -> None:
+    def _tags(self, schema: Schema, node: ColumnNode, depth: int) -> None:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         place = {
             L.O_COLUMN: unknown.number * L.COLUMN,
@@ -182,14 +182,14 @@ class ColumnProgram:
 
     # Values.
 
-    def _value(self, kind: types.Type, node: Node, depth: int) -> None:
+    def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         column = node.number * L.COLUMN
         # A column where other versions have nulls is told that this value is none.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
             self._number(W.VALID, 0, column)
         match kind:
-            case types.Array():
+            case types.ArrayType():
                 self._array(kind, node, depth)
             case NullableStruct():
                 self._nullable_struct(kind, node, depth)
@@ -225,7 +225,7 @@ class ColumnProgram:
         self._rows[number].append([code, column, place])
         self._patch(number, {L.O_WIDTH: place + width})
 
-    def _array(self, kind: types.Array, node: Node, depth: int) -> None:
+    def _array(self, kind: types.ArrayType, node: ColumnNode, depth: int) -> None:
         element = kind.element
         is_number = isinstance(element, types.Integer | types.Float64)
         bulk = _BULK.get(element.name, 0) if is_number else 0
@@ -259,7 +259,7 @@ class ColumnProgram:
             return
         self._patch(array, {L.O_CODE: W.TABLE, L.O_WIDTH: size, L.O_LEAST: size})
 
-    def _nullable_struct(self, kind: NullableStruct, node: Node, depth: int) -> None:
+    def _nullable_struct(self, kind: NullableStruct, node: ColumnNode, depth: int) -> None:
         words = {L.O_COLUMN: node.number * L.COLUMN, L.O_COMPACT: kind.tagged}
         marker = self._emit(W.MARKER, words)
         self._struct(kind.schema, node, depth)
@@ -328,7 +328,7 @@ def address(array: np.ndarray[Any, Any]) -> int:
     return int(pa.py_buffer(array).address)
 
 
-class Binding:
+class ColumnBinding:
     """The table of the columns of ``array``; their memory is held as long as it lives.
 
     A field that no version asked for has need not have a column. Raises `EncodeError` for a column
@@ -340,7 +340,7 @@ class Binding:
         self._kept: list[pa.Array] = []
         self._bind(program.tree.root, array, "")
 
-    def _bind(self, node: Node, array: pa.Array, path: str) -> None:
+    def _bind(self, node: ColumnNode, array: pa.Array, path: str) -> None:
         array = _fitted(node, array, path)
         self._kept.append(array)
         buffers, offset = array.buffers(), array.offset
@@ -363,7 +363,7 @@ class Binding:
         for word, value in row.items():
             self.columns[node.number, word // 8] = value
 
-    def _bind_fields(self, node: Node, array: pa.StructArray, path: str) -> None:
+    def _bind_fields(self, node: ColumnNode, array: pa.StructArray, path: str) -> None:
         given = [one.name for one in array.type]
         for name in given:
             if name not in node.fields or given.count(name) > 1:
@@ -377,7 +377,7 @@ class Binding:
                 self._bind(child, pa.nulls(len(array), child.kind), _join(path, name))
 
 
-def _fitted(node: Node, array: pa.Array, path: str) -> pa.Array:
+def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
     """Give a column as the type of its node, with offsets that the kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
@@ -415,7 +415,7 @@ def allocate(size: int) -> Words:
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
-class Buffers:
+class ColumnBuffers:
     """The columns of ``rows`` rows. ``bound`` is how many elements or bytes they can have at all.
 
     A level's columns grow together, a text column's bytes for themselves.
@@ -470,7 +470,7 @@ class Buffers:
         self.columns[column, L.K_CAPACITY // 8] = capacity
 
     def _replace(
-        self, buffers: dict[int, Words], node: Node, word: int, size: int, kept: int
+        self, buffers: dict[int, Words], node: ColumnNode, word: int, size: int, kept: int
     ) -> None:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
@@ -493,17 +493,17 @@ class Buffers:
                 count = rows if one.level == 0 else self._count(one)
                 self.program.data_hints[one.number] = self._end(one, count) * share
 
-    def _count(self, node: Node) -> int:
+    def _count(self, node: ColumnNode) -> int:
         return int(self.levels[node.level, L.N_COUNT // 8])
 
-    def _end(self, node: Node, count: int) -> int:
+    def _end(self, node: ColumnNode, count: int) -> int:
         return int(self._offsets[node.number][4 * count : 4 * count + 4].view(np.int32)[0])
 
     def to_arrow(self, rows: int) -> pa.StructArray:
         """Give the first ``rows`` rows."""
         return self._array(self.program.tree.root, rows, None)
 
-    def _array(self, node: Node, count: int, within: Words | None) -> pa.Array:
+    def _array(self, node: ColumnNode, count: int, within: Words | None) -> pa.Array:
         """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
 
         A null's fields are null, although Arrow would not need it: so a field taken alone is right.
@@ -527,7 +527,7 @@ class Buffers:
             buffers.append(buffer(self._data[node.number], count * node.width))
         return pa.Array.from_buffers(node.kind, count, buffers, children=children)
 
-    def _validity(self, node: Node, count: int, within: Words | None) -> Words | None:
+    def _validity(self, node: ColumnNode, count: int, within: Words | None) -> Words | None:
         valid = self._valid.get(node.number)
         if valid is None:
             return within
@@ -538,7 +538,7 @@ class Buffers:
         return None if valid.min(initial=1) else valid
 
 
-def _unused(node: Node, count: int, within: Words | None) -> pa.Array:
+def _unused(node: ColumnNode, count: int, within: Words | None) -> pa.Array:
     if node.is_tagged_fields:
         offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
         valid = None if within is None else bits(within)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.program import MOST, bits, trimmed
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
@@ -48,7 +48,7 @@ MOST_OF_TEXTS = MOST
 """No column of texts that repeat has more bytes; what is longer goes into chunks."""
 
 
-class Texts:
+class RepeatedTexts:
     """Texts that columns consist of, each told by its number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ class Texts:
     def repeated(self, numbers: Words, counts: Words) -> pa.StringArray | pa.ChunkedArray:
         """Give a column with each text as often as its count says, chunked if one cannot hold it.
 
-        >>> Texts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
+        >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
         """
         if len(numbers) == 1 and counts[0] <= MOST_OF_TEXTS // self._longest:
@@ -184,7 +184,7 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
 }
 """The columns that all the records of a batch have from it: what gives the value of each."""
 
-_COMPRESSIONS, _TIMESTAMP_TYPES = Texts(COMPRESSIONS), Texts(TimestampType)
+_COMPRESSIONS, _TIMESTAMP_TYPES = RepeatedTexts(COMPRESSIONS), RepeatedTexts(TimestampType)
 _CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)
 _APPEND_TIME = list(TimestampType).index(TimestampType.LOG_APPEND_TIME)
 _NUMBERS = {
@@ -210,7 +210,7 @@ _MARGIN = 1.2
 allocate_room = pa.allocate_buffer
 
 
-class Hints:
+class SizeHints:
     """What the records of earlier batches took, for each byte that they had on the wire."""
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ class Hints:
         return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
 
 
-class Columns:
+class RecordColumnBuilder:
     """Room for the records of some batches, at least for one of them; a kernel fills it.
 
     ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` is how
@@ -234,7 +234,7 @@ class Columns:
         columns: Sequence[str],
         limits: tuple[int, int, int, int],
         bounds: tuple[int, int, int],
-        hints: Hints,
+        hints: SizeHints,
         *,
         check_crc: bool,
     ) -> None:
@@ -242,7 +242,7 @@ class Columns:
         self._columns = columns
         self._hints = hints
         self._check_crc = check_crc
-        self._run = run = extension("records_read").RecordColumns(allocate_room, limits, rows)
+        self._run = run = load_kernel("records_read").RecordColumns(allocate_room, limits, rows)
         if "offset" in columns:
             run.add_offset()
         if "timestamp" in columns:
@@ -274,7 +274,7 @@ class Columns:
 
     def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
         """Give the records so far, those of the batches given: nearly always as one batch."""
-        self._learn(extension("batches").bounds(batches)[1])
+        self._learn(load_kernel("batches").bounds(batches)[1])
         made = [self._column(name, batches) for name in self._columns]
         schema = schema_of(self._columns)
         if any(isinstance(one, pa.ChunkedArray) for one in made):

@@ -15,7 +15,7 @@ from flexwire.columnar.program import allocate
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import Record
 from flexwire.records.body import write_records
 from flexwire.records.compression import checked_level
@@ -110,7 +110,7 @@ def encode_record_pieces(
     level = checked_level(compression_of(attributes), level)
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-        source = _Source(chunk, done, records_per_batch)
+        source = _ChunkColumns(chunk, done, records_per_batch)
         for group in source.groups():
             sealed = None if compression_of(attributes) != "none" else group.sealed(attributes)
             if sealed is not None:
@@ -121,7 +121,7 @@ def encode_record_pieces(
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _BatchGroup:
     """Batches that are written but for their headers, for each of which there is a gap.
 
     Batch i has the rows from ``firsts[i]`` to ``lasts[i]``, and stands from ``starts[i]`` to
@@ -174,7 +174,7 @@ class _Group:
 
     def _seal(self) -> bool:
         """Have the kernel put the crcs into the headers; whether it can."""
-        if (room := extension("records_write")) is None:
+        if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
         return True
@@ -199,7 +199,7 @@ class _Group:
             yield seal_batch(body, count, attributes, told, level=level)
 
 
-class _Source:
+class _ChunkColumns:
     """The columns of a chunk, whose first row is the ``before``-th of all."""
 
     def __init__(self, chunk: pa.RecordBatch, before: int, each: int) -> None:
@@ -215,12 +215,12 @@ class _Source:
             validate_nulls(one, path)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
-        room = extension("records_write")
+        room = load_kernel("records_write")
         columns = (self.offsets, self.timestamps, self.key, self.value)
         headers = () if self.headers is None else (self.headers, *self._header_parts)
         self._writer = room and room.RecordWriter(*columns, *headers)
 
-    def groups(self) -> Iterator[_Group]:
+    def groups(self) -> Iterator[_BatchGroup]:
         """Write all rows, some batches at a time."""
         first, rows = 0, len(self.offsets)
         while first < rows:
@@ -232,14 +232,14 @@ class _Source:
             yield group
             first = int(group.lasts[-1])
 
-    def _group(self, out: Words, extents: Words, first: int, last: int) -> _Group:
+    def _group(self, out: Words, extents: Words, first: int, last: int) -> _BatchGroup:
         firsts = np.arange(first, last, self.each)[: len(extents)]
         lasts = np.minimum(firsts + self.each, last)
-        return _Group(
+        return _BatchGroup(
             out, extents[:, 0], extents[:, 1], firsts, lasts, self.offsets, self.timestamps
         )
 
-    def _run(self, first: int, last: int) -> _Group | None:
+    def _run(self, first: int, last: int) -> _BatchGroup | None:
         """Have the kernel write batches; None where it refuses the first."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
@@ -269,7 +269,7 @@ class _Source:
                     validate(array, name, full=True)
         self._is_valid = True
 
-    def _ask(self, first: int, last: int) -> _Group:
+    def _ask(self, first: int, last: int) -> _BatchGroup:
         """Write a batch from objects: what no kernel takes, so that there is one set of errors."""
         self._validate()
         headers: list[Any] = [[]] * (last - first)

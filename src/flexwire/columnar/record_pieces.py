@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.batch_table import BATCH
-from flexwire.columnar.record_columns import Hints, schema_of
-from flexwire.columnar.records import MOST_ENOUGH, Inflater, Wanted, room_for
-from flexwire.kernels import extension
+from flexwire.columnar.record_columns import SizeHints, schema_of
+from flexwire.columnar.records import MOST_ENOUGH, Inflater, RecordSelection, room_for
+from flexwire.kernels import load_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TABLE = 1 << 14
 
 
-class Refused(NamedTuple):
+class RefusedPiece(NamedTuple):
     """Bytes that are not for the kernels: in which batch of the group they begin, and where."""
 
     batch: int
@@ -37,7 +37,7 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PieceGroup:
     """Batches one after the other: a table of type `BATCH`.
 
     ``records`` are the rows of those that were read, as many of each as it says. What has none is
@@ -48,7 +48,7 @@ class Group:
     batches: Words
     records: pa.RecordBatch
 
-    def refused(self) -> Iterator[Refused]:
+    def refused(self) -> Iterator[RefusedPiece]:
         """Give what is not in ``records``; what is side by side in a piece is one of them."""
         rows = np.flatnonzero(self.batches["rows"] == 0)
         pieces, starts = self.batches["piece"][rows], self.batches["position"][rows]
@@ -56,7 +56,7 @@ class Group:
         is_first = (np.diff(rows, prepend=-2) != 1) | (np.diff(pieces, prepend=-1) != 0)
         is_last = np.roll(is_first, -1)
         told = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
-        yield from map(Refused, *(one.tolist() for one in told))
+        yield from map(RefusedPiece, *(one.tolist() for one in told))
 
 
 class PieceReader:
@@ -72,19 +72,19 @@ class PieceReader:
         data: Words,
         starts: Words,
         ends: Words,
-        wanted: Wanted,
-        hints: Hints | None = None,
+        wanted: RecordSelection,
+        hints: SizeHints | None = None,
     ) -> None:
         self.wanted = wanted
         self._data = data
         self._starts, self._ends = starts.astype(np.int64), ends.astype(np.int64)
-        self._scanner = extension("batches")
+        self._scanner = load_kernel("batches")
         self._inflater = Inflater(data, wanted.max_inflated, wanted.max_ratio)
-        self._hints = Hints() if hints is None else hints
+        self._hints = SizeHints() if hints is None else hints
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[PieceGroup]:
         if self._scanner is None:
-            yield Group(self._unread(), _no_records(self.wanted))
+            yield PieceGroup(self._unread(), _no_records(self.wanted))
             return
         for table in self._tables():
             found = table
@@ -111,7 +111,7 @@ class PieceReader:
             )
             yield table[:count]
 
-    def _read(self, batches: Words) -> Iterator[Group]:
+    def _read(self, batches: Words) -> Iterator[PieceGroup]:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)
@@ -124,9 +124,9 @@ class PieceReader:
                 (records,) = columns.to_arrow(group)
             else:
                 records = _no_records(self.wanted)
-            yield Group(group, records)
+            yield PieceGroup(group, records)
             done = stopped
 
 
-def _no_records(wanted: Wanted) -> pa.RecordBatch:
+def _no_records(wanted: RecordSelection) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema_of(wanted.columns))

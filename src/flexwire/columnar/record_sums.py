@@ -14,7 +14,7 @@ import pyarrow as pa
 from flexwire.columnar.batch_table import BATCH
 from flexwire.columnar.program import allocate, bits
 from flexwire.columnar.record_columns import batch_fact
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ the wire (twice the size, 1 for null; 0 where they do not tell sums apart), how 
 are, and the bytes of their keys and values."""
 
 
-class Counting(Protocol):
+class RecordCounter(Protocol):
     """What a `RecordReader` counts records into, instead of giving them."""
 
     @property
@@ -59,7 +59,7 @@ class Counting(Protocol):
         """Say which records are counted: lowest and highest offset, then timestamp."""
 
     def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
-        """Count batches of a table, from the first on, as `Columns.read` reads them."""
+        """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
 
     def counted(self, batches: Words, first: int) -> None:
         """Hear which batches of the table were done with, and in which row they begin."""
@@ -71,7 +71,7 @@ class Counting(Protocol):
         """Give what was counted, and begin anew."""
 
 
-class RecordSums:
+class RecordSizeSums:
     """Sums of records that the sizes of keys and values tell apart, and facts of their batches.
 
     ``groups`` names `KEY_SIZE`, `VALUE_SIZE` and facts of `BATCH_COLUMNS`.
@@ -87,7 +87,7 @@ class RecordSums:
         index = allocate(2 * _MOST * 8)
         index[:] = 0
         by_key, by_value = (one in self._groups for one in (KEY_SIZE, VALUE_SIZE))
-        room = extension("record_sums")
+        room = load_kernel("record_sums")
         self._run = room and room.RecordSummer(self._sums, index, by_key, by_value)
 
     @property
@@ -101,7 +101,7 @@ class RecordSums:
             self._run.want(limits, check_crc)
 
     def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
-        """Count batches of a table, from the first on, as `Columns.read` reads them."""
+        """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
         self._tell(batches[first:])
         found: tuple[int, bool] = self._run.read(batches, first, data)
         return found
@@ -129,7 +129,7 @@ class RecordSums:
     def counted(self, batches: Words, first: int) -> None:
         """Do nothing: all is in the sums."""
 
-    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - see `Counting`
+    def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
         """Take nothing in."""
         return False
 

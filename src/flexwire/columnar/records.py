@@ -19,9 +19,15 @@ from flexwire.columnar.batch_table import (
 )
 from flexwire.columnar.decoding import column_names, range_of
 from flexwire.columnar.program import address, allocate
-from flexwire.columnar.record_columns import RECORD_COLUMNS, Columns, Hints, from_batch, schema_of
+from flexwire.columnar.record_columns import (
+    RECORD_COLUMNS,
+    RecordColumnBuilder,
+    SizeHints,
+    from_batch,
+    schema_of,
+)
 from flexwire.errors import RecordError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
 from flexwire.records.batch import OBJECT_COST, object_budget
 from flexwire.records.compression import inflate, inflate_into
@@ -40,7 +46,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from flexwire.columnar.record_sums import Counting
+    from flexwire.columnar.record_sums import RecordCounter
     from flexwire.records import RecordBatch
 
     Words = np.ndarray[Any, Any]
@@ -55,7 +61,7 @@ _FACTS = ("position", "size", "is_skipped")
 
 
 @dataclass(slots=True)
-class _Todo:
+class _InflatedBatches:
     """What is known of each batch of a group, and what became of those that codecs were asked for.
 
     Lists, because single items of an array are slow to take and to set.
@@ -103,15 +109,15 @@ class Inflater:
         ``budget``;
         a batch that does not inflate gets a ``count`` that is refused.
         """
-        last, is_compressed = extension("batches").group(table, enough)
+        last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
 
     def _inflate(self, table: Words, enough: int) -> int:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
-        todo = _Todo(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
+        todo = _InflatedBatches(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
         bounds = np.zeros(len(table), np.int64)
-        extension("batches").bound_inflated(table, bounds)
+        load_kernel("batches").bound_inflated(table, bounds)
         todo.bounds = bounds.tolist()
         row = total = 0
         while row < len(table) and total < enough:
@@ -129,7 +135,7 @@ class Inflater:
             room = allocate(MOST_ENOUGH + _SPARE)
             self._begin, self._room = address(room), room.data
 
-    def _ask_codec(self, todo: _Todo, row: int) -> int:
+    def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
         """Inflate one batch; gives how many bytes it has then, 0 where it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
@@ -181,7 +187,7 @@ _TABLE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordSelection:
     """Which records are wanted, and what of them.
 
     Both ranges include their ends, and None is no end. Batches that their header places outside of
@@ -253,15 +259,15 @@ class RecordReader:
     def __init__(
         self,
         data: Any,
-        wanted: Wanted,
+        wanted: RecordSelection,
         *,
         mode: Mode = "FAILFAST",
         partial: bool = False,
         cut: bool = False,
         skips: Callable[[BatchHeaders], Words] | None = None,
-        hints: Hints | None = None,
+        hints: SizeHints | None = None,
     ) -> None:
-        self.wanted = to_kind(wanted, "wanted", Wanted)
+        self.wanted = to_kind(wanted, "wanted", RecordSelection)
         self.schema = schema_of(wanted.columns)
         self.position = 0
         self.errors: list[RecordError] = []
@@ -272,19 +278,19 @@ class RecordReader:
         self._skips = skips
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
         self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
-        self._search = BatchSearch(_Memory(self._data))
-        self._batches = extension("batches")
-        self._sums: Counting | None = None
+        self._search = BatchSearch(_ReaderData(self._data))
+        self._batches = load_kernel("batches")
+        self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
         self._found: Words = np.empty(0, BATCH)
         # Where scanning found what is not for the kernels.
         self._other = -1
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
-        self.hints = Hints() if hints is None else hints
+        self.hints = SizeHints() if hints is None else hints
         self._group = _FIRST_GROUP if hints is None else _GROUP
 
-    def count_into(self, sums: Counting) -> None:
+    def count_into(self, sums: RecordCounter) -> None:
         """Have records counted, and not given: all but those of batches that kernels refuse.
 
         What is given besides these are sums for which there was no more room.
@@ -341,7 +347,7 @@ class RecordReader:
                 is_full = stopped < len(batches) and not is_refused
                 if is_full or not self._sums.has_room:
                     self._ready.append(self._sums.take())
-            elif isinstance(columns, Columns) and columns.rows:
+            elif isinstance(columns, RecordColumnBuilder) and columns.rows:
                 self._ready += columns.to_arrow(batches[done:stopped])
             if stopped < len(batches):
                 self.position = int(batches[stopped]["position"])
@@ -428,13 +434,15 @@ class RecordReader:
         self.position = after
 
 
-def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
+def room_for(batches: Words, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
     """Give room for what is wanted of the records of batches, which a kernel will fill."""
-    bounds = extension("batches").bounds(batches)
-    return Columns(wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc)
+    bounds = load_kernel("batches").bounds(batches)
+    return RecordColumnBuilder(
+        wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc
+    )
 
 
-class _Memory:
+class _ReaderData:
     """The data of a reader, as what is searched for batches."""
 
     def __init__(self, data: Words) -> None:
@@ -469,6 +477,6 @@ def decode_records(
     not. For data that does not fit in memory, to go on after damage, and to know what was left
     out, take a `RecordReader`.
     """
-    wanted = Wanted(column_names(columns), offsets, timestamps, check_crc, max_inflated)
+    wanted = RecordSelection(column_names(columns), offsets, timestamps, check_crc, max_inflated)
     reader = RecordReader(data, wanted, partial=partial)
     return pa.Table.from_batches(reader, reader.schema)

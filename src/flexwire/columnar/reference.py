@@ -17,11 +17,11 @@ from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate
 from flexwire.errors import CodecError, DecodeError, FlexwireError, UnknownMessageError
-from flexwire.kernels import extension
-from flexwire.schema.served import served_of
+from flexwire.kernels import load_kernel
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Type, Uuid
+from flexwire.wire.types import ArrayType, Type, Uuid
 from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.columnar.program import ColumnProgram
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
     Words = np.ndarray[Any, Any]
@@ -67,7 +67,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
     match kind:
         case _ if value is None:
             return None
-        case Array():
+        case ArrayType():
             return [_value(one, kind.element, absent_are_null=absent_are_null) for one in value]
         case NullableStruct():
             return _row(value, kind.schema, absent_are_null=absent_are_null)
@@ -118,7 +118,7 @@ def _plain_value(writer: Writer, value: Any, kind: Type) -> Any:
             return None
         case Uuid():
             return _uuid(writer, value)
-        case Array():
+        case ArrayType():
             return [_plain_item(writer, at, one, kind.element) for at, one in enumerate(value)]
         case NullableStruct():
             return _plain(writer, value, kind.schema)
@@ -151,14 +151,14 @@ ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa
 REFUSED, TOO_LARGE = 1, 2
 
 
-class Permissive(NamedTuple):
+class PermissiveResult(NamedTuple):
     """What came of all rows: the values, and for each row of an error what it was."""
 
     values: Any
     errors: Any
 
 
-class Versions:
+class RowVersions:
     """The version of each row: one for all, or the rows' numbers in ``each`` of a few."""
 
     def __init__(self, given: Any, rows: int) -> None:
@@ -177,9 +177,9 @@ class Versions:
         self.each = encoded.dictionary.to_pylist()
         self.which = encoded.indices.to_numpy().astype(np.int32)
 
-    def slice(self, begin: int, rows: int) -> Versions:
+    def slice(self, begin: int, rows: int) -> RowVersions:
         """Give the versions of some of the rows."""
-        part = Versions(0, rows)
+        part = RowVersions(0, rows)
         part.each = self.each
         part.which = None if self.which is None else self.which[begin : begin + rows]
         return part
@@ -189,7 +189,7 @@ class Versions:
         return self.each[0 if self.which is None else self.which[row]]
 
 
-class Rows(ABC):
+class MessageRows(ABC):
     """The rows of one array on their way; ``refused`` are those that a kernel did not take.
 
     ``kind`` is the type of what becomes of them, ``room`` and ``name`` say which kernel does it.
@@ -200,9 +200,9 @@ class Rows(ABC):
     name: str
 
     def __init__(
-        self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
+        self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
     ) -> None:
-        self.served = served_of(message)
+        self.served = schemas_of(message)
         self.data = data
         self.versions = versions
         self.encoding = encoding
@@ -228,7 +228,7 @@ class Rows(ABC):
     def reference(self, schema: Schema, row: int) -> Any:
         """Do one row with the reference executor; raises what is wrong with it."""
 
-    def chunks(self, mode: Mode) -> Iterator[Permissive]:
+    def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
         """Do all rows; raises the first error where ``mode`` says so."""
         compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
@@ -241,10 +241,10 @@ class Rows(ABC):
             first = after
 
     def _kernel(self) -> Kernel | None:
-        room = extension(self.room)
+        room = load_kernel(self.room)
         return None if room is None else getattr(room, self.name)
 
-    def _judge(self, values: pa.Array, first: int, mode: Mode) -> Permissive:
+    def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
         """Have the reference executor do the rows that were refused, or say what is wrong."""
         these = self.refused[first : first + len(values)]
         # To look for the highest takes a tenth of the time that it takes to look for all.
@@ -263,7 +263,7 @@ class Rows(ABC):
                     raise
                 wrong[index] = error
         told = 0 if mode == "FAILFAST" else len(values)
-        return Permissive(_put(values, done), _errors(wrong, told))
+        return PermissiveResult(_put(values, done), _errors(wrong, told))
 
     def _one(self, row: int) -> Any:
         version = self._known(self.versions.of(row))
@@ -275,10 +275,10 @@ class Rows(ABC):
             raise error.within(self.served.name, version) from None
 
 
-class Run:
+class KernelRun:
     """One run of a kernel over rows from ``first`` on: its words, and the memory they point to."""
 
-    def __init__(self, rows: Rows, program: ColumnProgram, first: int) -> None:
+    def __init__(self, rows: MessageRows, program: ColumnProgram, first: int) -> None:
         versions = rows.versions
         entries = np.array([program.entry(one) for one in versions.each], np.int64)
         stack = np.zeros(program.stack, np.int64)
@@ -315,9 +315,11 @@ def _refuse_too_large() -> NoReturn:
     raise CodecError(f"one column of it takes more than {program.MOST} bytes or elements")
 
 
-def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, mode: Mode) -> Any:
+def gather(
+    data: Any, rows: Callable[[pa.Array, int], MessageRows], kind: pa.DataType, mode: Mode
+) -> Any:
     """Do an array or a chunked array; as it is, so is what becomes of it."""
-    made: list[Permissive] = []
+    made: list[PermissiveResult] = []
     begin = 0
     for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
         validate(chunk)
@@ -334,7 +336,7 @@ def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, 
     else:
         values = made[0].values if made else pa.array([], kind)
         errors = made[0].errors if made else pa.array([], ERROR)
-    return values if mode == "FAILFAST" else Permissive(values, errors)
+    return values if mode == "FAILFAST" else PermissiveResult(values, errors)
 
 
 def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:

@@ -33,15 +33,15 @@ import pyarrow as pa
 
 from flexwire.errors import CodecError, EncodeError, SpecError
 from flexwire.schema.catalog import per_catalog
+from flexwire.schema.message_schemas import check_message, schemas_of
 from flexwire.schema.resolve import resolve, types_of
-from flexwire.schema.served import check_message, served_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.served import MessageLike, Served
+    from flexwire.schema.message_schemas import MessageLike, MessageSchemas
     from flexwire.schema.spec import FieldType
 
 
@@ -83,17 +83,17 @@ def message_type(message: MessageLike) -> pa.StructType:
 @per_catalog
 @cache
 def _message_type(message: MessageLike) -> pa.StructType:
-    served = served_of(message)
+    served = schemas_of(message)
     for spec, versions in served.specs:
         # Raises `SpecError` for what has no layout, and so no columns.
         resolve(spec, versions.highest)
-    return _Columns(served).message()
+    return _MessageColumns(served).message()
 
 
-class _Columns:
+class _MessageColumns:
     """The columns of a message: those of the union of its fields."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: MessageSchemas) -> None:
         self.name = served.name
         self.fields = served.fields
         self.counted: dict[str, int] = {}
@@ -223,14 +223,14 @@ def _is_flat(kind: pa.DataType) -> bool:
     return bool(kind in text or pa.types.is_primitive(kind))
 
 
-class Node:
+class ColumnNode:
     """One column: of a struct, a list, text or numbers; ``number`` is its row in the table.
 
     Columns are numbered from the top down, so a list's elements follow the list. ``level`` says in
     which array a column stands, 0 outside of all; ``items`` is the level of a list's elements.
     """
 
-    def __init__(self, tree: Tree, kind: pa.DataType, level: int) -> None:
+    def __init__(self, tree: ColumnTree, kind: pa.DataType, level: int) -> None:
         self.kind = kind
         self.level = level
         self.number = len(tree.nodes)
@@ -240,17 +240,17 @@ class Node:
         # What a program finds out: whether any version has it, and whether it can be null.
         self.used = False
         self.nullable = False
-        self.fields: dict[str, Node] = {}
+        self.fields: dict[str, ColumnNode] = {}
         self.is_struct = bool(pa.types.is_struct(kind))
         self.is_list = bool(pa.types.is_list(kind))
         self.is_text = kind in {pa.string(), pa.binary()}
         self.is_tagged_fields = bool(kind == RAW_TAGGED_FIELDS)
         if self.is_struct:
-            self.fields = {one.name: Node(tree, one.type, level) for one in kind}
+            self.fields = {one.name: ColumnNode(tree, one.type, level) for one in kind}
         elif self.is_list:
             self.items = tree.levels
             tree.levels += 1
-            self.element = Node(tree, kind.value_type, self.items)
+            self.element = ColumnNode(tree, kind.value_type, self.items)
         elif not self.is_text:
             # A bool is a byte in the kernels.
             self.width = max(8, kind.bit_width) // 8
@@ -263,14 +263,14 @@ class Node:
                 one.used = True
 
 
-class Tree:
+class ColumnTree:
     """All columns of a message; ``levels`` is how many arrays there are, and one for the rows."""
 
     def __init__(self, kind: pa.StructType) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[ColumnNode] = []
         self.levels = 1
-        self.root = Node(self, kind, 0)
+        self.root = ColumnNode(self, kind, 0)
 
-    def used(self) -> Iterator[Node]:
+    def used(self) -> Iterator[ColumnNode]:
         """Give the columns that a program fills, from the top down."""
         return (one for one in self.nodes if one.used)

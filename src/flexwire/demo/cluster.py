@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from flexwire.closing import Closing
+from flexwire.closeable import Closeable
 from flexwire.demo.content import require
-from flexwire.demo.front import Front
+from flexwire.demo.repair_proxy import RepairProxy
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ _JOIN_GROUP, _LEAVE_GROUP, _SYNC_GROUP = 11, 13, 14
 _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
-class MockCluster(Closing):
+class MockCluster(Closeable):
     """Three brokers with the ids 1, 2 and 3, which speak the Kafka protocol but keep all in memory.
 
     They know what producers, consumers, groups and transactions need; not the admin APIs
@@ -153,7 +153,7 @@ class MockCluster(Closing):
     def __init__(self) -> None:
         self._brokers = MockBrokers(_BROKERS)
         try:
-            self._front = Front(self._brokers.addresses)
+            self._front = RepairProxy(self._brokers.addresses)
         except BaseException:
             self._brokers.close()
             raise

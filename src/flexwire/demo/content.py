@@ -41,7 +41,7 @@ _BARE_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleRecord:
     """A record to produce, or one that came back: equal if key, value and headers are."""
 
     topic: str
@@ -50,24 +50,24 @@ class Sample:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def samples(
+def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
-) -> list[Sample]:
+) -> list[SampleRecord]:
     """Records for a topic, the same in every run.
 
     Among them are null keys, tombstones (a key, no value), records without headers, and record
     headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
     that cannot write null, ``headers=False`` for those that know no record headers.
 
-    >>> [sample.key for sample in samples("orders", 3)]
+    >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']
     """
     source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
-    made = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
-    return made if headers else [replace(one, headers=()) for one in made]
+    records = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+    return records if headers else [replace(record, headers=()) for record in records]
 
 
-def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> Sample:
+def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> SampleRecord:
     entity = source.randrange(100)
     headers = _headers(number, source, null_headers=null_headers)
     event = {
@@ -81,10 +81,10 @@ def _sample(topic: str, number: int, source: random.Random, *, null_headers: boo
     value = json.dumps(event, ensure_ascii=False).encode()
     key = f"{topic}-{entity}".encode()
     if number % _NULL_KEY_EVERY == 0:
-        return Sample(topic, None, value, headers)
+        return SampleRecord(topic, None, value, headers)
     if number % _TOMBSTONE_EVERY == 0:
-        return Sample(topic, key, None, headers)
-    return Sample(topic, key, value, headers)
+        return SampleRecord(topic, key, None, headers)
+    return SampleRecord(topic, key, value, headers)
 
 
 def _headers(

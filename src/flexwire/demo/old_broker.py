@@ -36,7 +36,7 @@ _CHUNK = 65536
 
 
 @asynccontextmanager
-async def old_broker() -> AsyncIterator[tuple[str, int]]:
+async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
     """Serve on a port of 127.0.0.1, which it gives; the connections end with it."""
     tasks: set[asyncio.Task[None]] = set()
 

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.demo.content import Sample
+    from flexwire.demo.content import SampleRecord
 
 
 class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,12 +30,12 @@ class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
     failures: tuple[str, ...] = ()
 
 
-class Ledger:
+class OutcomeRecorder:
     """Gathers a client's outcome while it runs: steps, records written and read, failed checks.
 
-    >>> from flexwire.demo.content import Sample
-    >>> ledger = Ledger("a-client", "1.0", part="an example")
-    >>> ledger.produced([Sample("orders", b"k", b"v")])
+    >>> from flexwire.demo.content import SampleRecord
+    >>> ledger = OutcomeRecorder("a-client", "1.0", part="an example")
+    >>> ledger.produced([SampleRecord("orders", b"k", b"v")])
     >>> ledger.outcome().failures
     ('orders: 1 of 1 records did not come back',)
     """
@@ -47,8 +47,8 @@ class Ledger:
         self._client_ids: list[str] = []
         self._did: list[str] = []
         self._failures: list[str] = []
-        self._written: Counter[Sample] = Counter()
-        self._read: Counter[Sample] = Counter()
+        self._written: Counter[SampleRecord] = Counter()
+        self._read: Counter[SampleRecord] = Counter()
 
     def client_id(self, name: str) -> str:
         """Note a client id that is going to be used."""
@@ -65,11 +65,11 @@ class Ledger:
         if not truth:
             self._failures.append(failure)
 
-    def produced(self, samples: Iterable[Sample]) -> None:
+    def produced(self, samples: Iterable[SampleRecord]) -> None:
         """Note records that the cluster acknowledged."""
         self._written.update(samples)
 
-    def consumed(self, samples: Iterable[Sample]) -> None:
+    def consumed(self, samples: Iterable[SampleRecord]) -> None:
         """Note records that a consumer read."""
         self._read.update(samples)
 
@@ -102,7 +102,7 @@ class Ledger:
         ]
 
 
-def _by_topic(records: Counter[Sample]) -> Counter[str]:
+def _by_topic(records: Counter[SampleRecord]) -> Counter[str]:
     topics = Counter[str]()
     for sample, count in records.items():
         topics[sample.topic] += count

@@ -17,7 +17,7 @@ from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS, require
-from flexwire.demo.old_broker import old_broker
+from flexwire.demo.old_broker import run_old_broker
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.spark.progress import silent
 from flexwire.tap import Tap
@@ -44,7 +44,7 @@ RELEASES = ("4.0.0", "4.0")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DemoTraffic:
     """What the clients did, what each tap counted, and the capture files."""
 
     clients: tuple[ClientOutcome, ...]
@@ -64,16 +64,16 @@ class Traffic:
                 tap.undecodable for tap in self.taps
             ),
         }
-        return [f"{one.client}: {what}" for one in self.clients for what in one.failures] + [
-            f"tap: {count} {what}" for what, count in wrong.items() if count
-        ]
+        return [
+            f"{client.client}: {what}" for client in self.clients for what in client.failures
+        ] + [f"tap: {count} {what}" for what, count in wrong.items() if count]
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOutcome:
     """The traffic of a demo and its analysis."""
 
-    traffic: Traffic
+    traffic: DemoTraffic
     analysis: Analysis
 
     @property
@@ -109,7 +109,7 @@ def run_demo(
     return DemoOutcome(traffic, analysis)
 
 
-def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
+def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
     """Start the cluster and the tap, run every client, stop both.
 
     The capture of an earlier demo in the directory is removed, by the demo's own file names.
@@ -122,12 +122,12 @@ def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
         return asyncio.run(_record(cluster, directory, progress))
 
 
-async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> Traffic:
+async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> DemoTraffic:
     count = len(CLIENTS) + len(OLD_CLIENTS)
     progress(_STAGE, 0, count)
     here = ("127.0.0.1", 0)
     async with (
-        old_broker() as old,
+        run_old_broker() as old,
         Tap(here, cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX) as tap,
         Tap(here, old, directory, prefix=f"{_CAPTURE_PREFIX}-old") as old_tap,
     ):
@@ -145,7 +145,7 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
             *(one(name, str(old_tap.listen_address)) for name in OLD_CLIENTS),
         )
         captures = [*tap.capture_paths, *old_tap.capture_paths]
-    return Traffic(tuple(clients), (tap.stats, old_tap.stats), tuple(captures))
+    return DemoTraffic(tuple(clients), (tap.stats, old_tap.stats), tuple(captures))
 
 
 async def run_client(
@@ -216,13 +216,13 @@ def _clients(clients: tuple[ClientOutcome, ...], facts: Facts) -> Table:
     table.add_column("What it did", ratio=1)
     for heading in ("Written", "Read", "Requests", "Failures"):
         table.add_column(heading, justify="right")
-    for one in clients:
+    for client in clients:
         table.add_row(
-            Text(one.client),
-            Text(", ".join(filter(None, (one.version.partition(" ")[0], one.part))) or "—"),
-            str(one.produced),
-            str(one.consumed),
-            str(sum(requests[client_id] for client_id in one.client_ids)),
-            Text(str(len(one.failures)), style="bold red" if one.failures else ""),
+            Text(client.client),
+            Text(", ".join(filter(None, (client.version.partition(" ")[0], client.part))) or "—"),
+            str(client.produced),
+            str(client.consumed),
+            str(sum(requests[client_id] for client_id in client.client_ids)),
+            Text(str(len(client.failures)), style="bold red" if client.failures else ""),
         )
     return table

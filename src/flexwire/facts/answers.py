@@ -29,7 +29,7 @@ class ShownColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class AnswerPicture:
     """The picture of an answer: bars of ``value``, one for each of the first rows.
 
     ``parts`` are columns of one kind that ``value`` is the sum of, if the bar is to show them. With
@@ -61,7 +61,7 @@ class AnswerFacts:
     meaning: str
     advice: str
     columns: tuple[ShownColumn, ...]
-    picture: Picture | None
+    picture: AnswerPicture | None
     rows: int
     shown: tuple[tuple[Any, ...], ...]
     left_out: int = 0
@@ -76,7 +76,7 @@ def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class UnansweredQuestion:
     """A question that was asked and found no answer, because something failed; and what.
 
     It ``can_ask`` the tables again where they have what it is about.

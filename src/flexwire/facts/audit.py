@@ -87,7 +87,7 @@ class FirstRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class AuditOmissions:
     """What an audit of very many clients leaves out.
 
     ``clients``, of those with fewest requests, are not judged; they sent ``requests``. What
@@ -131,7 +131,7 @@ def _was(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-NOTHING_LEFT_OUT: Final = LeftOut()
+NOTHING_LEFT_OUT: Final = AuditOmissions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Audit:
     newest: tuple[NewestShare, ...] = ()
     pins: tuple[PinningSetting, ...] = ()
     libraries: tuple[FirstRelease, ...] = ()
-    left_out: LeftOut = NOTHING_LEFT_OUT
+    left_out: AuditOmissions = NOTHING_LEFT_OUT
     cluster: tuple[ClusterGate, ...] = ()
 
 

@@ -16,7 +16,7 @@ _SHARES_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledCaptures:
     """Capture files that hold a ``share`` of all connections, above 0, and how many they are.
 
     With ``only`` they hold some of these connections' frames: in words, those of which APIs, client
@@ -41,17 +41,19 @@ class Sampled:
         return f"of all {frames}" if self.share == 1 else f"{share}, and of their {frames}"
 
 
-def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[Sampled, ...]:
+def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
     """The files of each share and filter, the smallest share first, and of many the smallest."""
     every = sorted(Counter(parts).items())
-    return tuple(Sampled(share, files, only) for (share, only), files in every[:_SHARES_SHOWN])
+    return tuple(
+        SampledCaptures(share, files, only) for (share, only), files in every[:_SHARES_SHOWN]
+    )
 
 
 _SHARE: Final = "share_of_connections"
 _ONLY: Final = "only_frames_of"
 
 
-def part_columns(sampled: Iterable[Sampled]) -> dict[str, float | str]:
+def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
     """What rows that are sent round say in columns of their own: which part of all they are about.
 
     The smallest share of connections that any capture holds, and which frames; nothing where all
@@ -69,7 +71,7 @@ def part_columns(sampled: Iterable[Sampled]) -> dict[str, float | str]:
     return said | ({_ONLY: only} if only else {})
 
 
-def sampled_notes(sampled: Iterable[Sampled]) -> tuple[str, ...]:
+def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
     """What a user should hear of them.
 
     >>> sampled_notes([Sampled(0.1, 2)])[0][:45]

@@ -15,13 +15,13 @@ import msgspec
 
 from flexwire.facts.answers import (  # noqa: TC001 - msgspec reads the annotations
     AnswerFacts,
-    Unanswered,
+    UnansweredQuestion,
 )
 from flexwire.facts.audit import Audit, findings
 from flexwire.facts.captures import (
     NO_ADDED_TAGS,
     AddedTags,
-    Sampled,
+    SampledCaptures,
 )
 from flexwire.parties import AuditVerdict, Client
 
@@ -164,7 +164,7 @@ LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CaptureFileFacts:
     """One capture file: its packets, and the frames whose last byte lay in it."""
 
     path: str
@@ -497,7 +497,7 @@ class Facts:
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
     ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
-    what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
+    what `flexwire.report.limits` has left out of very many. ``logs`` is None where no log segment
     was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
     ``tls`` is None where no key log was given.
     ``sampled`` is empty where captures hold all connections: else every figure is of a part.
@@ -513,7 +513,7 @@ class Facts:
     flexwire_version: str
     newest_release: str
     releases: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CaptureFileFacts, ...] = ()
     source_files: int = 0
     totals: Totals = Totals()
     timeline: Timeline = Timeline()
@@ -532,12 +532,12 @@ class Facts:
     unreadable: tuple[UnreadableFile, ...] = ()
     unreadable_files: int = 0
     answers: tuple[AnswerFacts, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredQuestion, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     logs: LogFacts | None = None
     request_logs: RequestLogFacts | None = None
     tls: TlsFacts | None = None
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
 
     @property

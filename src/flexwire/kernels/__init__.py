@@ -1,17 +1,34 @@
-"""Kernels: the loops over bytes, as an ordinary extension that is written in Cython, and optional.
+"""Kernels: the loops over bytes, as an ordinary extension that is written in Cython.
 
-A ``.pyx`` is a module, a ``.pxd`` what several of them share. All read the wire with the parts of
-`cursor.pxd`, and differ in where values go: Python objects (`objects_*`, `record_objects_*`) or
-Arrow columns (`columns_*`, `records_*`). `packets`, `frames` and `pairing` are those of captures.
+The kernels exist for speed alone, and an installation may lack them. Each ``.pyx`` is a module, and
+each ``.pxd`` holds what several modules share. All read the wire with the primitives of
+`cursor.pxd`. They differ in where values go: into Python objects (`objects_*`, `record_objects_*`)
+or into Arrow columns (`columns_*`, `records_*`); `packets`, `frames` and `pairing` serve captures.
+A kernel takes only what it is sure of. It refuses everything else without a reason; the reference
+executor in Python reads that input again and words the error.
 
-A kernel takes only what it is sure of. Everything else it refuses without saying why; the reference
-executor then reads it again and words the error. So without kernels all works too, and slower.
+Laws of this room:
+
+- A kernel words no error and changes nothing before it refuses. Reason: there is one set of errors,
+  and the reference goes on where the kernel stopped. Test: `tests/kernels/test_bounds.py`.
+- A length is compared before it is added (``count > end - at``), and before memory is taken.
+  Reason: a sum could overflow. Tests: `tests/codec/test_boundaries.py`,
+  `tests/columnar/test_bounds.py`.
+- A number of the formats stands in `flexwire.wire` and in a kernel alike, as does a struct that
+  Python fills. Reason: C reads no Python module. Test: `tests/kernels/test_numbers.py`.
+- A kernel puts an object into its place as soon as the object exists, and untracks a container
+  before it fills the container. Reason: letting go of the root then releases everything, and other
+  threads never see a half-filled list. Tests: `tests/kernels/test_interpreter.py`,
+  `tests/kernels/test_no_memory.py`.
+- Kernels touch no memory that is not theirs. Reason: nobody would notice. Test:
+  `tests/kernels/test_sanitized.py`, which plants a mistake in each kernel and finds it.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,39 +41,37 @@ _NOT_BUILT = (
     "this installation was built without them; install again from a wheel of this platform, or "
     "with a C compiler"
 )
+# The kernels that were asked for in this process and were not built.
+_MISSING: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """Which kernels there are for this process, and why; its text says both in a line."""
+class KernelStatus:
+    """Whether this process has kernels, and why; its text says both in a line."""
 
     compiled_by: Literal["Cython", "nothing"]
-    """What they were built with; nothing where there are none."""
+    """What the kernels were built with; "nothing" if there are none."""
     level: None
     """Always None. Up to version 0.1 there were kernels for each level of processors."""
     is_compiled: bool
-    """Whether they are there."""
+    """Whether there are kernels."""
     reason: str
-    """Where they are, or why there are none."""
+    """What the kernels were built for, or why there are none."""
 
     def __str__(self) -> str:
-        found = "kernels compiled by Cython" if self.is_compiled else "no kernels"
-        return f"{found}: {self.reason}"
-
-
-class _Process:
-    lacks_kernels = False
+        which = "kernels compiled by Cython" if self.is_compiled else "no kernels"
+        return f"{which}: {self.reason}"
 
 
 @cache
-def extension(name: str) -> Any:
-    """Return a module of kernels; None without kernels, and then the reference does it all."""
+def load_kernel(name: str) -> Any:
+    """Return a module of kernels; None if there are no kernels, and Python then does the work."""
     if is_off():
         return None
     try:
         return import_module(f"flexwire.kernels.{name}")
     except ImportError:
-        _Process.lacks_kernels = True
+        _MISSING.add(name)
         return None
 
 
@@ -66,48 +81,56 @@ def is_off() -> bool:
 
 
 def lacks_kernels() -> bool:
-    """Return whether a kernel was asked for in this process that was not built."""
-    return _Process.lacks_kernels
+    """Return whether this process asked for a kernel that was not built."""
+    return bool(_MISSING)
 
 
 def load_kernels() -> bool:
-    """Load the kernels for messages now, in some milliseconds; returns whether there are any.
+    """Load the kernels for messages now, in some milliseconds; return whether there are any.
 
-    There are none with ``FLEXWIRE_KERNELS=off`` in the environment, and where flexwire was built
-    without a compiler; all works without them. `flexwire.kernels()` says why there are none.
+    There are none with ``FLEXWIRE_KERNELS=off`` in the environment, and none if flexwire was built
+    without a compiler. flexwire then runs in Python, with the same results.
+    `flexwire.kernel_status()` says why there are none.
     """
-    return all(extension(one) is not None for one in ("objects_read", "objects_write"))
+    return all(load_kernel(name) is not None for name in ("objects_read", "objects_write"))
 
 
-def running() -> Running:
-    """Return which kernels this process runs on, or would, and why."""
+def kernel_status() -> KernelStatus:
+    """Return whether this process runs on kernels, or would, and why."""
     if is_off():
-        return Running("nothing", None, is_compiled=False, reason="FLEXWIRE_KERNELS=off")
+        return KernelStatus("nothing", None, is_compiled=False, reason="FLEXWIRE_KERNELS=off")
     try:
         module = import_module("flexwire.kernels.objects_read")
     except ModuleNotFoundError:
-        return Running("nothing", None, is_compiled=False, reason=_NOT_BUILT)
+        return KernelStatus("nothing", None, is_compiled=False, reason=_NOT_BUILT)
     except ImportError as error:
-        return Running("nothing", None, is_compiled=False, reason=f"they cannot be loaded: {error}")
-    return Running("Cython", None, is_compiled=True, reason=f"built for {_interpreter(module)}")
+        reason = f"they cannot be loaded: {error}"
+        return KernelStatus("nothing", None, is_compiled=False, reason=reason)
+    return KernelStatus("Cython", None, is_compiled=True, reason=f"built for {_platform(module)}")
 
 
-def _interpreter(module: ModuleType) -> str:
-    """Return what an extension was built for, as its file says: the interpreter and platform.
+def _platform(module: ModuleType) -> str:
+    """Return what an extension was built for, by its file name: the interpreter and platform.
 
-    >>> _interpreter(ModuleType("without a file"))
+    >>> _platform(ModuleType("without a file"))
     'this interpreter'
     """
     parts = Path(getattr(module, "__file__", None) or "").name.split(".")
     return parts[1] if len(parts) > 2 else "this interpreter"
 
 
-class _Room(ModuleType):
-    """A module that can be called: `flexwire.kernels()` is what people type, and this its name."""
+class _CallableModule(ModuleType):
+    """A module that can be called: up to 0.1 ``flexwire.kernels()`` was `kernel_status`."""
 
-    def __call__(self) -> Running:
-        """Return which kernels this process runs on, or would, and why."""
-        return running()
+    def __call__(self) -> KernelStatus:
+        """Return whether this process runs on kernels, with a warning that the name has changed."""
+        warnings.warn(
+            "flexwire.kernels() is flexwire.kernel_status() now; "
+            "the old name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return kernel_status()
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CallableModule

@@ -9,7 +9,7 @@ cdef extern from "text.h" nogil:
 
 
 cdef uint64_t hash_value(const uint8_t *at, int64_t size, uint8_t *is_text) noexcept nogil:
-    """Return the hash of one value: that of `flexwire.measures.bounded.hash_of`."""
+    """Return the hash of one value: that of `flexwire.measures.counters.hash_of`."""
     cdef uint64_t code = <uint64_t> size * TAKE
     cdef uint64_t seen = 0
     cdef uint64_t word

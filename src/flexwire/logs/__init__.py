@@ -19,16 +19,16 @@ from flexwire.extras import needed_by
 from flexwire.logs.files import Isolation, LogQuery, Replicas
 
 if TYPE_CHECKING:
-    from flexwire.logs.planning import plan
-    from flexwire.logs.reading import Damaged, LogPiece, read_piece
+    from flexwire.logs.pieces import plan
+    from flexwire.logs.records import BatchDamage, LogPiece, read_piece
 
-__all__ = ["Damaged", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]
+__all__ = ["BatchDamage", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]
 
 _IN_COLUMNS = {
-    "Damaged": "flexwire.logs.reading",
-    "LogPiece": "flexwire.logs.reading",
-    "plan": "flexwire.logs.planning",
-    "read_piece": "flexwire.logs.reading",
+    "BatchDamage": "flexwire.logs.records",
+    "LogPiece": "flexwire.logs.records",
+    "plan": "flexwire.logs.pieces",
+    "read_piece": "flexwire.logs.records",
 }
 
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from flexwire.logs.files import Partition
 from flexwire.storage.filesystems import shown
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 
 STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
@@ -48,7 +48,7 @@ def log_starts(directory: str) -> dict[Partition, int]:
     There are none where there is no such file, or where it is damaged, as a broker takes it then.
     Raises `StorageError`.
     """
-    return _offsets(Place(directory), STARTS)
+    return _offsets(OutputDirectory(directory), STARTS)
 
 
 def high_watermarks(directory: str) -> HighWatermarks:
@@ -56,20 +56,20 @@ def high_watermarks(directory: str) -> HighWatermarks:
 
     There are none where there is no such file, or where it is damaged. Raises `StorageError`.
     """
-    place = Place(directory)
+    place = OutputDirectory(directory)
     return HighWatermarks(_offsets(place, HIGH_WATERMARKS), place.exists(_CLEAN))
 
 
 def broker_of(directory: str) -> int | None:
     """Return the id of the broker whose logs are in a directory; None where no file says it."""
-    place = Place(directory)
+    place = OutputDirectory(directory)
     if not place.exists(_PROPERTIES):
         return None
     found = _ID.search(place.read(_PROPERTIES).decode("utf-8", "replace"))
     return None if found is None else int(found[1])
 
 
-def _offsets(place: Place, name: str) -> dict[Partition, int]:
+def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
     if not place.exists(name):
         return {}
     found = parse_offsets(place.read(name).decode("utf-8", "replace"))

@@ -20,7 +20,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
 # One request to a store costs as much as so many bytes.
@@ -29,13 +29,13 @@ _READ_AHEAD: Final = 1 << 16
 
 
 @contextmanager
-def open_file(source: Source) -> Iterator[LogFile]:
+def open_file(source: InputFile) -> Iterator[LogFile]:
     """Open a file for reading anywhere in it, as long as it was when it was listed.
 
     Raises `StorageError` where it is gone, or another one.
     """
     if scheme_of(source.url):
-        store = io.BufferedReader(_Fetched(source), _FETCHED)
+        store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
     # It says whether this is the file that was listed.
@@ -44,10 +44,10 @@ def open_file(source: Source) -> Iterator[LogFile]:
         yield LogFile(Path(source.url), file, source.size)
 
 
-class _Fetched(io.RawIOBase):
+class _StoreFile(io.RawIOBase):
     """A file of a store, a piece at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         self._at = 0
 
@@ -158,14 +158,14 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """A segment, and of its indexes those there are; what is at ``below`` or after is another's."""
 
     base_offset: int
-    log: Source
-    index: Source | None = None
-    time_index: Source | None = None
-    transaction_index: Source | None = None
+    log: InputFile
+    index: InputFile | None = None
+    time_index: InputFile | None = None
+    transaction_index: InputFile | None = None
     below: int | None = None
 
 

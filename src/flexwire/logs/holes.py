@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.logs.reading import read_headers
+from flexwire.logs.records import read_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.columnar.batch_table import BatchHeaders
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
     Words = np.ndarray[Any, Any]
 
 
-class Held(NamedTuple):
+class PieceOffsets(NamedTuple):
     """What a piece of a log holds: its offsets from ``first`` to before ``end``, and its holes.
 
     The holes lie between ``first_hole``, the lowest offset that may be missing, and ``holes_end``,
@@ -48,17 +48,17 @@ class Holes(NamedTuple):
     log_end: int
 
 
-def held_by(piece: LogPiece) -> Held | None:
+def offsets_of(piece: LogPiece) -> PieceOffsets | None:
     """Return what a piece of a log holds, by the headers of its batches; None without a batch."""
-    heard = _Headers(piece.offsets.low)
+    heard = _OffsetListener(piece.offsets.low)
     read_headers(piece, heard)
     return heard.held
 
 
-def holes_of(log: Replica, pieces: Iterable[Held]) -> Holes:
+def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
     """Return the holes of a log from what its pieces hold, in any order."""
     firsts, ends, expected = [], [0], 0
-    last = Held(log.segments[-1].base_offset, log.segments[-1].base_offset)
+    last = PieceOffsets(log.segments[-1].base_offset, log.segments[-1].base_offset)
     for one in [*sorted(pieces, key=lambda piece: piece.first), last]:
         if one.first > expected:
             firsts.append(expected)
@@ -70,7 +70,7 @@ def holes_of(log: Replica, pieces: Iterable[Held]) -> Holes:
     return Holes(min(firsts, default=expected), max(ends), expected)
 
 
-class _Headers:
+class _OffsetListener:
     """Hears of headers in order.
 
     Attributes:
@@ -78,7 +78,7 @@ class _Headers:
     """
 
     def __init__(self, low: int) -> None:
-        self.held: Held | None = None
+        self.held: PieceOffsets | None = None
         self._low = low
 
     def __call__(self, at: int, headers: BatchHeaders) -> None:
@@ -96,11 +96,11 @@ class _Headers:
         is_after_hole = bases > before
         firsts = np.concatenate([before[is_after_hole], bases[is_holed]]).tolist()
         lasts = np.concatenate([bases[is_after_hole], ends[is_holed]]).tolist()
-        held = self.held or Held(int(bases[0]), int(bases[0]))
+        held = self.held or PieceOffsets(int(bases[0]), int(bases[0]))
         if held.first_hole is not None and held.holes_end is not None:
             firsts.append(held.first_hole)
             lasts.append(held.holes_end)
-        self.held = Held(
+        self.held = PieceOffsets(
             held.first,
             int(max(held.end, ends.max())),
             min(firsts, default=None),

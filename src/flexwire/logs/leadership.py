@@ -19,7 +19,7 @@ from flexwire.protocol.record_types import framed_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 _TOPIC: Final = InternalTopic.METADATA
 MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
@@ -61,7 +61,7 @@ class Leaderships:
             for number, one in self._found.get(topic, {}).items()
         }
 
-    def read(self, files: Iterable[Source], start: int = 0) -> None:
+    def read(self, files: Iterable[InputFile], start: int = 0) -> None:
         """Read the records of files from an offset on, up to what is damaged or not known."""
         read = _api_keys()
         for offset, value in _values(files):
@@ -123,7 +123,7 @@ def _api_keys() -> frozenset[int]:
     return frozenset(number for number, names in every if _READS.intersection(names))
 
 
-def _values(files: Iterable[Source]) -> Iterator[tuple[int, bytes]]:
+def _values(files: Iterable[InputFile]) -> Iterator[tuple[int, bytes]]:
     for source in files:
         with open_file(source) as log:
             for place in walk(log):

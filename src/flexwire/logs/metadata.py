@@ -37,8 +37,8 @@ from flexwire.logs.replicas import WORDS, replicas_among
 from flexwire.logs.segments import BatchPlace, place_at, read_batch, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
+from flexwire.storage.file_search import list_files
 from flexwire.storage.filesystems import shown
-from flexwire.storage.listing import list_files
 from flexwire.wire.batch_layout import CONTROL_MASK, HEADER, HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
 class SnapshotName(NamedTuple):
@@ -62,7 +62,7 @@ class SnapshotName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class OffsetRun:
     """Records of the log from ``start`` to before ``end``, without a gap.
 
     ``voters`` are how many the quorum had by the last record that says so, 0 where it cannot be
@@ -77,7 +77,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class MetadataSnapshot:
     """A snapshot: the time of its last record, in ms, and why it is not used, if it is not."""
 
     name: SnapshotName
@@ -85,7 +85,7 @@ class Snapshot:
     problem: str | None = None
 
 
-class Base(NamedTuple):
+class StateBase(NamedTuple):
     """What a state is made from: a snapshot or offset 0, and the log from ``start`` to ``end``."""
 
     snapshot: SnapshotName | None
@@ -94,11 +94,11 @@ class Base(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class MetadataCoverage:
     """What the log and its snapshots cover."""
 
-    runs: tuple[Run, ...]
-    snapshots: tuple[Snapshot, ...]
+    runs: tuple[OffsetRun, ...]
+    snapshots: tuple[MetadataSnapshot, ...]
 
     @property
     def end(self) -> int:
@@ -106,16 +106,18 @@ class Covered:
         ends = [one.end for one in self.runs]
         return max([*ends, *(one.name.offset for one in self._usable())], default=0)
 
-    def _usable(self) -> list[Snapshot]:
+    def _usable(self) -> list[MetadataSnapshot]:
         return [one for one in self.snapshots if one.problem is None]
 
-    def spans(self) -> list[Base]:
+    def spans(self) -> list[StateBase]:
         """Give each offset that a state can begin with, in order, and how far it can go."""
         bases: dict[int, SnapshotName | None] = {}
         if any(one.start == 0 for one in self.runs):
             bases[0] = None
         bases |= {one.name.offset: one.name for one in self._usable()}
-        return [Base(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())]
+        return [
+            StateBase(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())
+        ]
 
     def run_start(self, offset: int) -> int | None:
         """Give where the log's run begins that goes on at ``offset``; None where there is none."""
@@ -126,7 +128,7 @@ class Covered:
         ends = [one.end for one in self.runs if one.start <= offset <= one.end]
         return max(ends, default=offset)
 
-    def base(self, offset: int, *, oldest: bool = False) -> Base:
+    def base(self, offset: int, *, oldest: bool = False) -> StateBase:
         """Give what the state as of ``offset`` is made from: the newest base, or the oldest.
 
         Raises `CaptureError` where that state is not known.
@@ -213,8 +215,8 @@ class MetadataFiles:
     """The files in a directory of `METADATA_PARTITION`."""
 
     directory: str
-    segments: tuple[Source, ...]
-    snapshots: tuple[tuple[SnapshotName, Source], ...]
+    segments: tuple[InputFile, ...]
+    snapshots: tuple[tuple[SnapshotName, InputFile], ...]
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
@@ -222,7 +224,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
 
     Raises `CaptureError` where there is none or several, and `StorageError`.
     """
-    found: dict[str, dict[SnapshotName, Source]] = {}
+    found: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()
     for source in list_files([path], _is_wanted, "is a segment or snapshot of a log"):
         directory, _, name = source.url.rpartition("/")
@@ -239,7 +241,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
         reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
         raise CaptureError(reason, source=shown(str(path)))
     [(directory, snapshots)] = found.items()
-    segments: tuple[Source, ...] = ()
+    segments: tuple[InputFile, ...] = ()
     if directory in has_log:
         listed = list_files([directory], is_log_file, WORDS)
         logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
@@ -251,26 +253,28 @@ def _is_wanted(name: str) -> bool:
     return parse_file(name) is not None or parse_snapshot(name) is not None
 
 
-def survey(files: MetadataFiles, time: int | None = None) -> tuple[list[Run], list[Snapshot]]:
+def survey(
+    files: MetadataFiles, time: int | None = None
+) -> tuple[list[OffsetRun], list[MetadataSnapshot]]:
     """Say what there is, by headers and control records alone: a pass over the log.
 
     A log that ends within a batch, or with zeros, ends before it, as a broker cuts that off. With
     ``time`` in ms a run says where its first later record is.
     """
-    walked = _Log(time)
+    walked = _EpochRuns(time)
     for source in files.segments:
         walked.add(source)
     runs = walked.runs()
     return runs, [_examined(name, source, walked) for name, source in files.snapshots]
 
 
-def newest_base(files: MetadataFiles) -> tuple[Base, int]:
+def newest_base(files: MetadataFiles) -> tuple[StateBase, int]:
     """Say what the state at the end is made from, and the epoch of the last record.
 
     Raises `CaptureError` where that state is not known.
     """
     runs, snapshots = survey(files)
-    covered = Covered(tuple(runs), tuple(snapshots))
+    covered = MetadataCoverage(tuple(runs), tuple(snapshots))
     base = covered.base(covered.end)
     epochs = [epoch for source in files.segments[-1:] for epoch in _epochs(source)]
     if base.snapshot is not None:
@@ -278,26 +282,26 @@ def newest_base(files: MetadataFiles) -> tuple[Base, int]:
     return base, max(epochs, default=0)
 
 
-def _epochs(source: Source) -> Iterator[int]:
+def _epochs(source: InputFile) -> Iterator[int]:
     with open_file(source) as log:
         yield from (epoch for _, epoch, _ in batch_headers(log))
 
 
-class _Log:
+class _EpochRuns:
     """The runs of a log, and which epoch each of its offsets has."""
 
     def __init__(self, time: int | None) -> None:
         self._time = time
-        self._ended: list[Run] = []
-        self._run: Run | None = None
+        self._ended: list[OffsetRun] = []
+        self._run: OffsetRun | None = None
         # Where each epoch begins that is not the one before.
         self.epochs: list[tuple[int, int]] = []
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[OffsetRun]:
         """Give all of them in order; one without records says where the log begins."""
         return [*self._ended, *([] if self._run is None else [self._run])]
 
-    def add(self, source: Source) -> None:
+    def add(self, source: InputFile) -> None:
         """Walk a segment."""
         name = parse_file(source.url.rpartition("/")[2])
         base = 0 if name is None else name.base_offset
@@ -314,7 +318,7 @@ class _Log:
                     voters = voters if said is None else said
                 if self._time is not None and later is None and place.max_timestamp > self._time:
                     later = place.base_offset
-                self._run = Run(run.start, place.last_offset + 1, voters, later)
+                self._run = OffsetRun(run.start, place.last_offset + 1, voters, later)
                 if not self.epochs or self.epochs[-1][1] != epoch:
                     self.epochs.append((place.base_offset, epoch))
 
@@ -324,7 +328,7 @@ class _Log:
             return
         if self._run is not None:
             self._ended.append(self._run)
-        self._run = Run(offset, offset)
+        self._run = OffsetRun(offset, offset)
 
     def epoch_at(self, offset: int) -> int | None:
         """Give the epoch of a record; None where the log does not have it."""
@@ -373,7 +377,7 @@ def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
     return [decode_control_record(one.key, one.value) for one in batch.records]
 
 
-def _examined(name: SnapshotName, source: Source, walked: _Log) -> Snapshot:
+def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> MetadataSnapshot:
     """Read the ends of a snapshot, and compare it with the log."""
     timestamp, problem = None, None
     try:
@@ -384,7 +388,7 @@ def _examined(name: SnapshotName, source: Source, walked: _Log) -> Snapshot:
     epoch = walked.epoch_at(name.offset - 1)
     if problem is None and epoch not in {None, name.epoch}:
         problem = f"the log has epoch {epoch} there, so it is of another history"
-    return Snapshot(name, timestamp, problem)
+    return MetadataSnapshot(name, timestamp, problem)
 
 
 def _ends(log: LogFile) -> tuple[int | None, str | None]:
@@ -421,7 +425,7 @@ LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS = "LEADER_CHANGE", "KRAFT_VERSION", "
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-class Endpoint(NamedTuple):
+class VoterEndpoint(NamedTuple):
     """A listener of a voter."""
 
     name: str
@@ -434,7 +438,7 @@ class Voter(NamedTuple):
 
     voter: int
     directory_id: str | None = None
-    endpoints: tuple[Endpoint, ...] | None = None
+    endpoints: tuple[VoterEndpoint, ...] | None = None
     least_kraft_version: int | None = None
     most_kraft_version: int | None = None
 
@@ -454,7 +458,7 @@ class QuorumRecord(NamedTuple):
 
 
 def quorum_records(
-    source: Source, start: int = 0, end: int | None = None
+    source: InputFile, start: int = 0, end: int | None = None
 ) -> Iterator[QuorumRecord]:
     """Give those of a segment or snapshot from one offset to before another, in order.
 
@@ -500,7 +504,7 @@ def _voter(told: dict[str, Any]) -> Voter:
     return Voter(
         told["voterId"],
         None if directory == _NO_ID else directory,
-        tuple(Endpoint(one["name"], one["host"], one["port"]) for one in told["endpoints"]),
+        tuple(VoterEndpoint(one["name"], one["host"], one["port"]) for one in told["endpoints"]),
         supported["minSupportedVersion"],
         supported["maxSupportedVersion"],
     )

@@ -18,9 +18,9 @@ from flexwire.storage.filesystems import scheme_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.logs.files import Segment
+    from flexwire.logs.files import LogSegment
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
     Words = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ class OffsetIndex(NamedTuple):
     positions: Words
 
 
-def offset_index(segment: Segment) -> OffsetIndex:
+def offset_index(segment: LogSegment) -> OffsetIndex:
     """Read the offset index of a segment; without entries where it is missing or out of order."""
     entries = _entries(segment.index, _OFFSET_ENTRY)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
@@ -48,7 +48,7 @@ def offset_index(segment: Segment) -> OffsetIndex:
     return OffsetIndex(offsets, positions) if is_sound else OffsetIndex(offsets[:0], positions[:0])
 
 
-def time_index(segment: Segment) -> tuple[Words, Words] | None:
+def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
     """Read the time index of a segment, timestamps and offsets; None where it says nothing."""
     entries = _entries(segment.time_index, _TIME_ENTRY)
     timestamps = entries["timestamp"].astype(np.int64)
@@ -57,7 +57,7 @@ def time_index(segment: Segment) -> tuple[Words, Words] | None:
     return timestamps, entries["offset"].astype(np.int64) + segment.base_offset
 
 
-def _entries(index: Source | None, layout: np.dtype[Any]) -> Words:
+def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
     """Give the entries of an index up to its zeros; a part of one at its end is left out."""
     if index is None:
         return np.empty(0, layout)
@@ -85,7 +85,7 @@ def is_batch(log: LogFile, position: int, last_offset: int) -> bool:
         return False
 
 
-def start_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) -> int:
+def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
     """Give a position before which the segment has no record from ``offset`` on."""
     row = int(np.searchsorted(index.offsets, offset, side="right")) - 1
     if row < 0 or offset <= segment.base_offset:
@@ -94,7 +94,7 @@ def start_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) ->
     return position if is_batch(log, position, int(index.offsets[row])) else 0
 
 
-def stop_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) -> int:
+def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
     """Give a position after which the segment has no record up to ``offset``."""
     # The batch of the first entry after it may begin before it, the next one's does not.
     row = int(np.searchsorted(index.offsets, offset, side="right")) + 1
@@ -105,7 +105,7 @@ def stop_of(segment: Segment, index: OffsetIndex, log: LogFile, offset: int) -> 
 
 
 def cuts(
-    segment: Segment, index: OffsetIndex, log: LogFile, between: range, size: int
+    segment: LogSegment, index: OffsetIndex, log: LogFile, between: range, size: int
 ) -> list[int]:
     """Give positions of batches that cut a range of a segment into pieces of about ``size``.
 
@@ -144,7 +144,7 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
     return found
 
 
-def end_offset(segment: Segment) -> int:
+def end_offset(segment: LogSegment) -> int:
     """Give the offset after the last whole batch, where a broker would go on."""
     end = segment.base_offset
     with open_file(segment.log) as log:
@@ -155,7 +155,7 @@ def end_offset(segment: Segment) -> int:
     return end
 
 
-def last_indexed(segment: Segment, log: LogFile) -> int:
+def last_indexed(segment: LogSegment, log: LogFile) -> int:
     """Give where the last batch stands that the index has."""
     index = offset_index(segment)
     position = int(index.positions[-1]) if len(index.positions) else 0
@@ -169,7 +169,7 @@ class LogEnd(NamedTuple):
     position: int
 
 
-def whole_end(segment: Segment) -> LogEnd:
+def whole_end(segment: LogSegment) -> LogEnd:
     """Give where the last whole batch ends, past any damage before it."""
     found = LogEnd(segment.base_offset, 0)
     with open_file(segment.log) as log:
@@ -180,7 +180,7 @@ def whole_end(segment: Segment) -> LogEnd:
     return found
 
 
-def end_before(segment: Segment, offset: int) -> int:
+def end_before(segment: LogSegment, offset: int) -> int:
     """Give where the last batch ends whose records are all before ``offset``."""
     with open_file(segment.log) as log:
         start = end = start_of(segment, offset_index(segment), log, offset - 1)
@@ -192,13 +192,13 @@ def end_before(segment: Segment, offset: int) -> int:
     return end
 
 
-def latest_time(segment: Segment) -> int | None:
+def latest_time(segment: LogSegment) -> int | None:
     """Give the highest timestamp of a segment that a log has gone on after, by its time index."""
     index = time_index(segment)
     return None if index is None else int(index[0][-1])
 
 
-def first_as_late(segment: Segment, timestamp: int) -> int | None:
+def first_as_late(segment: LogSegment, timestamp: int) -> int | None:
     """Give the offset of the first record that is as late as ``timestamp``; None if none is."""
     with open_file(segment.log) as log:
         start, times = 0, time_index(segment)

@@ -21,24 +21,24 @@ from flexwire.logs.files import (
     TIME_INDEX,
     TRANSACTION_INDEX,
     FileName,
+    LogSegment,
     Partition,
-    Segment,
     is_log_file,
     is_set_aside,
     parse_directory,
     parse_file,
 )
 from flexwire.logs.positions import end_offset
+from flexwire.storage.file_search import list_files
 from flexwire.storage.filesystems import shown
-from flexwire.storage.listing import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.logs.files import LogQuery
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
-    Named = dict[FileName, Source]
+    Named = dict[FileName, InputFile]
 
 WORDS: Final = "has the name of a log segment"
 """What is true of the files of logs, as an error says it."""
@@ -55,9 +55,9 @@ class Replica:
     partition: Partition
     directory: str
     is_tiered: bool
-    segments: tuple[Segment, ...]
-    snapshots: tuple[tuple[int, Source], ...] = ()
-    later_transactions: tuple[Source, ...] = ()
+    segments: tuple[LogSegment, ...]
+    snapshots: tuple[tuple[int, InputFile], ...] = ()
+    later_transactions: tuple[InputFile, ...] = ()
     start: int = 0
 
     @property
@@ -74,7 +74,7 @@ class Replica:
         return f"{self.partition} in {shown(self.directory)}"
 
 
-def replicas_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
+def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
     """Return the logs that ``query`` wants among files that were listed, one for each directory."""
     directories: dict[str, Named] = defaultdict(dict)
     for source in sources:
@@ -106,7 +106,7 @@ def _started(found: list[Replica]) -> list[Replica]:
     ]
 
 
-def _add(directories: dict[str, Named], source: Source) -> None:
+def _add(directories: dict[str, Named], source: InputFile) -> None:
     directory, _, name = source.url.rpartition("/")
     parsed = parse_file(name)
     if parsed is None:
@@ -144,14 +144,14 @@ def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]
                 yield Replica(partition, directory, is_tiered, segments, tuple(snapshots), later)
 
 
-def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
+def _segments(files: Named, state: str) -> dict[tuple[int, str], LogSegment]:
     """Give the segments whose files have an ending."""
-    kinds: dict[tuple[int, str], dict[str, Source]] = defaultdict(dict)
+    kinds: dict[tuple[int, str], dict[str, InputFile]] = defaultdict(dict)
     for one, source in files.items():
         if one.state == state:
             kinds[one.base_offset, one.segment][one.kind] = source
     return {
-        key: Segment(
+        key: LogSegment(
             key[0],
             found[LOG],
             found.get(INDEX),
@@ -163,7 +163,7 @@ def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
     }
 
 
-def _as_started(files: Named) -> tuple[Segment, ...]:
+def _as_started(files: Named) -> tuple[LogSegment, ...]:
     """Give the segments that a broker has after it started."""
     segments = _segments(files, "")
     cleaned = [one.base_offset for one in files if one.state == CLEANED]
@@ -179,12 +179,12 @@ def _as_started(files: Named) -> tuple[Segment, ...]:
     return tuple(sorted((segments | swapped).values(), key=lambda one: one.base_offset))
 
 
-def _in_order(files: Named) -> tuple[Segment, ...]:
+def _in_order(files: Named) -> tuple[LogSegment, ...]:
     """Give the segments of a tier, each up to where the next begins.
 
     A segment may have been copied twice: the longest of each base offset is taken.
     """
-    longest: dict[int, Segment] = {}
+    longest: dict[int, LogSegment] = {}
     for one in _segments(files, "").values():
         other = longest.get(one.base_offset)
         if other is None or one.log.size > other.log.size:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from flexwire.facts.facts import (
     SOURCES_SHOWN,
     ApiFacts,
+    CaptureFileFacts,
     ClientFacts,
     ConnectionFacts,
     DecodeFailure,
@@ -17,7 +18,6 @@ from flexwire.facts.facts import (
     FailureCount,
     LenientUse,
     RecordHeaderFacts,
-    Source,
     TaggedFieldUse,
     Timeline,
     TopicFacts,
@@ -31,8 +31,8 @@ from flexwire.measures.connections import ConnectionSums
 from flexwire.measures.failures import record_failures
 from flexwire.measures.frames import FrameSums
 from flexwire.measures.headers import RecordHeaderSums
-from flexwire.measures.records import RecordSums
-from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.measures.records import TopicSums
+from flexwire.measures.tagged_fields import TaggedFieldSums
 from flexwire.schema.catalog import catalog
 from flexwire.survey.ranges import FRAMES, RECORDS
 from flexwire.tables.request_logs import FORWARDED
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.capture.reassembly.connections import Brokers
+    from flexwire.capture.reassembly.connections import BrokerEnds
     from flexwire.facts.audit import Audit
     from flexwire.tables.records import Rows
 
 
-_Told = TypeVar("_Told")
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class TableFacts:
     """What `Facts` has of the tables, but for the audit; groups are in any order."""
 
     totals: Totals
     withheld_credentials: int
     timeline: Timeline
-    sources: tuple[Source, ...]
+    sources: tuple[CaptureFileFacts, ...]
     source_files: int
     apis: tuple[ApiFacts, ...]
     clients: tuple[ClientFacts, ...]
@@ -83,7 +83,7 @@ _UNORDERED = (
 )
 
 
-def facts_of(parts: Parts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
+def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
     """Put the facts together, in an order that does not depend on how they were gathered."""
     told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
     told["version_uses"] = marked(parts.version_uses, audit)
@@ -99,7 +99,7 @@ def facts_of(parts: Parts, audit: Audit, *, title: str, made_at_us: int) -> Fact
     )
 
 
-def _ordered(told: tuple[_Told, ...]) -> tuple[_Told, ...]:
+def _ordered(told: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
     return tuple(sorted(told, key=repr))
 
 
@@ -141,7 +141,7 @@ class AnalysisSums:
 
     def __init__(self, span_us: int, *, spills: bool = False) -> None:
         self._frames = FrameSums(bucket_us(span_us))
-        self._records = RecordSums()
+        self._records = TopicSums()
         self._headers = RecordHeaderSums()
         self._tagged = TaggedFieldSums()
         self._connections = ConnectionSums()
@@ -186,11 +186,11 @@ class AnalysisSums:
         self._skipped += other._skipped
         self.audit.merge(other.audit)
 
-    def parts(self, given: Brokers) -> Parts:
+    def parts(self, given: BrokerEnds) -> TableFacts:
         """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
         frames = self._frames
         undecodable = self._records.undecodable
-        return Parts(
+        return TableFacts(
             totals=frames.totals(
                 undecodable_records=undecodable,
                 skipped_packets=self._skipped,

@@ -1,7 +1,7 @@
 """What an audit is made from, summed up over rows of tables: as they are written, or finished.
 
 Facts of a connection are joined by its name in the driver, part by part
-(`flexwire.measures.by_connection`). The result is bounded by clients times versions and by brokers
+(`flexwire.measures.ownership`). The result is bounded by clients times versions and by brokers
 times APIs. So many of these are judged (`flexwire.measures.audit_rows`); the others are counted.
 For clients against which something is found, the result grows with the different names of their
 groups and topics.
@@ -34,7 +34,7 @@ from flexwire.measures.audit_rows import (
     TOLD,
     WHAT,
     Candidates,
-    Chosen,
+    ChosenClients,
     by_analysis,
     hashes,
     kafka_rows,
@@ -45,30 +45,30 @@ from flexwire.measures.audit_rows import (
     sent_rows,
     told_rows,
 )
-from flexwire.measures.bounded import Distinct, hash_of
-from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
+from flexwire.measures.counters import DistinctCounter, hash_of
 from flexwire.measures.evidence import (
     OFFERS_MESSAGE,
     SHOWN,
     SOFTWARE,
+    NamedEntities,
     SeenClient,
     SeenUse,
-    Touched,
     evidence_of,
     key_of,
 )
-from flexwire.measures.groups import Coded, Groups, coded
+from flexwire.measures.groups import CodedColumn, RowGroups, coded
+from flexwire.measures.ownership import CONNECTION, ConnectionRows, RowKind, attributed, owning
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.sasl import NEGOTIATES
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.spec_places import KINDS
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from flexwire.measures.evidence import Evidence, Key, Offers, Software
+    from flexwire.measures.evidence import AuditEvidence, Key, Offers, Software
     from flexwire.measures.groups import Numbers
     from flexwire.protocol.audit import Party
 
@@ -85,14 +85,14 @@ class AuditSums:
     """Partial sums of the evidence; ``spills``: those that the sums of all ranges go to."""
 
     def __init__(self, *, spills: bool = False) -> None:
-        self._rows = RowsByConnection(AUDITED, spills=spills)
+        self._rows = ConnectionRows(AUDITED, spills=spills)
         # By broker and API what all responses offer: the highest of the lowest versions, and the
         # lowest of the highest.
         self._offers: _Ranges = {}
-        self._others = Distinct()
+        self._others = DistinctCounter()
         self._cluster = ClusterSums()
         # Which clients are judged, once that is known, where not all are.
-        self._chosen: Chosen | None = None
+        self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
         """Add rows of the table of frames, of connections or of a message, or of `NAMES`."""
@@ -154,7 +154,7 @@ class AuditSums:
         known = ranges.get(api_key, (lowest, highest))
         ranges[api_key] = max(lowest, known[0]), min(highest, known[1])
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """Give what was seen of every client."""
         self._prune(MOST_BROKERS)
         self._chosen = self._candidates()
@@ -178,7 +178,7 @@ class AuditSums:
             found = replace(found, clients_left_out=clients_out, requests_left_out=requests_out)
         return replace(found, brokers_left_out=self._others.count)
 
-    def _candidates(self) -> Chosen | None:
+    def _candidates(self) -> ChosenClients | None:
         """Which clients are judged, where there are too many."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
             return None  # no more clients than rows, nor uses
@@ -188,7 +188,7 @@ class AuditSums:
             part.add_candidates(every, offers)
         return every.chosen()
 
-    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
         """Give which groups and topics these clients named in requests."""
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -197,8 +197,8 @@ class AuditSums:
                 names[key][what].add(name)
         return {key: _touched(**found) for key, found in names.items()}
 
-    def _parts(self) -> Iterator[_Part]:
-        return (_Part(rows, self._chosen) for rows in self._rows.parts())
+    def _parts(self) -> Iterator[_ConnectionPart]:
+        return (_ConnectionPart(rows, self._chosen) for rows in self._rows.parts())
 
 
 def _united(one: SeenUse, other: SeenUse) -> SeenUse:
@@ -209,15 +209,15 @@ def _united(one: SeenUse, other: SeenUse) -> SeenUse:
     )
 
 
-def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Touched:
+def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> NamedEntities:
     first = [tuple(sorted(some)[:SHOWN]) for some in (groups, topics)]
-    return Touched(first[0], len(groups), first[1], len(topics))
+    return NamedEntities(first[0], len(groups), first[1], len(topics))
 
 
-class _Part:
+class _ConnectionPart:
     """All that is known of some connections: those that are Kafka, and show who sends on them."""
 
-    def __init__(self, rows: dict[str, pa.RecordBatch], chosen: Chosen | None) -> None:
+    def __init__(self, rows: dict[str, pa.RecordBatch], chosen: ChosenClients | None) -> None:
         logged = rows[OF_LOG]
         self._kafka = rows[KAFKA]
         if len(logged):
@@ -252,7 +252,7 @@ class _Part:
         """The clients, and by connection and client's number who sends on which, in order."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
-        clients = Groups(
+        clients = RowGroups(
             coded(self._sent["client_id"]), coded(self._address), coded(self._principal)
         )
         members = np.unique(np.stack([self._sent_at, clients.of], axis=1), axis=0)
@@ -333,7 +333,7 @@ class _Part:
         if not len(rows):
             return
         columns = rows["client_id"], *places, *(rows[name] for name in SOFTWARE)
-        groups = Groups(*map(coded, columns))
+        groups = RowGroups(*map(coded, columns))
         for values, count in zip(groups.values(), groups.counts(), strict=True):
             yield values[:3], values[3:], count
 
@@ -355,7 +355,7 @@ class _Part:
         member = np.arange(len(row)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
         found = told.select(["what", "name"]).take(pa.array(row))
         columns = coded(found["what"]), coded(found["name"])
-        one_each = Groups(*columns, Coded(members[member, 1], every))
+        one_each = RowGroups(*columns, CodedColumn(members[member, 1], every))
         for what, name, key in one_each.values():
             yield key, WHAT[what], name
 
@@ -364,7 +364,7 @@ _SENT_KEYS = AUDITED[SENT].keys
 _OF_A_USE = (*SOFTWARE, "api_key", "api_version")
 # So many rows are objects at once.
 _AT_ONCE = 10_000
-_USES = Kind(
+_USES = RowKind(
     pa.schema(
         [
             *(_SENT_KEYS.field(name) for name in ("client_id", *SOFTWARE)),

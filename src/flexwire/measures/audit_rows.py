@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import hashes_and_texts
-from flexwire.measures.by_connection import CONNECTION, Kind
 from flexwire.measures.cluster import CONFIGURING, DESCRIBED_MESSAGE, cluster_rows
+from flexwire.measures.counters import hashes_and_texts
 from flexwire.measures.evidence import (
     MECHANISMS_MESSAGE,
     OFFERS_MESSAGE,
@@ -23,13 +22,14 @@ from flexwire.measures.evidence import (
     REPLICAS_MESSAGE,
     SOFTWARE,
 )
-from flexwire.measures.groups import Coded, Groups, coded, coded_steps
+from flexwire.measures.groups import CodedColumn, RowGroups, coded, coded_steps
+from flexwire.measures.ownership import CONNECTION, RowKind
 from flexwire.tables.frames import ends_of
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.request_logs import LOGGED
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from flexwire.tables.spec_places import KINDS, entity_paths
-from flexwire.tables.wanted import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +51,7 @@ LOGGED_SUMS: Final = {
     "responses": np.add,
 }
 AUDITED: Final = {
-    SENT: Kind(
+    SENT: RowKind(
         pa.schema(
             [
                 *((name, _TEXT) for name in (CONNECTION, "client_id", *SOFTWARE)),
@@ -60,8 +60,8 @@ AUDITED: Final = {
         ),
         {"requests": np.add, "first_us": np.minimum, "last_us": np.maximum, "answers": np.add},
     ),
-    TOLD: Kind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
-    KAFKA: Kind(
+    TOLD: RowKind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
+    KAFKA: RowKind(
         pa.schema(
             [
                 *((name, _TEXT) for name in (CONNECTION, "address", "broker")),
@@ -70,7 +70,7 @@ AUDITED: Final = {
             ]
         )
     ),
-    OF_LOG: Kind(
+    OF_LOG: RowKind(
         pa.schema([one for one in LOGGED if one.name not in LOGGED_SUMS]),
         LOGGED_SUMS,
     ),
@@ -270,7 +270,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     ).drop_null()
     rows_of, keys, each_lowest, each_highest = (one.to_numpy() for one in offers.columns)
     of_api = of_response[rows_of]
-    groups = Groups(Coded(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
+    groups = RowGroups(CodedColumn(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
     # What is taken in twice changes neither.
     np.maximum.at(lowest, groups.of, each_lowest)
@@ -293,7 +293,7 @@ _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
-class Chosen(NamedTuple):
+class ChosenClients(NamedTuple):
     """The hashes of the clients that are judged, ascending, and what is left out."""
 
     clients: Numbers
@@ -328,7 +328,7 @@ class Candidates:
         self._clients.add(clients, requests)
         self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
 
-    def chosen(self) -> Chosen | None:
+    def chosen(self) -> ChosenClients | None:
         """Those that are judged; None where all are."""
         every, requests = self._clients.keys, self._clients.sums
         # Each use is of a client that is there.
@@ -342,7 +342,7 @@ class Candidates:
         order = order[: np.searchsorted(np.cumsum(uses[order]), MOST_USES, "right")]
         kept = order[:MOST_CLIENTS]
         left_out = int(requests.sum() - requests[kept].sum())
-        return Chosen(np.sort(every[kept]), len(every) - len(kept), left_out)
+        return ChosenClients(np.sort(every[kept]), len(every) - len(kept), left_out)
 
 
 class _Counts:

@@ -1,9 +1,9 @@
 """What messages tell of a cluster: configurations that some release lacks, and features.
 
 `cluster_rows` makes rows of a message's table; tasks sum them up, and queries over finished tables
-ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: so many
-configurations are gone (`configurations.ever_gone`), with `SHOWN` names each, and of so many
-brokers the features are known.
+ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: the
+removed configurations (`configurations.removed_configurations`), with `SHOWN` names each, and the
+features of so many brokers.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import Distinct, hash_of
-from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
-from flexwire.protocol.audit import Named
-from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
+from flexwire.measures.counters import DistinctCounter, hash_of
+from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterEvidence
+from flexwire.protocol.audit import NameSample
+from flexwire.protocol.configurations import (
+    CONFIGURED_KINDS,
+    RESOURCE_TYPES,
+    removed_configurations,
+)
 from flexwire.schema.catalog import catalog
 from flexwire.tables.frames import ends_of
 
@@ -180,7 +184,7 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
 
 @cache
 def _gone_names(kind: ConfiguredKind) -> pa.Array:
-    return pa.array(sorted(name for of, name in ever_gone() if of == kind), _TEXT)
+    return pa.array(sorted(name for of, name in removed_configurations() if of == kind), _TEXT)
 
 
 class _Names:
@@ -188,7 +192,7 @@ class _Names:
 
     def __init__(self) -> None:
         self._first: list[str] = []
-        self._every = Distinct()
+        self._every = DistinctCounter()
 
     def add(self, names: Iterable[str]) -> None:
         some = {*names}
@@ -201,8 +205,8 @@ class _Names:
         self._every.merge(other._every, _MOST_COUNTED)
 
     @property
-    def named(self) -> Named:
-        return Named(tuple(self._first), self._every.count)
+    def named(self) -> NameSample:
+        return NameSample(tuple(self._first), self._every.count)
 
 
 class ClusterSums:
@@ -252,10 +256,10 @@ class ClusterSums:
         for kind, names in other._described.items():
             self._described.setdefault(kind, _Names()).merge(names)
 
-    def told(self) -> ClusterTold:
+    def told(self) -> ClusterEvidence:
         """Return the facts in an order that does not depend on the order of adding."""
         self._prune(_MOST_BROKERS)
-        return ClusterTold(
+        return ClusterEvidence(
             {
                 one: dict(sorted(levels.items()))
                 for one, (_, levels) in sorted(self._features.items())

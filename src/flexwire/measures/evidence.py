@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from flexwire.protocol.audit import (
     ClusterSeen,
     Conduct,
-    Configured,
-    Named,
+    ConfigurationUse,
+    NameSample,
     Party,
     Use,
     fitting_releases,
@@ -21,7 +21,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from flexwire.protocol.audit import Asked
+    from flexwire.protocol.audit import NegotiationEvidence
     from flexwire.protocol.configurations import ConfiguredKind
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
@@ -97,7 +97,7 @@ class SeenClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AuditEvidence:
     """What was seen of every client, and of which releases the brokers may be.
 
     Of very many clients ``clients_left_out`` are not among them, which sent ``requests_left_out``,
@@ -118,16 +118,16 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTold:
+class ClusterEvidence:
     """What was told of a cluster, as `ClusterSeen` has it."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
     described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class NamedEntities:
     """The groups and topics a client named: the first in alphabetical order, and how many."""
 
     groups: tuple[str, ...] = ()
@@ -136,13 +136,13 @@ class Touched:
     topic_count: int = 0
 
 
-class Gathered(Protocol):
+class AuditSource(Protocol):
     """What an audit is made from."""
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """What was seen of every client."""
 
-    def touched(self, parties: Collection[Party]) -> Mapping[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
         """Which groups and topics these clients named in requests."""
 
 
@@ -150,8 +150,8 @@ def evidence_of(
     uses: Iterable[SeenUse],
     clients: Mapping[Key, SeenClient],
     offers: Offers,
-    told: ClusterTold,
-) -> Evidence:
+    told: ClusterEvidence,
+) -> AuditEvidence:
     """Put the evidence together, in an order that does not depend on how it was gathered."""
     seen = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
@@ -182,17 +182,17 @@ def evidence_of(
         frozenset(api_key for ranges in offers.values() for api_key in ranges),
         dict(sorted(requests.items())),
     )
-    return Evidence(conducts, _brokers(offers), cluster=cluster)
+    return AuditEvidence(conducts, _brokers(offers), cluster=cluster)
 
 
-def configured_of(told: str) -> Configured:
+def configured_of(told: str) -> ConfigurationUse:
     """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
     Configured(kind='topic', api_key=19, name='message.format.version')
     """
     kind, api_key, name = told.split(":", 2)
-    return Configured("topic" if kind == "topic" else "broker", int(api_key), name)
+    return ConfigurationUse("topic" if kind == "topic" else "broker", int(api_key), name)
 
 
 def key_of(party: Party) -> Key:
@@ -245,7 +245,7 @@ def _uses(seen: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, lis
 
 
 def _use(seen: SeenUse, *, is_asking: bool) -> Use:
-    asked: Asked = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
+    asked: NegotiationEvidence = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
     if seen.from_start and asked == "unseen":
         asked = "never"
     offered = Versions.NONE if seen.is_range_seen else None

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.facts.facts import DecodeFailure, FailureCount
-from flexwire.measures.groups import Groups, coded
+from flexwire.measures.groups import RowGroups, coded
 from flexwire.protocol import WITHHELD
 from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS, RunRows
 from flexwire.tables.schema import FRAMES_TABLE, RECORDS
@@ -41,7 +41,7 @@ class ReasonCounts:
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
-    def add(self, groups: Groups) -> None:
+    def add(self, groups: RowGroups) -> None:
         """Add rows in groups, the last column of which is the reason."""
         for (*others, told), count in zip(groups.values(), groups.counts(), strict=True):
             reason: str = told or ""
@@ -120,7 +120,7 @@ class FailureSums:
         """Add rows of `FAILURES`."""
         if not len(rows):
             return
-        self._reasons.add(Groups(coded(rows["error"])))
+        self._reasons.add(RowGroups(coded(rows["error"])))
         moments = rows["time"].cast(pa.int64())
         if len(self._earliest) == SHOWN_FAILURES:
             is_early = pc.less_equal(moments, self._earliest[-1][0][0])

@@ -12,18 +12,18 @@ from flexwire.capture.pairing.state import FAILED, UNPAIRED
 from flexwire.errors import UnknownMessageError
 from flexwire.facts.facts import (
     ApiFacts,
+    CaptureFileFacts,
     ClientFacts,
     LenientUse,
-    Source,
     Timeline,
     TimelineBucket,
     Totals,
     VersionUse,
 )
 from flexwire.logs.request_log.requests import NOWHERE
-from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
 from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums, ReasonCounts
-from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
+from flexwire.measures.groups import CodedColumn, RowGroups, Tally, coded, coded_flags, coded_steps
 from flexwire.measures.latencies import LatencySums
 from flexwire.parties import Client
 from flexwire.protocol import api_name
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 REQUEST, RESPONSE = "request", "response"
 
 
-class Traffic(NamedTuple):
+class TrafficSums(NamedTuple):
     """Frames of one client, api version, direction and outcome: how many, and their sums."""
 
     client: Client
@@ -57,17 +57,19 @@ class Traffic(NamedTuple):
     withheld: int
 
 
-def frames_of(traffic: Iterable[Traffic], direction: str) -> int:
+def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
     """Give how many frames go in a direction."""
     return sum(one.frames for one in traffic if one.direction == direction)
 
 
-def bytes_of(traffic: Iterable[Traffic], direction: str) -> int:
+def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
     """Give how many bytes go in a direction."""
     return sum(one.bytes for one in traffic if one.direction == direction)
 
 
-def api_facts(traffic: Iterable[Traffic], latencies: Mapping[int, Latency]) -> tuple[ApiFacts, ...]:
+def api_facts(
+    traffic: Iterable[TrafficSums], latencies: Mapping[int, Latency]
+) -> tuple[ApiFacts, ...]:
     """Give the facts of each api key."""
     return tuple(
         ApiFacts(
@@ -90,7 +92,7 @@ def api_facts(traffic: Iterable[Traffic], latencies: Mapping[int, Latency]) -> t
 
 
 def client_facts(
-    traffic: Iterable[Traffic], connections: Mapping[Client, Collection[str]]
+    traffic: Iterable[TrafficSums], connections: Mapping[Client, Collection[str]]
 ) -> tuple[ClientFacts, ...]:
     """Give the facts of each client that named itself in a message."""
     by_client = _by((one for one in traffic if one.has_message), lambda one: one.client)
@@ -107,7 +109,7 @@ def client_facts(
     )
 
 
-def version_uses(traffic: Iterable[Traffic]) -> tuple[VersionUse, ...]:
+def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
     """Give who sent which version of which api, and how often."""
     requests = (one for one in traffic if one.direction == REQUEST)
     by_use = _by(requests, lambda one: (one.client, one.api_key, one.api_version))
@@ -131,8 +133,10 @@ def may_wait(api_key: int) -> bool:
     return name_of(api_key) in CARRYING_APIS
 
 
-def _by(traffic: Iterable[Traffic], key: Callable[[Traffic], _Key]) -> dict[_Key, list[Traffic]]:
-    found: dict[_Key, list[Traffic]] = {}
+def _by(
+    traffic: Iterable[TrafficSums], key: Callable[[TrafficSums], _Key]
+) -> dict[_Key, list[TrafficSums]]:
+    found: dict[_Key, list[TrafficSums]] = {}
     for one in traffic:
         found.setdefault(key(one), []).append(one)
     return found
@@ -195,7 +199,7 @@ class FrameSums:
         size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
-        self._sources.add(Groups(coded(rows["source"])), size)
+        self._sources.add(RowGroups(coded(rows["source"])), size)
         self._add_parties(rows, columns, has_message)
         measured = rows.select(["api_key", "latency_us"]).drop_null()
         if len(measured):
@@ -206,12 +210,12 @@ class FrameSums:
         if LENIENT in outcomes:
             lenient = frames.filter(pc.equal(frames["outcome"], LENIENT))
             told = ("message", "api_version", *CLIENT, "error")
-            self._lenient.add(Groups(*(coded(lenient[name]) for name in told)))
+            self._lenient.add(RowGroups(*(coded(lenient[name]) for name in told)))
 
     def _add_traffic(
         self,
         rows: pa.RecordBatch,
-        columns: Mapping[str, Coded],
+        columns: Mapping[str, CodedColumn],
         has_message: Numbers,
         size: Numbers,
     ) -> None:
@@ -219,26 +223,26 @@ class FrameSums:
         is_withheld = np.asarray(
             pc.fill_null(pc.greater(rows["withheld_credentials"], 0), fill_value=False)
         )
-        groups = Groups(*columns.values(), coded_flags(has_message))
+        groups = RowGroups(*columns.values(), coded_flags(has_message))
         self._traffic.add(groups, size, is_unanswered, is_withheld)
 
-    def _add_times(self, times: pa.Array, direction: Coded, size: Numbers) -> None:
+    def _add_times(self, times: pa.Array, direction: CodedColumn, size: Numbers) -> None:
         micros = times.cast(pa.int64()).to_numpy()
         self._note_time(int(micros.min()), int(micros.max()))
-        self._slices.add(Groups(coded_steps(micros, self._bucket_us), direction), size)
+        self._slices.add(RowGroups(coded_steps(micros, self._bucket_us), direction), size)
 
     def _note_time(self, first_us: int | None, last_us: int | None) -> None:
         self._first_us = min(_known(self._first_us, first_us), default=None)
         self._last_us = max(_known(self._last_us, last_us), default=None)
 
     def _add_parties(
-        self, rows: pa.RecordBatch, columns: Mapping[str, Coded], has_message: Numbers
+        self, rows: pa.RecordBatch, columns: Mapping[str, CodedColumn], has_message: Numbers
     ) -> None:
         self._brokers.update(one for one in coded(rows["broker"]).values if one != NOWHERE.broker)
         connections = coded(rows["connection"])
         named = self._named(connections.values)
         different = len(named)
-        clients = Groups(*(columns[name] for name in CLIENT))
+        clients = RowGroups(*(columns[name] for name in CLIENT))
         keys = list(clients.values())
         pairs = np.unique((clients.of * different + connections.codes)[has_message])
         for some in np.split(pairs, np.flatnonzero(np.diff(pairs // different)) + 1):
@@ -313,11 +317,11 @@ class FrameSums:
         )
         return Timeline(self._bucket_us, tuple(buckets))
 
-    def sources(self, packets: Mapping[str, int]) -> tuple[Source, ...]:
+    def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
         """Give the facts of each capture file, of which the ``packets`` are given."""
         held = self._sources.sums
         return tuple(
-            Source(path, count, *held.get((path,), (0, 0)))
+            CaptureFileFacts(path, count, *held.get((path,), (0, 0)))
             for path, count in sorted(packets.items())
         )
 
@@ -342,9 +346,9 @@ class FrameSums:
             for (message, version, *client), reason, count in frequent
         )
 
-    def _told(self) -> list[Traffic]:
+    def _told(self) -> list[TrafficSums]:
         return [
-            Traffic(Client(*key[:3]), *key[3:], *numbers)
+            TrafficSums(Client(*key[:3]), *key[3:], *numbers)
             for key, numbers in self._traffic.sums.items()
         ]
 

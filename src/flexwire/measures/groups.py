@@ -23,7 +23,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class CodedColumn:
     """A column as numbers: the value of a row is ``values[codes[row]]``."""
 
     codes: Numbers
@@ -53,31 +53,31 @@ def _is_one_text(column: pa.Array) -> bool:
     return texts == texts[: second - first] * len(column)
 
 
-def coded(column: pa.Array) -> Coded:
+def coded(column: pa.Array) -> CodedColumn:
     """Give a column as numbers; null is a value like others."""
     codes, values = numbered(column)
-    return Coded(codes, values.to_pylist())
+    return CodedColumn(codes, values.to_pylist())
 
 
-def coded_flags(flags: Numbers) -> Coded:
+def coded_flags(flags: Numbers) -> CodedColumn:
     """Give a column of booleans as numbers."""
-    return Coded(flags.astype(np.int64), (False, True))
+    return CodedColumn(flags.astype(np.int64), (False, True))
 
 
-def coded_steps(numbers: Numbers, width: int) -> Coded:
+def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
     """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
     steps = numbers // width
     least = int(steps.min())
-    return Coded(steps - least, range(least, int(steps.max()) + 1))
+    return CodedColumn(steps - least, range(least, int(steps.max()) + 1))
 
 
-class Groups:
+class RowGroups:
     """Rows, of which there is one at least; those with the same values in all columns are a group.
 
     ``of`` is the group of each row, as a number, and ``first`` the first row of each group.
     """
 
-    def __init__(self, *columns: Coded) -> None:
+    def __init__(self, *columns: CodedColumn) -> None:
         self._columns = columns
         codes, different = columns[0].codes, len(columns[0].values)
         for one in columns[1:]:
@@ -126,7 +126,7 @@ class Tally:
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
 
-    def add(self, groups: Groups, *numbers: Numbers) -> None:
+    def add(self, groups: RowGroups, *numbers: Numbers) -> None:
         """Add rows in groups, with columns of numbers."""
         columns = (groups.counts(), *map(groups.sums, numbers))
         for key, more in zip(groups.values(), zip(*columns, strict=True), strict=True):

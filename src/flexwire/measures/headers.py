@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.facts.facts import RecordHeaderFacts
-from flexwire.measures.bounded import (
-    Distinct,
-    Lengths,
+from flexwire.measures.counters import (
+    DistinctCounter,
+    LengthCounts,
     hashes_and_texts,
     merge_all,
     prune,
@@ -43,7 +43,7 @@ _EXACT_OF_MANY: Final = 256
 
 
 @dataclass(slots=True)
-class _Key:
+class _KeyCounts:
     """What is counted of one key."""
 
     most: int = EXACT_VALUES
@@ -53,10 +53,10 @@ class _Key:
     values: int = 0
     empty: int = 0
     texts: int = 0
-    lengths: Lengths = field(default_factory=Lengths)
+    lengths: LengthCounts = field(default_factory=LengthCounts)
     min_length: int | None = None
     max_length: int | None = None
-    distinct: Distinct = field(default_factory=Distinct)
+    distinct: DistinctCounter = field(default_factory=DistinctCounter)
 
     def keep(self, most: int) -> None:
         """Keep at most so many hashes and topics from now on."""
@@ -76,7 +76,7 @@ class _Key:
         self._span(int(lengths.min()), int(lengths.max()))
         self.distinct.add(hashes, self.most)
 
-    def merge(self, other: _Key) -> None:
+    def merge(self, other: _KeyCounts) -> None:
         """Take in what was counted elsewhere."""
         self.topics |= other.topics
         self.records += other.records
@@ -110,7 +110,7 @@ class _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
+class _HeaderEntries:
     """The record headers of some records, in their order.
 
     ``keys`` are the different keys, ``codes`` says which of them each header has, and ``parents``
@@ -128,7 +128,7 @@ class _Entries:
     is_first: Numbers
 
     @classmethod
-    def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _Entries:
+    def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _HeaderEntries:
         """Return the headers of the records that count: of all without ``is_counted``."""
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
@@ -157,7 +157,7 @@ def _narrow(codes: Numbers, different: int) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
+class _HeaderValues:
     """What is known of the values of record headers."""
 
     is_first: Numbers
@@ -167,14 +167,14 @@ class _Values:
     texts: Numbers | None
 
     @classmethod
-    def of(cls, entries: _Entries) -> _Values:
+    def of(cls, entries: _HeaderEntries) -> _HeaderValues:
         values = entries.values
         hashes, texts = hashes_and_texts(values)
         nulls = bits(values.is_null()) if values.null_count else None
         are_texts = None if texts.all() else texts
         return cls(entries.is_first, extents(values), hashes, nulls, are_texts)
 
-    def count(self, key: _Key, rows: Numbers, topics: set[str]) -> None:
+    def count(self, key: _KeyCounts, rows: Numbers, topics: set[str]) -> None:
         """Count some rows."""
         key.records += int(np.count_nonzero(self.is_first[rows]))
         key.topics |= topics
@@ -195,8 +195,8 @@ class RecordHeaderSums:
     """
 
     def __init__(self) -> None:
-        self._keys: dict[str, _Key] = {}
-        self._rest = _Key()
+        self._keys: dict[str, _KeyCounts] = {}
+        self._rest = _KeyCounts()
         # Since there were too many: what comes after this key in the alphabet is not kept.
         self._last_kept: str | None = None
 
@@ -212,7 +212,7 @@ class RecordHeaderSums:
             is_counted = ~(is_control if counts is None else np.repeat(is_control, counts))
         if not len(own["headers"].flatten()):
             return
-        entries = _Entries.of(own["headers"], is_counted)
+        entries = _HeaderEntries.of(own["headers"], is_counted)
         if not len(entries):
             return
         starts = run_starts(facts, ("topic", "topic_id"))
@@ -226,8 +226,8 @@ class RecordHeaderSums:
         self._add(entries, runs, names)
         self._bound()
 
-    def _add(self, entries: _Entries, runs: Numbers | None, names: list[str]) -> None:
-        values = _Values.of(entries)
+    def _add(self, entries: _HeaderEntries, runs: Numbers | None, names: list[str]) -> None:
+        values = _HeaderValues.of(entries)
         texts = [shortened(key.decode(errors="replace")) for key in entries.keys.to_pylist()]
         parts = dict(enumerate(np.split(entries.order, entries.begins[1:])))
         if self._last_kept is not None:
@@ -238,15 +238,15 @@ class RecordHeaderSums:
         for code, rows in parts.items():
             values.count(self._key(texts[code]), rows, _topics(runs, rows, names))
 
-    def _key(self, name: str) -> _Key:
+    def _key(self, name: str) -> _KeyCounts:
         found = self._keys.get(name)
         if found is None:
-            found = self._keys[name] = _Key()
+            found = self._keys[name] = _KeyCounts()
         return found
 
     def merge(self, other: RecordHeaderSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
-        merge_all(self._keys, other._keys, _Key)
+        merge_all(self._keys, other._keys, _KeyCounts)
         self._rest.merge(other._rest)
         told = [one for one in (self._last_kept, other._last_kept) if one is not None]
         self._last_kept = min(told, default=None)
@@ -334,7 +334,7 @@ class HeadersByClient:
         """Take in the columns `READ` of rows of the records table."""
         is_record = pc.invert(batch["is_control"].fill_null(True))
         is_record = pc.and_(is_record, batch["offset"].is_valid())
-        records = _Records(batch if pc.all(is_record).as_py() else batch.filter(is_record))
+        records = _BatchRecords(batch if pc.all(is_record).as_py() else batch.filter(is_record))
         self._held += [records.payload(), records.headers()]
         self._judged.append(records.judged())
         self._unite()
@@ -390,7 +390,7 @@ def _added(**columns: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ADDED)
 
 
-class _Records:
+class _BatchRecords:
     """The records of a batch, by topic, message and client, and their headers, each by its key."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
@@ -398,7 +398,7 @@ class _Records:
         self.topics = pc.coalesce(rows["topic"], rows["topic_id"])
         of = [self.topics, rows["source"], rows["client_id"]]
         self.groups, self.first = _numbered(*map(_codes, of))
-        self.entries = _Entries.of(rows["headers"])
+        self.entries = _HeaderEntries.of(rows["headers"])
 
     def _of(self, records: Numbers) -> dict[str, pa.Array]:
         named = (self.topics, self.rows["source"], self.rows["client_id"])

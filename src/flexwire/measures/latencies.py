@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.facts.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
-from flexwire.measures.bounded import Counted, occurring
+from flexwire.measures.counters import ValueCounts, occurring
 
 if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
@@ -87,7 +87,7 @@ class LatencySums:
 class _Latencies:
     """The latencies of one api key."""
 
-    counted: Counted = field(default_factory=Counted)
+    counted: ValueCounts = field(default_factory=ValueCounts)
     buckets: Numbers = field(default_factory=lambda: np.zeros(BUCKETS + 2, np.int64))
     least: int | None = None
     most: int | None = None

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.facts.facts import CompressionUse, Side, TopicFacts
-from flexwire.measures.bounded import merge_all, prune, shortened
+from flexwire.measures.counters import merge_all, prune, shortened
 from flexwire.measures.failures import undecodable
 from flexwire.measures.groups import bits, extents, grouped, run_starts, topic_names
-from flexwire.tables.inflated import beyond
+from flexwire.tables.inflation import beyond
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TopicKey(NamedTuple):
     side: Side
 
 
-class _Batch(NamedTuple):
+class _SharedBatch(NamedTuple):
     """A record batch that others may have rows of too: which it is, and its facts."""
 
     key: TopicKey
@@ -64,7 +64,7 @@ class _Batch(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Topic:
+class _TopicCounts:
     """What is counted of one topic on one side."""
 
     partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -88,7 +88,7 @@ class _Topic:
     def add_partitions(self, partitions: Numbers) -> None:
         self.partitions = np.unique(np.concatenate([self.partitions, partitions]))
 
-    def merge(self, other: _Topic) -> None:
+    def merge(self, other: _TopicCounts) -> None:
         """Take in what was counted elsewhere."""
         self.add_partitions(other.partitions)
         self.sums = self.sums + other.sums
@@ -119,7 +119,7 @@ class _Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class _Runs:
+class _BatchRuns:
     """The runs of a batch of rows; row by row the facts of its first, and the sums of each."""
 
     first: pa.RecordBatch
@@ -127,16 +127,16 @@ class _Runs:
     least: Numbers
     most: Numbers
 
-    def batch(self, at: int, key: TopicKey) -> _Batch | None:
+    def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
         """Give a run's record batch; None of bytes that are not a batch."""
         told = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if told["magic"] is None:
             return None
         facts = told.pop("magic"), told.pop("compression"), told.pop("batch_size")
-        return _Batch(key, tuple(told.values()), *facts)
+        return _SharedBatch(key, tuple(told.values()), *facts)
 
 
-class RecordSums:
+class TopicSums:
     """Sums up the rows of the records table: by topic, and how many are undecodable.
 
     The rows of a record batch come one after the other, and its facts count once: also where a
@@ -151,11 +151,11 @@ class RecordSums:
     def __init__(self) -> None:
         self.undecodable = 0
         self.beyond = 0
-        self._topics: dict[TopicKey, _Topic] = {}
-        self._rest: dict[Side, _Topic] = {}
+        self._topics: dict[TopicKey, _TopicCounts] = {}
+        self._rest: dict[Side, _TopicCounts] = {}
         # Batches of which others may have rows: they count in the end.
-        self._shared: set[_Batch] = set()
-        self._last: _Batch | None = None
+        self._shared: set[_SharedBatch] = set()
+        self._last: _SharedBatch | None = None
         self._is_empty = True
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
@@ -182,13 +182,13 @@ class RecordSums:
         self._count(runs.first, codes, keys, is_counted)
         self._bound(2 * MOST_TOPICS)
 
-    def _topic(self, key: TopicKey) -> _Topic:
+    def _topic(self, key: TopicKey) -> _TopicCounts:
         found = self._topics.get(key)
         if found is None:
-            found = self._topics[key] = _Topic()
+            found = self._topics[key] = _TopicCounts()
         return found
 
-    def _hold_ends(self, runs: _Runs, first_key: TopicKey, last_key: TopicKey) -> Numbers:
+    def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
         """Hold back the first and the last batch; gives which of the others may be counted."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
@@ -205,7 +205,7 @@ class RecordSums:
         self._last, self._is_empty = last, False
         return is_counted
 
-    def _count_one(self, batch: _Batch) -> None:
+    def _count_one(self, batch: _SharedBatch) -> None:
         self._topic(batch.key).add_batches(batch.magic, batch.compression, 1, batch.size)
 
     def _count(
@@ -227,12 +227,12 @@ class RecordSums:
             key = keys[codes[counted[at]]]
             self._topic(key).add_batches(int(magic[at]), known["compression"][at].as_py(), *use)
 
-    def merge(self, other: RecordSums) -> None:
+    def merge(self, other: TopicSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
         self.undecodable += other.undecodable
         self.beyond += other.beyond
-        merge_all(self._topics, other._topics, _Topic)
-        merge_all(self._rest, other._rest, _Topic)
+        merge_all(self._topics, other._topics, _TopicCounts)
+        merge_all(self._rest, other._rest, _TopicCounts)
         self._shared |= other._shared
         if other._last is not None:
             self._shared.add(other._last)
@@ -247,7 +247,7 @@ class RecordSums:
             prune(
                 self._topics,
                 MOST_TOPICS,
-                lambda key: self._rest.setdefault(key.side, _Topic()),
+                lambda key: self._rest.setdefault(key.side, _TopicCounts()),
                 order=tuple,
             )
             for one in self._rest.values():
@@ -255,7 +255,7 @@ class RecordSums:
 
     def facts(self) -> tuple[TopicFacts, ...]:
         """What the report says of each topic, in the order of their names."""
-        whole = RecordSums()
+        whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:
             whole._count_one(batch)
@@ -266,11 +266,11 @@ class RecordSums:
         return (*topics, *rest)
 
 
-def _by_key(item: tuple[Any, _Topic]) -> Any:
+def _by_key(item: tuple[Any, _TopicCounts]) -> Any:
     return item[0]
 
 
-def _runs(records: pa.RecordBatch | RunRows) -> _Runs:
+def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
     if isinstance(records, RunRows):
         own, facts = records.own, records.facts
         # Rows that were read into objects are runs of their own.
@@ -299,7 +299,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _Runs:
     none_least, none_most = _NO_OFFSET
     least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
     most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
-    return _Runs(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
+    return _BatchRuns(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Literal
 from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 
 
 @per_catalog
 @cache
-def request_entries(api_key: int) -> tuple[Entry, ...]:
+def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
     """Every request of clients that ever had this api key, the newest name first.
 
     An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple
@@ -75,15 +75,15 @@ def api_key_of(name: str) -> int:
     """
     name = to_text(name, "message_name").removesuffix("Request")
     if f"{name}Request" not in catalog().names():
-        found = find_api(name).name.removesuffix("Request")
-        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
+        nearest_name = find_api(name).name.removesuffix("Request")
+        raise UnknownMessageError(f"no API {short(name)}; did you mean {nearest_name!r}?")
     entry = catalog().entry(f"{name}Request")
     if entry.type is not MessageType.REQUEST or entry.api_key is None:
         raise refuse("message_name", "the name of a request", name)
     return entry.api_key
 
 
-def find_api(text: str) -> Entry:
+def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a person means.
 
     ``text`` is an api key, or a name in any case, with "Request" or "Response" behind it or not.
@@ -98,9 +98,9 @@ def find_api(text: str) -> Entry:
     """
     keys = {str(key): key for key in catalog().api_keys()}
     names = {
-        one.name.removesuffix("Request"): key
+        entry.name.removesuffix("Request"): key
         for key in keys.values()
-        for one in request_entries(key)
+        for entry in request_entries(key)
     }
     by_name = {name.lower(): key for name, key in names.items()}
     stem = re.sub(r"(?i)(request|response)$", "", text)
@@ -142,7 +142,11 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     if _has(api_key, version, release):
         return "accepted" if _has(api_key, version, newest) else "deprecated"
     older = releases[: releases.index(release)]
-    return "removed" if any(_has(api_key, version, one) for one in older) else "unknown"
+    return (
+        "removed"
+        if any(_has(api_key, version, older_release) for older_release in older)
+        else "unknown"
+    )
 
 
 def _has(api_key: int, version: int, release: str) -> bool:

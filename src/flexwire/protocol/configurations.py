@@ -32,7 +32,7 @@ RESOURCE_TYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class GoneConfiguration:
+class RemovedConfiguration:
     """A configuration that a release does not know: ``last`` knew it, ``first`` does not."""
 
     kind: ConfiguredKind
@@ -44,8 +44,8 @@ class GoneConfiguration:
 @cache
 def _facts() -> dict[str, Any]:
     text = (resources.files(__package__) / "configurations.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    facts: dict[str, Any] = json.loads(text)
+    return facts
 
 
 @cache
@@ -77,15 +77,17 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 
 @cache
-def gone(kind: ConfiguredKind, name: str, release: str) -> GoneConfiguration | None:
+def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
     """Return since when a release lacks a configuration that an older one knew, else None.
 
     None for a name that no known release has: a plug-in may have it.
 
-    >>> gone("topic", "message.format.version", "4.4.0").first
+    >>> find_removal("topic", "message.format.version", "4.4.0").first
     '4.0.0'
-    >>> gone("topic", "retention.ms", "4.4.0"), gone("topic", "message.format.version", "3.9.2")
-    (None, None)
+    >>> find_removal("topic", "retention.ms", "4.4.0") is None
+    True
+    >>> find_removal("topic", "message.format.version", "3.9.2") is None
+    True
     """
     ends = _facts()[kind].get(name)
     if ends is None:
@@ -94,21 +96,21 @@ def gone(kind: ConfiguredKind, name: str, release: str) -> GoneConfiguration | N
     last = releases.index(ends[1])
     if _place(release) <= last:
         return None
-    return GoneConfiguration(kind, name, ends[1], releases[last + 1])
+    return RemovedConfiguration(kind, name, ends[1], releases[last + 1])
 
 
 @cache
-def ever_gone() -> frozenset[tuple[ConfiguredKind, str]]:
+def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
     """Return the configurations that some known release has and a later one has not."""
     newest = known_releases()[-1]
     return frozenset(
         (kind, name)
         for kind in CONFIGURED_KINDS
         for name in _facts()[kind]
-        if gone(kind, name, newest)
+        if find_removal(kind, name, newest)
     )
 
 
 def _place(release: str) -> int:
     """Return the place of the newest known release that is not newer; -1 without one."""
-    return sum(is_since(release, one) for one in known_releases()) - 1
+    return sum(is_since(release, known_release) for known_release in known_releases()) - 1

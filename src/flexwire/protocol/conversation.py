@@ -68,7 +68,7 @@ class InFlight(Generic[T]):
     @property
     def oldest_id(self) -> int | None:
         """The correlation id of what waits longest; None when nothing waits."""
-        return next((one for one, _ in self._waiting.values()), None)
+        return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
         """Let an item wait."""
@@ -121,14 +121,14 @@ class Turn(NamedTuple):
     error: str | None = None
 
 
-class _Asked(NamedTuple):
+class _PendingRequest(NamedTuple):
     """A request that waits for its response; a token of the client's has no request."""
 
     pair: int
     request: RequestFrame | None
 
 
-class _Early(NamedTuple):
+class _EarlyResponse(NamedTuple):
     """A response for which no request waited."""
 
     pair: int
@@ -163,8 +163,8 @@ class Conversation:
         self._exchange = SaslExchange()
         self.authentication = authentication or Authentication()
         self._most_read = most_read
-        self._asked: InFlight[_Asked] = InFlight(in_flight)
-        self._early: InFlight[_Early] = InFlight(in_flight)
+        self._asked: InFlight[_PendingRequest] = InFlight(in_flight)
+        self._early: InFlight[_EarlyResponse] = InFlight(in_flight)
         self._pairs = 0
         self._frames = 0
 
@@ -184,7 +184,7 @@ class Conversation:
 
     def unanswered(self) -> list[RequestFrame]:
         """The requests that wait for their response, oldest first."""
-        return [one.request for one in self._asked if one.request is not None]
+        return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
         """Let a request wait that was taken in elsewhere, and expects a response; gives its pair.
@@ -192,28 +192,28 @@ class Conversation:
         Those of a connection are given oldest first, before any frame.
         """
         pair = self._new_pair()
-        self._asked.add(request.correlation_id, _Asked(pair, request))
+        self._asked.add(request.correlation_id, _PendingRequest(pair, request))
         return pair
 
     def resume_response(self, correlation_id: int, seen: int) -> int:
         """Know of a response for which no request waited; gives its pair."""
         pair = self._new_pair()
-        self._early.add(correlation_id, _Early(pair, seen))
+        self._early.add(correlation_id, _EarlyResponse(pair, seen))
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
         """Take in a frame of the client; if it expects a response, wait for that."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
-        known = payload if is_whole else payload[: self._most_read]
+        start = payload if is_whole else payload[: self._most_read]
         try:
-            request = self._exchange.parse(known)
+            request = self._exchange.parse(start)
         except _UNREADABLE as error:
             return self._unread(None, payload, str(error))
         self.authentication.see(request, payload, is_whole=is_whole)
         if request is None:
             return Turn("token", self._is_guarded, pair=self._wait_for_token())
-        is_answered = expects_response(request, known, is_whole=is_whole)
+        is_answered = expects_response(request, start, is_whole=is_whole)
         pair = self._wait(request, seen) if is_answered else None
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
@@ -231,7 +231,7 @@ class Conversation:
         if asked is None:
             self.unpaired += 1
             pair = self._new_pair()
-            self._early.add(correlation_id, _Early(pair, seen))
+            self._early.add(correlation_id, _EarlyResponse(pair, seen))
             return Turn("response", self._is_guarded, None, correlation_id, pair)
         if asked.request is None:
             return Turn("token", self._is_guarded, pair=asked.pair)
@@ -300,13 +300,13 @@ class Conversation:
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()
-            kept = request if self._most_read is None else request.without_header()
-            self._asked.add(request.correlation_id, _Asked(pair, kept))
+            pending = request if self._most_read is None else request.without_header()
+            self._asked.add(request.correlation_id, _PendingRequest(pair, pending))
         return pair
 
     def _wait_for_token(self) -> int:
         pair = self._new_pair()
-        self._asked.add(None, _Asked(pair, None))
+        self._asked.add(None, _PendingRequest(pair, None))
         return pair
 
     def _new_pair(self) -> int:
@@ -325,7 +325,7 @@ class Conversation:
                 return early.pair
         return None
 
-    def _find(self, payload: bytes) -> tuple[int | None, _Asked | None]:
+    def _find(self, payload: bytes) -> tuple[int | None, _PendingRequest | None]:
         # The broker's answer to a token has no correlation id, and may be shorter than one.
         token = self._asked.first(None)
         try:

@@ -191,7 +191,7 @@ def may_be_quoted(request_name: str) -> bool:
     (True, False)
     """
     answer = re.sub("Request$", "Response", request_name)
-    return any(one.if_quoting for one in credential_fields(answer))
+    return any(field.if_quoting for field in credential_fields(answer))
 
 
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
@@ -209,14 +209,14 @@ def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool
         return _withhold_metadata(message, hide)
     fields = credential_fields(name)
     count = _withhold_unknown(message, hide) if fields else 0
-    for one in fields:
-        *outer, last = one.attributes
+    for field in fields:
+        *outer, last = field.attributes
         for holders in _holders(message, outer, ()):
             holder = holders[-1]
             value = getattr(holder, last)
-            if value is None or (one.if_secret and not _is_secret(holders, one, value)):
+            if value is None or (field.if_secret and not _is_secret(holders, field, value)):
                 continue
-            if one.if_quoting and (asked_plainly or not value):
+            if field.if_quoting and (asked_plainly or not value):
                 continue
             setattr(holder, last, hide(value))
             count += 1
@@ -229,11 +229,11 @@ def _word(value: bytes | str) -> bytes | str:
 
 def _filled(value: bytes | str) -> bytes | str:
     if isinstance(value, bytes):
-        return filler(len(value))
-    return filler(len(value.encode())).decode()
+        return make_filler(len(value))
+    return make_filler(len(value.encode())).decode()
 
 
-def filler(length: int) -> bytes:
+def make_filler(length: int) -> bytes:
     """What stands for so many bytes that may be a credential: no request reads as it does."""
     return b"*" * length
 
@@ -264,10 +264,10 @@ def _withhold_unknown(struct: Any, hide: _Hide) -> int:
     return count
 
 
-def _is_secret(holders: tuple[Any, ...], one: CredentialField, value: str) -> bool:
+def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> bool:
     # A synonym stands within the configuration whose value it may be.
     configs = [holders[-1], *(outer for outer in holders if hasattr(outer, "is_sensitive"))]
-    names = [getattr(config, one.if_secret.lower()) for config in configs]
+    names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
         # One without its name, which a request log may leave out, may be any.
@@ -281,7 +281,7 @@ def _holders(struct: Any, path: list[str], outer: tuple[Any, ...]) -> Iterator[t
     if not path:
         yield (*outer, struct)
         return
-    found = getattr(struct, path[0])
-    for inner in found if isinstance(found, list) else [found]:
+    value = getattr(struct, path[0])
+    for inner in value if isinstance(value, list) else [value]:
         if inner is not None:
             yield from _holders(inner, path[1:], (*outer, struct))

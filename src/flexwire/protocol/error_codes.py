@@ -169,21 +169,21 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
     """
     every = error_codes()
     if _NUMBER.fullmatch(text):
-        return (min(every, key=lambda one: abs(one.code - int(text))),)
-    wanted = text.upper()[:80].replace("-", "_").replace(" ", "_")
-    likeness = {one: _likeness(wanted, one) for one in every}
+        return (min(every, key=lambda code: abs(code.code - int(text))),)
+    name = text.upper()[:80].replace("-", "_").replace(" ", "_")
+    likeness = {code: _likeness(name, code) for code in every}
     best = max(likeness.values())
-    found = sorted(every, key=lambda one: -likeness[one])
-    return tuple(one for one in found if likeness[one] >= best - _AS_NEAR)[:3]
+    nearest = sorted(every, key=lambda code: -likeness[code])
+    return tuple(code for code in nearest if likeness[code] >= best - _AS_NEAR)[:3]
 
 
-def _likeness(wanted: str, one: ErrorCode) -> float:
+def _likeness(text: str, code: ErrorCode) -> float:
     """How like a text is to a name, or to a part of it that begins with a word; 1 is equal."""
     parts = []
-    for name in (one.name, one.former_name or ""):
+    for name in (code.name, code.former_name or ""):
         words = name.split("_")
-        parts += ["_".join(words[at:])[: len(wanted) + 1] for at in range(len(words))]
-    return max(SequenceMatcher(None, wanted, part).ratio() for part in (*parts, one.name))
+        parts += ["_".join(words[at:])[: len(text) + 1] for at in range(len(words))]
+    return max(SequenceMatcher(None, text, part).ratio() for part in (*parts, code.name))
 
 
 def is_error_code(name: str, kind: str) -> bool:

@@ -42,23 +42,23 @@ def begins_with_length(data: bytes) -> bool:
     return bool(_LENGTH.unpack_from(data)[0] == len(data) - PREFIX_LENGTH)
 
 
-def framed(payload: bytes) -> bytes:
+def to_frame(payload: bytes) -> bytes:
     r"""A frame: the payload after its length.
 
-    >>> framed(b"hi")
+    >>> to_frame(b"hi")
     b'\x00\x00\x00\x02hi'
     """
     return _LENGTH.pack(len(payload)) + payload
 
 
-class Frames(NamedTuple):
+class FrameGroup(NamedTuple):
     """Frames that came together: as they stood on the connection, and the payload of each."""
 
     whole: bytes
     payloads: list[bytes]
 
 
-class Beginning(NamedTuple):
+class TruncatedFrame(NamedTuple):
     """A frame of which only the first bytes were kept, its length among them.
 
     ``missing`` bytes followed them.
@@ -73,7 +73,7 @@ class Beginning(NamedTuple):
         return self.data[PREFIX_LENGTH:]
 
 
-class FrameRoom:
+class FrameBudget:
     """What all connections together hold of frames that are not yet whole, in bytes.
 
     The bound of one connection does not bound a thousand. ``limit`` is not enforced here: whoever
@@ -92,7 +92,7 @@ class FrameRoom:
         return self.held > self.limit
 
 
-_NOTHING: Final = Frames(b"", [])
+_NOTHING: Final = FrameGroup(b"", [])
 
 
 class FrameSplitter:
@@ -116,13 +116,13 @@ class FrameSplitter:
     def __init__(
         self,
         limit: int = SENT_FRAME_LIMIT,
-        room: FrameRoom | None = None,
+        room: FrameBudget | None = None,
         most_kept: int | None = None,
     ) -> None:
         self.limit = limit
         self.most_kept = most_kept
         """Bytes of one frame that are kept; None for all."""
-        self._room = FrameRoom(limit + PREFIX_LENGTH) if room is None else room
+        self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
         # As they came, and joined when the frame is whole: a buffer that grows is copied each time.
         self._parts: list[bytes | bytearray] = []
@@ -139,7 +139,7 @@ class FrameSplitter:
         """
         return self.cut(data).payloads
 
-    def cut(self, data: bytes) -> Frames:
+    def cut(self, data: bytes) -> FrameGroup:
         """Do what `feed` does, and give the frames as they stood too.
 
         Those that came whole are not copied.
@@ -169,7 +169,7 @@ class FrameSplitter:
         self._hold(data, start)
         if self.error is not None and not payloads:
             raise self.error
-        return Frames(data if start == len(data) else data[:start], payloads)
+        return FrameGroup(data if start == len(data) else data[:start], payloads)
 
     def reach(self, data: bytes, most: int) -> int:
         r"""Return how many of the bytes that come next end no more than ``most`` frames.
@@ -228,7 +228,7 @@ class FrameSplitter:
         self._add(beginning)
         self._missing = length - len(beginning)
 
-    def skip(self, data: bytes) -> tuple[Beginning | None, bytes]:
+    def skip(self, data: bytes) -> tuple[TruncatedFrame | None, bytes]:
         """Take in bytes while the frame `is_shortened`, and keep none of them.
 
         Returns the frame once it is over, and the bytes that follow it.
@@ -237,7 +237,7 @@ class FrameSplitter:
         if len(data) < left:
             self._missing += len(data)
             return None, b""
-        over = Beginning(self.pending, self._missing + left)
+        over = TruncatedFrame(self.pending, self._missing + left)
         self.clear()
         self._wanted = PREFIX_LENGTH
         return over, data[left:]
@@ -264,21 +264,21 @@ class FrameSplitter:
         """How many bytes of the frame that is not yet complete came, kept or not."""
         return self._length + self._missing
 
-    def rest(self) -> Beginning | None:
+    def rest(self) -> TruncatedFrame | None:
         """Return what is kept of the frame that is not yet complete; None where none has begun."""
-        return Beginning(self.pending, self._missing) if self._length else None
+        return TruncatedFrame(self.pending, self._missing) if self._length else None
 
     def peek(self, start: int, stop: int) -> bytes:
         """A part of `pending`."""
-        found = []
+        pieces = []
         for part in self._parts:
             if stop <= 0:
                 break
             if start < len(part):
-                found.append(part[max(start, 0) : stop])
+                pieces.append(part[max(start, 0) : stop])
             start -= len(part)
             stop -= len(part)
-        return b"".join(found)
+        return b"".join(pieces)
 
     def _refusal(self, length: int) -> str:
         if length < 0:

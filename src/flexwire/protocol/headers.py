@@ -1,8 +1,8 @@
 """Request and response headers: their versions, what they say, and where the body begins.
 
-Released Kafka decides: a flexible version of a request has request header 2 and the others 1; a
-flexible version of a response has response header 1 and the others 0. The exceptions stand in one
-table. Flexible ranges are open-ended, so a version above the catalog has a header version too.
+`flexwire.schema.header_versions` decides which header stands before which version, by the spec or,
+up to Kafka 4.4, by the flexible versions. Ranges are open-ended, so a version above the catalog has
+a header version too.
 
 The text of KIP-482 numbers its headers otherwise, and knows no exceptions; `Numbering` selects it.
 
@@ -27,26 +27,16 @@ from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageE
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.frames import begins_with_length
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import HEADER_NAMES
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
-from flexwire.versions import Versions
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from flexwire.schema.catalog import CatalogEntry
+    from flexwire.schema.spec import HeaderVersions
+    from flexwire.versions import Versions
 
-
-# (message, its versions) → header version.
-_EXCEPTIONS: Final = {
-    # The first api a controller ever spoke carried no client id.
-    # Source: ApiMessageTypeGenerator, the request header's special case for api key 7.
-    ("ControlledShutdownRequest", Versions(0, 0)): 0,
-    # A client that asks with a version the broker does not have must be able to read the answer,
-    # so the header never grew a tag section. Source: KIP-511, KAFKA-9184; api key 18.
-    ("ApiVersionsResponse", Versions.ALL): 0,
-}
-
-_HEADERS: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 
 # The two headers as the text of KIP-482 has them, "RequestHeader Version 1" and "ResponseHeader
 # Version 1". A client id could be null before, and so it still can.
@@ -79,7 +69,9 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """The version of the request header: 2 with tagged fields, 1 without, 0 without client id.
+    """Return a request header's version: 2 and up has tagged fields, 0 has no client id.
+
+    Only a catalog of Kafka 4.5 or later has requests with header 3.
 
     Raises `UnknownMessageError` for an api key that no release has, and in KIP-482's numbering for
     the header without client id, which the KIP does not number.
@@ -89,15 +81,14 @@ def request_header_version(
     >>> request_header_version(18, 3, Numbering.KIP_482)
     1
     """
-    flexible = version in _flexible_versions(api_key, MessageType.REQUEST)
-    found = header_version(api_key, MessageType.REQUEST, version, flexible=flexible)
+    header = _header_versions(api_key, MessageType.REQUEST).of(version)
     if numbering is Numbering.KAFKA:
-        return found
-    if found == 0:
+        return header
+    if header == 0:
         raise UnknownMessageError(
             f"KIP-482 numbers no header without client id: api key {api_key} v{version}"
         )
-    return int(flexible)
+    return int(version in _flexible_versions(api_key, MessageType.REQUEST))
 
 
 def response_header_version(
@@ -112,22 +103,9 @@ def response_header_version(
     >>> response_header_version(18, 3, Numbering.KIP_482)
     1
     """
-    flexible = version in _flexible_versions(api_key, MessageType.RESPONSE)
     if numbering is Numbering.KIP_482:
-        return int(flexible)
-    return header_version(api_key, MessageType.RESPONSE, version, flexible=flexible)
-
-
-def header_version(api_key: int, kind: MessageType, version: int, *, flexible: bool) -> int:
-    """The version of the header before a message that is flexible, or is not.
-
-    For messages whose specs are no release's. ``kind`` is a request or a response; an api key that
-    no release has is no exception.
-    """
-    for versions, found in _exceptions(api_key, kind):
-        if version in versions:
-            return found
-    return int(flexible) + (kind is MessageType.REQUEST)
+        return int(version in _flexible_versions(api_key, MessageType.RESPONSE))
+    return _header_versions(api_key, MessageType.RESPONSE).of(version)
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
@@ -151,23 +129,21 @@ def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
 
 @per_catalog
 @cache
-def _exceptions(api_key: int, kind: MessageType) -> tuple[tuple[Versions, int], ...]:
-    def matching() -> Iterator[tuple[Versions, int]]:
-        for (name, versions), header_version in _EXCEPTIONS.items():
-            entry = catalog().entry(name)
-            if entry.api_key == api_key and entry.type is kind:
-                yield versions, header_version
-
-    return tuple(matching())
+def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
+    return _newest_entry(api_key, kind).flexible_versions
 
 
 @per_catalog
 @cache
-def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
-    # Checked here, or hostile api keys would each stay in the cache as an error's work repeated.
+def _header_versions(api_key: int, kind: MessageType) -> HeaderVersions:
+    return _newest_entry(api_key, kind).header_versions
+
+
+def _newest_entry(api_key: int, kind: MessageType) -> CatalogEntry:
+    # An error is not cached, so hostile api keys do not fill the caches above.
     if api_key not in catalog().api_keys():
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
-    return catalog().by_api_key(api_key, kind).flexible_versions
+    return catalog().by_api_key(api_key, kind)
 
 
 def first_with_tags(kind: MessageType) -> int:
@@ -176,7 +152,7 @@ def first_with_tags(kind: MessageType) -> int:
     >>> first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     (2, 1)
     """
-    return catalog().entry(_HEADERS[kind]).flexible_versions.lowest
+    return catalog().entry(HEADER_NAMES[kind]).flexible_versions.lowest
 
 
 # Every version of the request header begins so: api key, api version, correlation id.

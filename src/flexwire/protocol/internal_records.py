@@ -41,25 +41,27 @@ def decode_value(
     >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None
     True
     """
-    found, known = _topic(topic), _release(release)
+    internal_topic, known_release = _topic(topic), _release(release)
     if not isinstance(key, TypedMessage):
-        key = internal_topics.decode_key(found, _bytes(key, "key"), known)
-    elif not found.has_keys:
-        raise refuse("key", f"none, as records of {found.topic} have none", key)
-    return internal_topics.decode_value(found, key, _bytes(value, "value"), known)
+        key = internal_topics.decode_key(internal_topic, _bytes(key, "key"), known_release)
+    elif not internal_topic.has_keys:
+        raise refuse("key", f"none, as records of {internal_topic.topic} have none", key)
+    return internal_topics.decode_value(internal_topic, key, _bytes(value, "value"), known_release)
 
 
-def _topic(given: object) -> InternalTopic:
-    name = to_text(given, "topic")
-    for one in InternalTopic:
-        if name in {one.topic, one.value}:
-            return one
-    raise refuse("topic", " or ".join(one.topic for one in InternalTopic), name)
+def _topic(value: object) -> InternalTopic:
+    name = to_text(value, "topic")
+    for internal_topic in InternalTopic:
+        if name in {internal_topic.topic, internal_topic.value}:
+            return internal_topic
+    raise refuse(
+        "topic", " or ".join(internal_topic.topic for internal_topic in InternalTopic), name
+    )
 
 
-def _bytes(given: object, name: str) -> bytes | None:
-    return None if given is None else to_bytes(given, name)
+def _bytes(value: object, name: str) -> bytes | None:
+    return None if value is None else to_bytes(value, name)
 
 
-def _release(given: object) -> str | None:
-    return None if given is None else catalog().release(to_text(given, "release"))
+def _release(value: object) -> str | None:
+    return None if value is None else catalog().release(to_text(value, "release"))

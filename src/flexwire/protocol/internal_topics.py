@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
-from flexwire.protocol.nested import GROUP_MESSAGES
+from flexwire.protocol.nested_messages import GROUP_MESSAGES
 from flexwire.protocol.record_types import (
     framed_messages,
     other_layouts,
@@ -89,17 +89,17 @@ class TypedMessage(NamedTuple):
         What Kafka keeps as a number for a state is there by name too, beside ``data``.
         """
         data = self.message.to_json(self.version)
-        made = {"type": self.type, "message": self.name, "version": self.version, "data": data}
+        form = {"type": self.type, "message": self.name, "version": self.version, "data": data}
         if self.release is not None:
-            made["release"] = self.release
+            form["release"] = self.release
         if self.name in _STATES:
             field, names = _STATES[self.name]
             state = data[field]
-            made["state"] = names[state] if 0 <= state < len(names) else str(state)
+            form["state"] = names[state] if 0 <= state < len(names) else str(state)
         if data.get("protocolType") == _CONSUMER_PROTOCOL:
             for member in data["members"]:
                 _open_consumer_protocol(member)
-        return made
+        return form
 
 
 _SEGMENT_STATES = (
@@ -162,12 +162,12 @@ def decode_key(
     if key is None:
         raise DecodeError("the record has no key, and its type stands there")
     record_type = _read_int16(key, "record type")
-    known = record_keys(topic.module, release).get(record_type)
-    if known is None:
+    key_message = record_keys(topic.module, release).get(record_type)
+    if key_message is None:
         raise UnknownMessageError(f"record type {record_type} is {_nowhere(release)}")
-    name, version = known
-    made, layout = _decode(name, version, key, _INT16_SIZE, release)
-    return TypedMessage(record_type, name, version, made, layout)
+    name, version = key_message
+    decoded, layout = _decode(name, version, key, _INT16_SIZE, release)
+    return TypedMessage(record_type, name, version, decoded, layout)
 
 
 def decode_value(
@@ -187,8 +187,8 @@ def decode_value(
         return None
     version = _read_int16(value, "version")
     name = with_version(record_values(topic.module, release)[key.type], version, release)
-    made, layout = _decode(name, version, value, _INT16_SIZE, release)
-    return TypedMessage(key.type, name, version, made, layout)
+    decoded, layout = _decode(name, version, value, _INT16_SIZE, release)
+    return TypedMessage(key.type, name, version, decoded, layout)
 
 
 def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | None) -> TypedMessage:
@@ -203,8 +203,8 @@ def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | Non
     if names is None:
         raise UnknownMessageError(f"api key {api_key} of {topic.topic} is {_nowhere(release)}")
     name = with_version(names, version, release)
-    made, layout = _decode(name, version, value, position, release)
-    return TypedMessage(api_key, name, version, made, layout)
+    decoded, layout = _decode(name, version, value, position, release)
+    return TypedMessage(api_key, name, version, decoded, layout)
 
 
 def _nowhere(release: str | None) -> str:
@@ -224,13 +224,13 @@ def _decode(
         raise
 
 
-def _decode_whole(made: type[Message], version: int, data: bytes, start: int) -> Message:
-    decoded, end = made.decode_prefix(data, version, start)
+def _decode_whole(message_class: type[Message], version: int, data: bytes, start: int) -> Message:
+    decoded, end = message_class.decode_prefix(data, version, start)
     if end != len(data):
         raise DecodeError(
             f"the message ends here but {len(data) - end} bytes follow",
             offset=end,
-            message=made.entry.name,
+            message=message_class.entry.name,
             version=version,
         )
     return decoded

@@ -20,7 +20,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
 _KEY, _VALUE = "Key", "Value"
@@ -34,34 +34,34 @@ def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str,
     >>> record_keys("share-coordinator")
     {0: ('ShareSnapshotKey', 0), 1: ('ShareUpdateKey', 0)}
     """
-    found: dict[int, tuple[str, int]] = {}
-    for one in _newest_first(release):
-        for record_type, name, version in _keys_in(module, one):
-            found.setdefault(record_type, (name, version))
-    return found
+    keys: dict[int, tuple[str, int]] = {}
+    for candidate in _newest_first(release):
+        for record_type, name, version in _keys_in(module, candidate):
+            keys.setdefault(record_type, (name, version))
+    return keys
 
 
 @per_catalog
 @cache
 def record_values(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
     """By record type: the messages of the value, the newest release's first."""
-    found: dict[int, tuple[str, ...]] = {}
-    for one in _newest_first(release):
-        for record_type, key, _ in _keys_in(module, one):
-            _add(found, record_type, f"{record_name(key)}{_VALUE}")
-    return found
+    messages: dict[int, tuple[str, ...]] = {}
+    for candidate in _newest_first(release):
+        for record_type, key, _ in _keys_in(module, candidate):
+            _add(messages, record_type, f"{record_name(key)}{_VALUE}")
+    return messages
 
 
 @per_catalog
 @cache
 def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
     """By api key: the messages of values with a frame, the newest release's first."""
-    found: dict[int, tuple[str, ...]] = {}
-    for one in _newest_first(release):
+    messages: dict[int, tuple[str, ...]] = {}
+    for candidate in _newest_first(release):
         for entry in _entries(module, MessageType.METADATA):
-            if entry.api_key is not None and one in entry.releases:
-                _add(found, entry.api_key, entry.name)
-    return found
+            if entry.api_key is not None and candidate in entry.releases:
+                _add(messages, entry.api_key, entry.name)
+    return messages
 
 
 def record_name(key: str) -> str:
@@ -90,10 +90,10 @@ def with_version(names: tuple[str, ...], version: int, release: str | None = Non
 def other_layouts(name: str, version: int) -> Iterator[str]:
     """Give the newest release of every layout that a version had, but for the one of today."""
     entry = catalog().entry(name)
-    known = [entry.spec(version)]
+    layouts = [entry.spec(version)]
     for release, valid in reversed(entry.releases.items()):
-        if version in valid and entry.spec(version, release) not in known:
-            known.append(entry.spec(version, release))
+        if version in valid and entry.spec(version, release) not in layouts:
+            layouts.append(entry.spec(version, release))
             yield release
 
 
@@ -103,32 +103,32 @@ def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
     Up to Kafka 4.0 the version of a key is its type, so that no two keys have the same. From 4.1 on
     the type is the key's api key, and all are of version 0.
     """
-    found = [
+    keys = [
         (entry, version)
         for kind in (MessageType.DATA, MessageType.COORDINATOR_KEY)
         for entry in _entries(module, kind)
         if entry.name.endswith(_KEY)
         for version in entry.releases.get(release, ())
     ]
-    versions = [version for _, version in found]
+    versions = [version for _, version in keys]
     are_types = len(set(versions)) == len(versions)
     return [
         (version if are_types or entry.api_key is None else entry.api_key, entry.name, version)
-        for entry, version in found
+        for entry, version in keys
     ]
 
 
-def _add(found: dict[int, tuple[str, ...]], number: int, name: str) -> None:
-    names = found.get(number, ())
+def _add(messages: dict[int, tuple[str, ...]], number: int, name: str) -> None:
+    names = messages.get(number, ())
     if name not in names:
-        found[number] = (*names, name)
+        messages[number] = (*names, name)
 
 
 def _newest_first(release: str | None) -> Iterable[str]:
     return reversed(catalog().releases) if release is None else (release,)
 
 
-def _entries(module: str, kind: MessageType) -> Iterator[Entry]:
+def _entries(module: str, kind: MessageType) -> Iterator[CatalogEntry]:
     for entry in map(catalog().entry, catalog().names()):
         if entry.module == module and entry.type is kind:
             yield entry
@@ -160,11 +160,11 @@ class ControlRecord(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Give the type by number and name, and the message."""
-        made: dict[str, Any] = {"type": self.type, "name": self.name}
+        form: dict[str, Any] = {"type": self.type, "name": self.name}
         if self.message is not None:
-            made |= {"message": type(self.message).entry.name, "version": self.version}
-            made["data"] = self.message.to_json(self.version)
-        return made
+            form |= {"message": type(self.message).entry.name, "version": self.version}
+            form["data"] = self.message.to_json(self.version)
+        return form
 
 
 def decode_control_record(
@@ -204,8 +204,8 @@ def _read_versioned(name: str, newest: int, data: bytes | None) -> Any:
 
 def _version(name: str, data: bytes | None) -> int:
     if data is None or len(data) < _INT16_SIZE:
-        found = "null" if data is None else f"{len(data)} bytes"
-        raise DecodeError(f"{found}, which is too short for a version", message=name)
+        size = "null" if data is None else f"{len(data)} bytes"
+        raise DecodeError(f"{size}, which is too short for a version", message=name)
     version = int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
     if version < 0:
         raise DecodeError(f"version {version}", offset=0, message=name)

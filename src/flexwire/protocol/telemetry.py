@@ -76,19 +76,19 @@ def read_client_metrics(
     if len(data) > limit:
         raise _refused(f"{len(data)} bytes of metrics; at most {limit} are read")
     library = _library()
-    found = library.MetricsData()
+    data_read = library.MetricsData()
     try:
-        found.ParseFromString(data)
+        data_read.ParseFromString(data)
     except Exception as error:  # noqa: BLE001 - the kind of error depends on protobuf's back end
         raise _refused(f"not metrics of OpenTelemetry: {error}") from None
     held, count = [], 0
-    for one in _metrics(found):
+    for metric in _metrics(data_read):
         # A metric without a value takes as much as one with one.
-        count += max(1, len(one[2].data_points))
+        count += max(1, len(metric[2].data_points))
         if count > MOST_POINTS:
             raise _refused(f"more than {MOST_POINTS} values in one push are not read")
-        held.append(one)
-    return [point for one in held for point in _of_metric(*one)]
+        held.append(metric)
+    return [point for metric in held for point in _of_metric(*metric)]
 
 
 def _library() -> Any:
@@ -106,9 +106,9 @@ def _refused(reason: str) -> DecodeError:
     return DecodeError(reason, path=_PLACE, message=PUSHES)
 
 
-def _metrics(found: Any) -> Iterator[tuple[Any, str, Any]]:
+def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
     """Each metric, its kind, and what is of this kind in it."""
-    for resource in found.resource_metrics:
+    for resource in data.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
                 kind = metric.WhichOneof("data")
@@ -146,12 +146,12 @@ def _int64(count: int) -> int:
 
 
 def _texts(pairs: Iterable[Any]) -> dict[str, str]:
-    return {one.key: _text(one.value) for one in pairs}
+    return {pair.key: _text(pair.value) for pair in pairs}
 
 
 def _text(value: Any) -> str:
     which = value.WhichOneof("value")
     if which is None:
         return ""
-    found = getattr(value, which)
-    return found if isinstance(found, str) else str(found)
+    content = getattr(value, which)
+    return content if isinstance(content, str) else str(content)

@@ -22,7 +22,7 @@ True
 from __future__ import annotations
 
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.batch_executors import kernel_functions, run_on
+from flexwire.records.batch_executors import kernel_functions, use_functions
 from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches, decode_records
 from flexwire.records.encode import encode_batch
 from flexwire.records.headers import Headers, typed_headers
@@ -49,4 +49,4 @@ __all__ = [
 ]
 
 # Batches ask for what they are read and written with, which stands above them.
-run_on(kernel_functions())
+use_functions(kernel_functions())

@@ -1,19 +1,19 @@
 """The functions over records and batches that a process runs: on kernels, or Python's.
 
 This is above batches, their iterator and their writing, which reach it through
-`flexwire.records.executors.RUNNING`.
+`flexwire.records.executors.ACTIVE`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import batch, body, decode, encode
-from flexwire.records.executors import RUNNING, Functions
+from flexwire.records.executors import ACTIVE, RecordFunctions
 from flexwire.records.record import Record
 
-PYTHON = Functions(
+PYTHON = RecordFunctions(
     body.read_records,
     body.write_records,
     decode.iterate,
@@ -24,19 +24,19 @@ PYTHON = Functions(
 """Python's own; they read all batches one at a time."""
 
 
-def kernel_functions() -> Functions:
+def kernel_functions() -> RecordFunctions:
     """Return those on kernels; Python's without kernels, or where these do not take the classes."""
-    objects: Any = extension("record_objects")
+    objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
     try:
         classes = objects.Classes(Record, batch.RecordBatch)
-    except extension("objects").UnsuitableError:
+    except load_kernel("objects").UnsuitableError:
         return PYTHON
-    read, write = extension("record_objects_read"), extension("record_objects_write")
-    iterating = extension("record_objects_iterate")
+    read, write = load_kernel("record_objects_read"), load_kernel("record_objects_write")
+    iterating = load_kernel("record_objects_iterate")
     decode.BatchIterator.register(iterating.BatchIterator)
-    return Functions(
+    return RecordFunctions(
         read.records_reader(classes, PYTHON.read_body),
         write.records_writer(classes, PYTHON.write_body),
         iterating.iterator_maker(classes, PYTHON.iterate, decode.go_on),
@@ -46,9 +46,9 @@ def kernel_functions() -> Functions:
     )
 
 
-def run_on(functions: Functions) -> None:
+def use_functions(functions: RecordFunctions) -> None:
     """Read and write by these functions from now on."""
     # With Python's way to it, what is there already would take longer than its records.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
-    RUNNING.functions = functions
+    ACTIVE.functions = functions

@@ -13,7 +13,7 @@ from flexwire.errors import RecordError
 from flexwire.forks import lock_over_forks
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
 from flexwire.records.compression import inflate
-from flexwire.records.executors import RUNNING
+from flexwire.records.executors import ACTIVE
 from flexwire.records.message_set import check_message_crc, read_message, wrapped_bytes
 from flexwire.records.record import COMPRESSIONS, Compression
 from flexwire.wire.batch_layout import (
@@ -53,7 +53,7 @@ class BatchIterator(Iterator[RecordBatch]):
     # That of kernels counts as one below this.
     __slots__ = ()
 
-    _walk: _Walk
+    _walk: _BatchWalk
 
     def __next__(self) -> RecordBatch:
         return next(self._walk)
@@ -79,7 +79,7 @@ class _PythonIterator(BatchIterator):
 
     __slots__ = ("_walk",)
 
-    def __init__(self, walk: _Walk) -> None:
+    def __init__(self, walk: _BatchWalk) -> None:
         self._walk = walk
 
     def __next__(self) -> RecordBatch:
@@ -87,7 +87,7 @@ class _PythonIterator(BatchIterator):
             return next(self._walk)
 
 
-class _Walk(msgspec.Struct, gc=False):
+class _BatchWalk(msgspec.Struct, gc=False):
     """Reads the batches of ``data`` from a position on, one after the other."""
 
     data: bytes
@@ -234,13 +234,13 @@ def iterate(
     data = to_bytes(data)
     to_flag(check_crc, "check_crc")
     max_inflated = to_int(max_inflated, "max_inflated", least=0)
-    return _PythonIterator(_Walk(data, check_crc, max_inflated, position))
+    return _PythonIterator(_BatchWalk(data, check_crc, max_inflated, position))
 
 
 def go_on(iterator: Any) -> RecordBatch:
     """Give the next batch of a kernels' iterator, which they are not sure of."""
     with _STEP:
-        walk = _Walk(
+        walk = _BatchWalk(
             iterator._data,  # noqa: SLF001 - of the class that stands in for the one above
             iterator._check_crc,  # noqa: SLF001 - see above
             iterator._max_inflated,  # noqa: SLF001 - see above
@@ -273,7 +273,7 @@ def decode_batches(
     >>> list(batches), batches.partial
     ([], PartialBatch(position=0, size=13, declared_size=80))
     """
-    batches: BatchIterator = RUNNING.functions.iterate(data, 0, check_crc, max_inflated)
+    batches: BatchIterator = ACTIVE.functions.iterate(data, 0, check_crc, max_inflated)
     return batches
 
 
@@ -301,12 +301,12 @@ def decode_records(
         to_flag(check_crc, "check_crc")
     if max_inflated is not MAX_INFLATED:
         max_inflated = to_int(max_inflated, "max_inflated", least=0)
-    read = RUNNING.functions.read_all
+    read = ACTIVE.functions.read_all
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
         # What the kernel is not sure of, and batches that are compressed.
-        batch = next(RUNNING.functions.iterate(data, position, check_crc, max_inflated), None)
+        batch = next(ACTIVE.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break
         records += batch.records

@@ -12,7 +12,7 @@ import google_crc32c
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
 from flexwire.records.compression import checked_level, deflate
-from flexwire.records.executors import RUNNING, write_records
+from flexwire.records.executors import ACTIVE, write_records
 from flexwire.records.message_set import write_message, write_messages
 from flexwire.records.record import (
     Compression,
@@ -152,7 +152,7 @@ def _write(
     level: int | None,
 ) -> bytes:
     if magic == RECORD_BATCH and level is None and not attributes & COMPRESSION_MASK:
-        return RUNNING.functions.write_batch(records, attributes, *numbers)
+        return ACTIVE.functions.write_batch(records, attributes, *numbers)
     return _write_any(list(records), magic, attributes, numbers, level)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Functions:
+class RecordFunctions:
     """What a process reads and writes records and batches with, on kernels or in Python.
 
     The classes of batches and of their iterators are above this module, and so not named here.
@@ -36,18 +36,18 @@ class Functions:
     """Do what `flexwire.records.encode.write_plain_batch` does, errors included."""
 
 
-class Running:
+class ActiveFunctions:
     """The functions that this process runs.
 
-    `flexwire.records.batch_executors.run_on`, which is above the batches that ask, puts them in.
+    `flexwire.records.batch_executors.use_functions`, which stands above batches, puts them in.
     """
 
     __slots__ = ("functions",)
 
-    functions: Functions
+    functions: RecordFunctions
 
 
-RUNNING = Running()
+ACTIVE = ActiveFunctions()
 
 
 def read_records(
@@ -61,7 +61,7 @@ def read_records(
     append_time: int | None,
 ) -> list[Record]:
     """Do what `flexwire.records.body.read_records` does, errors included."""
-    read = RUNNING.functions.read_body
+    read = ACTIVE.functions.read_body
     return read(data, start, count, base_offset, base_timestamp, budget, append_time)
 
 
@@ -69,4 +69,4 @@ def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
     """Do what `flexwire.records.body.write_records` does, errors included."""
-    return RUNNING.functions.write_body(records, base_offset, base_timestamp)
+    return ACTIVE.functions.write_body(records, base_offset, base_timestamp)

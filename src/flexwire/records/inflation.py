@@ -70,23 +70,23 @@ INFLATION: Final = Inflation()
 """The bounds where none are given."""
 
 
-def taken_by(records: Iterable[Record]) -> int:
+def count_bytes(records: Iterable[Record]) -> int:
     """Return the bytes of records, and `RECORD_COST` for each of them and each of their headers.
 
     >>> from flexwire.records import Record
-    >>> taken_by([Record(0, 0, b"key", None, [(b"a", b"b")])])
+    >>> count_bytes([Record(0, 0, b"key", None, [(b"a", b"b")])])
     517
     """
     return sum(
         RECORD_COST
-        + len(one.key or b"")
-        + len(one.value or b"")
-        + sum(RECORD_COST + len(key) + len(value or b"") for key, value in one.headers)
-        for one in records
+        + len(record.key or b"")
+        + len(record.value or b"")
+        + sum(RECORD_COST + len(key) + len(value or b"") for key, value in record.headers)
+        for record in records
     )
 
 
-def beyond_ratio(ratio: int) -> str:
+def ratio_reason(ratio: int) -> str:
     """Return the reason why a batch is left out that inflates to more than its ratio."""
     return f"the records inflate beyond {ratio} times their batch{BEYOND}ratio"
 
@@ -117,6 +117,6 @@ batch; if that is meant, raise max_ratio
     except RecordError as error:
         if BEYOND not in error.reason:
             raise
-        raise RecordError(beyond_ratio(ratio), offset=error.offset) from None
+        raise RecordError(ratio_reason(ratio), offset=error.offset) from None
     finally:
         batch.max_inflated = own

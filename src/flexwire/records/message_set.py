@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LENGTH_SIZE = 4
 
 
-class Message(NamedTuple):
+class MessageEntry(NamedTuple):
     """One entry of a message set; ``offset`` as it is on the wire, so perhaps relative."""
 
     offset: int
@@ -49,7 +49,7 @@ class Message(NamedTuple):
     value: bytes | None
 
 
-def read_message(data: bytes, start: int, stop: int) -> Message:
+def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
     """Read the message that fills ``data`` from ``start`` to ``stop``; the crc is not checked.
 
     Raises `RecordError` with an offset within ``data``.
@@ -67,7 +67,7 @@ def read_message(data: bytes, start: int, stop: int) -> Message:
     if position != stop:
         raise RecordError(f"{stop - position} bytes remain after the value", offset=position)
     when = timestamp[0] if timestamp else NO_VALUE
-    return Message(offset, crc, magic, attributes, when, key, value)
+    return MessageEntry(offset, crc, magic, attributes, when, key, value)
 
 
 def _read_nullable_bytes(
@@ -85,7 +85,7 @@ def _read_nullable_bytes(
     return data[start : start + length], start + length
 
 
-def wrapped_bytes(wrapper: Message) -> bytes:
+def wrapped_bytes(wrapper: MessageEntry) -> bytes:
     """Give the compressed message set of a wrapper; raises `RecordError` where it has none."""
     if wrapper.value is None:
         raise RecordError("a wrapper message with a null value")
@@ -93,13 +93,13 @@ def wrapped_bytes(wrapper: Message) -> bytes:
 
 
 def read_inner_records(
-    data: bytes, wrapper: Message, *, append_time: int | None, check_crc: bool, budget: int
+    data: bytes, wrapper: MessageEntry, *, append_time: int | None, check_crc: bool, budget: int
 ) -> list[Record]:
     """Read the inflated message set of a wrapper; ``append_time`` replaces every timestamp.
 
     ``budget`` is the most records to make. Raises `RecordError` with an offset within ``data``.
     """
-    messages: list[Message] = []
+    messages: list[MessageEntry] = []
     position = 0
     while position < len(data):
         start = position
@@ -132,7 +132,7 @@ def read_inner_records(
 
 
 def _check_inner(
-    entry: bytes, message: Message, wrapper: Message, start: int, *, check_crc: bool
+    entry: bytes, message: MessageEntry, wrapper: MessageEntry, start: int, *, check_crc: bool
 ) -> None:
     if message.magic != wrapper.magic:
         reason = f"magic {message.magic} inside a wrapper of magic {wrapper.magic}"
@@ -150,7 +150,7 @@ def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
         raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
 
 
-def _absolute_base(wrapper: Message, last: Message) -> int:
+def _absolute_base(wrapper: MessageEntry, last: MessageEntry) -> int:
     # Magic 0 keeps absolute offsets inside. Some versions of librdkafka produce magic 1 with a
     # wrapper at offset 0, which Kafka takes to mean that nothing has been assigned yet.
     if wrapper.magic == 0 or wrapper.offset == 0:

@@ -26,7 +26,7 @@ _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """What is searched: a file, or bytes in memory."""
 
     @property
@@ -40,7 +40,7 @@ class Source(Protocol):
 class BatchSearch:
     """Finds batches after damage, within what hostile data may cost in all."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._tries = _MOST_TRIES
         self._bytes = _MOST_TRIED_BYTES

@@ -232,7 +232,7 @@ class Typed:
             raise
 
     @classmethod
-    def _read(cls, reader: Reader, table: _Table) -> Typed:
+    def _read(cls, reader: Reader, table: _TypeTable) -> Typed:
         if not reader.remaining:
             raise reader.error("no type byte")
         number = reader.take(1)[0]
@@ -257,7 +257,7 @@ class Typed:
         return f"Typed({self.type.value!r}, {self.value!r})"
 
 
-class _Table(NamedTuple):
+class _TypeTable(NamedTuple):
     """Values whose number says all, and then types, whose number is followed by the value."""
 
     values: tuple[Typed, ...]
@@ -265,9 +265,9 @@ class _Table(NamedTuple):
 
 
 _TABLES = {
-    TypedDialect.DOCUMENT: _Table((), tuple(ValueType)[1:]),
+    TypedDialect.DOCUMENT: _TypeTable((), tuple(ValueType)[1:]),
     # "0x00-0x002 - null and boolean this will be zero length"
-    TypedDialect.EARLIER: _Table(
+    TypedDialect.EARLIER: _TypeTable(
         (Typed("null"), Typed("boolean", True), Typed("boolean", False)), tuple(ValueType)[2:]
     ),
 }

@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.facts import units
 from flexwire.report import charts
 from flexwire.report.charts import bars
-from flexwire.report.tables import ROW_LIMIT, Cell, Column, Table, build, number, size, text
+from flexwire.report.tables import (
+    ROW_LIMIT,
+    ReportCell,
+    ReportColumn,
+    ReportTable,
+    build,
+    number,
+    size,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from flexwire.facts.answers import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
+    from flexwire.facts.answers import (
+        AnswerFacts,
+        AnswerPicture,
+        Kind,
+        ShownColumn,
+        UnansweredQuestion,
+    )
     from flexwire.facts.facts import Facts
     from flexwire.report.tables import Kind as TableKind
 
@@ -25,11 +40,11 @@ _LABEL: Final = 34
 # Of such a figure nobody asks what is behind the point.
 _PLAIN: Final = 1000
 _SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
-_NOT_KNOWN: Final = Cell(units.DASH, "not known")
+_NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerSection:
     """The section of one answer; of one that failed the reason and nothing else."""
 
     name: str
@@ -40,7 +55,7 @@ class Part:
     chart: charts.Chart | None = None
     caption: str = ""
     legend: tuple[tuple[str, str], ...] = ()
-    table: Table | None = None
+    table: ReportTable | None = None
     whole: str = ""
     failed: str = ""
     as_of: str = ""
@@ -50,7 +65,7 @@ class Part:
 
 def parts(
     facts: Facts, pictures: Mapping[str, charts.Chart | None], rows: int = ROW_LIMIT
-) -> list[Part]:
+) -> list[AnswerSection]:
     """The sections, in the order in which answers were asked; none for what was not seen.
 
     ``pictures`` are those that `chart` made, by name; tables have so many ``rows`` at most.
@@ -83,14 +98,16 @@ def _label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _failed(one: Unanswered) -> Part:
-    return Part(one.name, _label(one.name), one.question, failed=one.reason, can_ask=one.can_ask)
+def _failed(one: UnansweredQuestion) -> AnswerSection:
+    return AnswerSection(
+        one.name, _label(one.name), one.question, failed=one.reason, can_ask=one.can_ask
+    )
 
 
-def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Part:
+def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> AnswerSection:
     told, silent = _told_columns(answer)
     table = _table(answer, told).first(rows)
-    return Part(
+    return AnswerSection(
         answer.name,
         _label(answer.name),
         answer.question,
@@ -138,9 +155,9 @@ def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
     return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 
 
-def _table(answer: AnswerFacts, told: Sequence[int]) -> Table:
+def _table(answer: AnswerFacts, told: Sequence[int]) -> ReportTable:
     shown = [(place, answer.columns[place]) for place in told]
-    columns = [Column(one.heading, _SET_AS.get(one.kind, "number")) for _, one in shown]
+    columns = [ReportColumn(one.heading, _SET_AS.get(one.kind, "number")) for _, one in shown]
     return build(
         f"{_label(answer.name)}, the most important first",
         columns,
@@ -149,24 +166,24 @@ def _table(answer: AnswerFacts, told: Sequence[int]) -> Table:
     )
 
 
-def cell(value: Any, kind: Kind) -> Cell:
+def cell(value: Any, kind: Kind) -> ReportCell:
     """A value as the table has it, by what it is."""
     if value is None:
         return _NOT_KNOWN
     if kind == "text":
-        return text(_words(value)) if value != "" else Cell("(empty)")
+        return text(_words(value)) if value != "" else ReportCell("(empty)")
     if kind == "flag":
-        return Cell("yes" if value else "no")
+        return ReportCell("yes" if value else "no")
     if kind in _WHOLE and isinstance(value, int):
         return _WHOLE[kind](value)
-    return Cell(write(value, kind), _exact(value, kind), value)
+    return ReportCell(write(value, kind), _exact(value, kind), value)
 
 
-def _id(value: int) -> Cell:
-    return Cell(str(value), sort=value)
+def _id(value: int) -> ReportCell:
+    return ReportCell(str(value), sort=value)
 
 
-_WHOLE: Final[dict[Kind, Callable[[int], Cell]]] = {"id": _id, "count": number, "bytes": size}
+_WHOLE: Final[dict[Kind, Callable[[int], ReportCell]]] = {"id": _id, "count": number, "bytes": size}
 
 
 def _words(value: Any) -> str:
@@ -240,7 +257,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
     return bars(f"{_title(answer)}{of_all}: {words}.", drawn)
 
 
-def _across_chart(answer: AnswerFacts, picture: Picture) -> charts.Chart | None:
+def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
     """A bar for each of some columns, over the rows that have a value in all of them."""
     columns = [
         (place, one)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flexwire.facts import units
 from flexwire.facts.audit import findings
 from flexwire.report.matrix import client_name
-from flexwire.report.tables import Cell, Column, Table, build, number, text
+from flexwire.report.tables import ReportCell, ReportColumn, ReportTable, build, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,47 +149,49 @@ def _api(one: AuditFinding) -> str:
     return one.api_name or f"api key {one.api_key}"
 
 
-def _whose(one: AuditFinding) -> Cell:
+def _whose(one: AuditFinding) -> ReportCell:
     party = one.client
     team = f"team {one.team}" if one.team else None
     known = (party.address, party.principal, party.software or "software unknown", team)
     return text(client_name(party.client), " · ".join(filter(None, known)))
 
 
-def _when(one: AuditFinding) -> Cell:
+def _when(one: AuditFinding) -> ReportCell:
     seen = units.period(one.first_time_us, one.last_time_us)
-    return Cell(units.count(one.requests), sort=one.requests, note=seen)
+    return ReportCell(units.count(one.requests), sort=one.requests, note=seen)
 
 
-def finding_table(facts: Facts) -> Table:
+def finding_table(facts: Facts) -> ReportTable:
     """What was found against clients: one row for all the releases that it holds for."""
 
-    def row(item: tuple[AuditFinding, list[str]]) -> list[Cell]:
+    def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
         one, releases = item
         version = "the client" if one.version is None else f"{_api(one)} v{one.version}"
         where = [*_touched("group", one.groups, one.group_count)]
         where += _touched("topic", one.topics, one.topic_count)
         return [
             _whose(one),
-            Cell(one.verdict, note=one.evidence, verdict=one.verdict),
+            ReportCell(one.verdict, note=one.evidence, verdict=one.verdict),
             text(version, f"on {', '.join(releases)}"),
-            Cell(one.reason, note=one.source),
-            Cell(one.remedy or units.DASH),
+            ReportCell(one.reason, note=one.source),
+            ReportCell(one.remedy or units.DASH),
             _when(one),
             text("; ".join(where) or units.DASH),
-            Cell(one.last_accepting_release or units.DASH,
+            ReportCell(one.last_accepting_release or units.DASH,
                  note=f"not by {one.first_refusing_release}" if one.first_refusing_release else ""),
         ]  # fmt: skip
 
     columns = (
-        Column("Client", "text", "its client id, address, principal, software and team"),
-        Column("Verdict", "verdict"),
-        Column("What", "text", "the API and version, and the releases it is about"),
-        Column("Why", "reason"),
-        Column("Remedy", "reason"),
-        Column("Requests", "number", "how many, the first and the last"),
-        Column("Groups and topics", "text", "that it named, whichever API it named them in"),
-        Column("Last read by", "text", "the last release that reads it, the first that does not"),
+        ReportColumn("Client", "text", "its client id, address, principal, software and team"),
+        ReportColumn("Verdict", "verdict"),
+        ReportColumn("What", "text", "the API and version, and the releases it is about"),
+        ReportColumn("Why", "reason"),
+        ReportColumn("Remedy", "reason"),
+        ReportColumn("Requests", "number", "how many, the first and the last"),
+        ReportColumn("Groups and topics", "text", "that it named, whichever API it named them in"),
+        ReportColumn(
+            "Last read by", "text", "the last release that reads it, the first that does not"
+        ),
     )
     # One row for all releases with the same evidence, with the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
@@ -210,26 +212,28 @@ def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
     return [f"{noun if count == 1 else noun + 's'} {shown}{more}"]
 
 
-def client_table(facts: Facts) -> Table:
+def client_table(facts: Facts) -> ReportTable:
     """The clients against which nothing was seen, and the brokers and controllers."""
 
-    def row(one: AuditFinding) -> list[Cell]:
+    def row(one: AuditFinding) -> list[ReportCell]:
         return [
             _whose(one),
-            Cell(one.verdict, note="" if one.role == "client" else one.role, verdict=one.verdict),
+            ReportCell(
+                one.verdict, note="" if one.role == "client" else one.role, verdict=one.verdict
+            ),
             number(one.apis),
             number(one.connections),
             _when(one),
-            Cell(units.span(one.last_time_us - one.first_time_us)),
+            ReportCell(units.span(one.last_time_us - one.first_time_us)),
         ]
 
     columns = (
-        Column("Client", "text"),
-        Column("Verdict", "verdict"),
-        Column("APIs"),
-        Column("Connections"),
-        Column("Requests"),
-        Column("Seen for", "text"),
+        ReportColumn("Client", "text"),
+        ReportColumn("Verdict", "verdict"),
+        ReportColumn("APIs"),
+        ReportColumn("Connections"),
+        ReportColumn("Requests"),
+        ReportColumn("Seen for", "text"),
     )
     audit = facts.audit
     last = audit.releases[-1] if audit.releases else ""
@@ -242,43 +246,43 @@ def client_table(facts: Facts) -> Table:
                  columns, shown, row)  # fmt: skip
 
 
-def pin_table(facts: Facts) -> Table:
+def pin_table(facts: Facts) -> ReportTable:
     """The settings that keep clients at old versions."""
 
-    def row(pin: PinningSetting) -> list[Cell]:
+    def row(pin: PinningSetting) -> list[ReportCell]:
         return [
             text(pin.client),
             text(pin.setting),
-            Cell(pin.effect),
-            Cell(pin.remedy),
-            Cell(", ".join(pin.sources)),
+            ReportCell(pin.effect),
+            ReportCell(pin.remedy),
+            ReportCell(", ".join(pin.sources)),
         ]
 
     columns = (
-        Column("Client", "text"),
-        Column("Setting", "code"),
-        Column("What it does", "reason"),
-        Column("Remedy", "reason"),
-        Column("Source", "text"),
+        ReportColumn("Client", "text"),
+        ReportColumn("Setting", "code"),
+        ReportColumn("What it does", "reason"),
+        ReportColumn("Remedy", "reason"),
+        ReportColumn("Source", "text"),
     )
     return build("Settings that pin versions", columns, facts.audit.pins, row)
 
 
-def library_table(facts: Facts) -> Table:
+def library_table(facts: Facts) -> ReportTable:
     """The first releases of client libraries that work."""
 
-    def row(one: FirstRelease) -> list[Cell]:
+    def row(one: FirstRelease) -> list[ReportCell]:
         return [
             text(one.library),
             text(one.works_from or units.DASH),
-            Cell(one.remark or units.DASH),
-            Cell(one.source),
+            ReportCell(one.remark or units.DASH),
+            ReportCell(one.source),
         ]
 
     columns = (
-        Column("Library", "text"),
-        Column("Works from", "text", "the first release that is known to work on Kafka 4"),
-        Column("Remark", "reason"),
-        Column("Source", "text"),
+        ReportColumn("Library", "text"),
+        ReportColumn("Works from", "text", "the first release that is known to work on Kafka 4"),
+        ReportColumn("Remark", "reason"),
+        ReportColumn("Source", "text"),
     )
     return build("First releases that work on Kafka 4", columns, facts.audit.libraries, row)

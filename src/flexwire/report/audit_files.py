@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from flexwire.facts.audit import Audit, AuditFinding
-    from flexwire.facts.captures import AddedTags, Sampled
+    from flexwire.facts.captures import AddedTags, SampledCaptures
 
 
 # What begins a formula, or is skipped before one; a few programs take the wide forms too.
@@ -175,7 +175,7 @@ _RENAMED = frozenset(
 )
 
 
-def audit_csv(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
+def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
     """The findings as CSV; where captures are ``sampled``, each says of which part it is."""
     part = part_columns(sampled)
     rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
@@ -183,7 +183,7 @@ def audit_csv(audit: Audit, sampled: Sequence[Sampled] = ()) -> str:
 
 
 def audit_json(
-    audit: Audit, sampled: Sequence[Sampled] = (), added_tags: AddedTags = NO_ADDED_TAGS
+    audit: Audit, sampled: Sequence[SampledCaptures] = (), added_tags: AddedTags = NO_ADDED_TAGS
 ) -> str:
     """JSON with the findings as in CSV, and what the audit as a whole says beside them.
 

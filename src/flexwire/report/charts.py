@@ -64,7 +64,7 @@ _CONFIG: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ChartSize:
     """What a picture is drawn for: its width, and where the labels end and the plot begins."""
 
     width: int
@@ -72,10 +72,10 @@ class Size:
     buckets: int
 
 
-WIDE = Size(1060, 230, 130)
+WIDE = ChartSize(1060, 230, 130)
 # Two of these stand side by side on a wide screen.
-HALF = Size(520, 150, 65)
-NARROW = Size(350, 128, 44)
+HALF = ChartSize(520, 150, 65)
+NARROW = ChartSize(350, 128, 44)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TimeSlice:
     """What was in a slice of time: the values of its parts."""
 
     start_ms: float
@@ -207,7 +207,7 @@ def bar_chart(
     bars: list[Bar],
     noun: str,
     write: Callable[[float], str],
-    wide: Size = WIDE,
+    wide: ChartSize = WIDE,
 ) -> Chart | None:
     """Horizontal bars, longest first; what the limit leaves out is one last bar with its count."""
     bars = [bar for bar in bars if sum(bar.parts)]
@@ -251,8 +251,8 @@ def _middle_and_end(latency: Latency) -> str:
 def draw(
     summary: str,
     ident: str,
-    spec: Callable[[Size], dict[str, Any]],
-    wide: Size = WIDE,
+    spec: Callable[[ChartSize], dict[str, Any]],
+    wide: ChartSize = WIDE,
 ) -> Chart:
     """The picture of a spec in both sizes; ``ident`` is its own on the page."""
     return Chart(
@@ -262,7 +262,7 @@ def draw(
     )
 
 
-def _svg(spec: dict[str, Any], ident: str, size: Size) -> str:
+def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
     # Imported here: it loads a JavaScript engine, which only a report with a picture needs.
     with needed_by("the report", "spark"):
         import vl_convert  # noqa: PLC0415  see above
@@ -289,7 +289,7 @@ def _rows_axis(rows: int) -> dict[str, Any]:
     }
 
 
-def _labels(size: Size, rows: Sequence[str]) -> dict[str, Any]:
+def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
     """The names of the rows, right-aligned against the plot."""
     # The reader's font may be an eighth wider than the one measured here.
     limit = (size.labels - 10) * 7 // 8
@@ -301,7 +301,7 @@ def _labels(size: Size, rows: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
+def _bar_spec(bars: Sequence[Bar], size: ChartSize) -> dict[str, Any]:
     longest = max(sum(bar.parts) for bar in bars)
     # Room for the words at the end of the longest bar, at some 7 units a letter.
     room = 14 + 7 * max(len(bar.value) for bar in bars)
@@ -338,7 +338,7 @@ def _bar_spec(bars: Sequence[Bar], size: Size) -> dict[str, Any]:
     }
 
 
-def _latency_spec(rows: Sequence[tuple[str, Latency]], size: Size) -> dict[str, Any]:
+def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[str, Any]:
     cells = []
     marks = []
     for row, (_, item) in enumerate(rows):
@@ -417,7 +417,7 @@ def _latency_axis() -> dict[str, Any]:
     }
 
 
-def time_spec(slices: Sequence[Slice], size: Size, unit: str) -> dict[str, Any]:
+def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[str, Any]:
     """Stacked parts over time; ``unit`` stands after the figures of the axis."""
     inks = PARTS[: max(len(one.parts) for one in slices)]
     parts = [
@@ -475,7 +475,7 @@ def _clock(milliseconds: float) -> str:
     return "%b %d, %H:%M" if milliseconds <= 7 * 86_400_000 else "%b %d"
 
 
-def _rebin(timeline: Timeline, limit: int) -> list[Slice]:
+def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
     return rebin(
         {one.time_us: (one.request_bytes, one.response_bytes) for one in timeline.buckets},
         timeline.bucket_us,
@@ -483,15 +483,17 @@ def _rebin(timeline: Timeline, limit: int) -> list[Slice]:
     )
 
 
-def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[Slice]:
+def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[TimeSlice]:
     """Slices of ``step_us`` by their start, neighbours summed until at most ``limit`` are left."""
     width, summed = rebinned(parts, step_us, limit)
-    return [Slice(start / 1000, (start + width) / 1000, (*held,)) for start, held in summed.items()]
+    return [
+        TimeSlice(start / 1000, (start + width) / 1000, (*held,)) for start, held in summed.items()
+    ]
 
 
 # A label names all that tells rows apart, so on a wide screen it needs more room than an API.
-_WIDE: Final = Size(1060, 400, 0)
-_NARROW: Final = Size(350, 0, 0)
+_WIDE: Final = ChartSize(1060, 400, 0)
+_NARROW: Final = ChartSize(350, 0, 0)
 _STEP, _TALL_STEP, _THICK, _THIN = 27, 42, 19, 15
 _LETTER: Final = 7
 """About the width of a letter; the reader's font is not known here."""
@@ -502,7 +504,7 @@ def bars(summary: str, rows: Sequence[Bar]) -> Chart:
     return Chart(_bars_svg(rows, _WIDE), _bars_svg(rows, _NARROW), summary)
 
 
-def _bars_svg(rows: Sequence[Bar], size: Size) -> str:
+def _bars_svg(rows: Sequence[Bar], size: ChartSize) -> str:
     longest = max(sum(row.parts) for row in rows)
     room = 14 + _LETTER * max(len(row.value) for row in rows)
     scale = (size.width - size.labels - room) / longest
@@ -511,7 +513,7 @@ def _bars_svg(rows: Sequence[Bar], size: Size) -> str:
     return f'<svg viewBox="0 0 {size.width} {step * len(rows)}">{"".join(drawn)}</svg>'
 
 
-def _row(bar: Bar, top: float, scale: float, size: Size) -> str:
+def _row(bar: Bar, top: float, scale: float, size: ChartSize) -> str:
     if size.labels:
         label = _text(bar.label, size.labels - 10, top + 17, size.labels - 10, "end")
         high, thick = top + 4, _THICK

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.facts import units
 from flexwire.parties import VERDICTS, AuditVerdict
-from flexwire.report.tables import Cell, Column, Table, build, text
+from flexwire.report.tables import ReportCell, ReportColumn, ReportTable, build, text
 
 if TYPE_CHECKING:
     from flexwire.facts.audit import Audit, ClusterGate
@@ -18,28 +18,28 @@ _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 
 
-def cluster_table(facts: Facts) -> Table:
+def cluster_table(facts: Facts) -> ReportTable:
     """The gates of the cluster, the gravest first."""
 
-    def row(one: ClusterGate) -> list[Cell]:
+    def row(one: ClusterGate) -> list[ReportCell]:
         named = ", ".join(one.names[:_NAMES])
         more = f" and {one.count - _NAMES:,} more" if one.count > _NAMES else ""
         return [
             text(one.gate, f"on {one.release}"),
-            Cell(one.verdict, note=one.evidence, verdict=one.verdict),
+            ReportCell(one.verdict, note=one.evidence, verdict=one.verdict),
             text(one.subject),
-            Cell(one.reason, note=one.source),
-            Cell(one.remedy or units.DASH),
+            ReportCell(one.reason, note=one.source),
+            ReportCell(one.remedy or units.DASH),
             text(f"{named}{more}" or units.DASH),
         ]
 
     columns = (
-        Column("Gate", "text", "what was looked at, and for which release"),
-        Column("Verdict", "verdict"),
-        Column("Of", "text", "the configuration or feature"),
-        Column("Why", "reason"),
-        Column("Remedy", "reason"),
-        Column("Names", "text", "topics, brokers or APIs that it is about"),
+        ReportColumn("Gate", "text", "what was looked at, and for which release"),
+        ReportColumn("Verdict", "verdict"),
+        ReportColumn("Of", "text", "the configuration or feature"),
+        ReportColumn("Why", "reason"),
+        ReportColumn("Remedy", "reason"),
+        ReportColumn("Names", "text", "topics, brokers or APIs that it is about"),
     )
     return build("The cluster itself, gravest first", columns, gates(facts.audit), row)
 

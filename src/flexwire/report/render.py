@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.extras import needed_by
 from flexwire.facts import units
 from flexwire.facts.facts import Facts
-from flexwire.report import adding_up, answers, audit, charts, cluster, matrix, tables
-from flexwire.report.bounding import FINDINGS
-from flexwire.report.tables import Cell, Column, Table, build, size, text
+from flexwire.report import answers, audit, charts, cluster, footnotes, matrix, tables
+from flexwire.report.limits import FINDINGS
+from flexwire.report.tables import ReportCell, ReportColumn, ReportTable, build, size, text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,7 +30,7 @@ LARGEST_BYTES: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _PageRoom:
     """How much a page shows: rows of a table, characters of a text, a part of the matrix."""
 
     rows: int
@@ -40,11 +40,11 @@ class _Room:
 
 # Honest facts fit into the first; hostile names may take ten times as much.
 _ROOMS: Final = (
-    _Room(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
-    _Room(100, 600, 0.6),
-    _Room(40, 300, 0.3),
-    _Room(15, 120, 0.2),
-    _Room(3, 60, 0.1),
+    _PageRoom(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
+    _PageRoom(100, 600, 0.6),
+    _PageRoom(40, 300, 0.3),
+    _PageRoom(15, 120, 0.2),
+    _PageRoom(3, 60, 0.1),
 )
 
 
@@ -57,7 +57,7 @@ def render(facts: Facts) -> str:
     """
     told = facts.to_json()
     template = _environment().get_template("report.html.j2")
-    pictures: _Pictures | None = None
+    pictures: _PictureCache | None = None
     page = ""
     for room in _ROOMS:
         seen = Facts.from_json(units.safe(told, room.letters))
@@ -129,7 +129,7 @@ def _dashed(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
+def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, Any]:
     return {
         "facts": facts,
         "totals": facts.totals,
@@ -141,12 +141,12 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
         "chosen": audit.chosen(facts.audit),
         "sentences": audit.sentences(facts),
         "newest": [
-            adding_up.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
+            footnotes.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
         ],
-        "clients": adding_up.clients(facts),
-        "about_clients": adding_up.about_clients(facts),
-        "about_connections": adding_up.about_connections(facts),
-        "about_versions": adding_up.about_versions(facts),
+        "clients": footnotes.clients(facts),
+        "about_clients": footnotes.about_clients(facts),
+        "about_connections": footnotes.about_connections(facts),
+        "about_versions": footnotes.about_versions(facts),
         "matrix": matrix.build_matrix(facts, room.matrix),
         "symbols": matrix.SYMBOLS,
         "verdicts": _verdict_shares(facts),
@@ -163,15 +163,15 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pictures:
+class _PictureCache:
     """Pictures are drawn once, as that takes longest; they have few names, and cut ones."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]
 
 
-def _pictures(facts: Facts) -> _Pictures:
-    return _Pictures(_charts(facts), {one.name: answers.chart(one) for one in facts.answers})
+def _pictures(facts: Facts) -> _PictureCache:
+    return _PictureCache(_charts(facts), {one.name: answers.chart(one) for one in facts.answers})
 
 
 def _charts(facts: Facts) -> dict[str, charts.Chart | None]:
@@ -185,7 +185,7 @@ def _charts(facts: Facts) -> dict[str, charts.Chart | None]:
     }
 
 
-def _tables(facts: Facts) -> dict[str, tables.Table]:
+def _tables(facts: Facts) -> dict[str, tables.ReportTable]:
     return {
         "findings": audit.finding_table(facts),
         "audited": audit.client_table(facts),
@@ -241,25 +241,25 @@ def decision(connections: ConnectionFacts) -> str:
     )
 
 
-def other_table(connections: ConnectionFacts) -> Table:
+def other_table(connections: ConnectionFacts) -> ReportTable:
     """Connections that are not Kafka, those with most bytes first."""
 
-    def row(other: OtherConnection) -> list[Cell]:
+    def row(other: OtherConnection) -> list[ReportCell]:
         when = units.moment(other.first_time_us)
         return [
             text(f"{other.client} > {other.broker}"),
-            Cell(when, units.moment(other.first_time_us, exact=True), other.first_time_us),
-            Cell(other.looks_like or "unknown", note=other.evidence),
+            ReportCell(when, units.moment(other.first_time_us, exact=True), other.first_time_us),
+            ReportCell(other.looks_like or "unknown", note=other.evidence),
             size(other.request_bytes),
             size(other.response_bytes),
         ]
 
     columns = (
-        Column("Connection", "text", "the end taken for the client's, and the other one"),
-        Column("Since (UTC)", "text"),
-        Column("Looks like", "reason"),
-        Column("Sent"),
-        Column("Received"),
+        ReportColumn("Connection", "text", "the end taken for the client's, and the other one"),
+        ReportColumn("Since (UTC)", "text"),
+        ReportColumn("Looks like", "reason"),
+        ReportColumn("Sent"),
+        ReportColumn("Received"),
     )
     order = sorted(
         connections.others,

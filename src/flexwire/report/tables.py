@@ -34,7 +34,7 @@ Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", 
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     """A column: its head, how its cells are set, and what the head means where it needs saying."""
 
     label: str
@@ -43,7 +43,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ReportCell:
     """What a cell shows, the exact value as its title, and what it sorts by (else its text)."""
 
     text: str
@@ -54,12 +54,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A table of the report; ``more`` rows are not in it."""
 
     caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: tuple[ReportColumn, ...]
+    rows: tuple[tuple[ReportCell, ...], ...]
     more: int = 0
 
     @property
@@ -67,7 +67,7 @@ class Table:
         """What counts the rows that are not in it."""
         return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
 
-    def first(self, rows: int) -> Table:
+    def first(self, rows: int) -> ReportTable:
         """The same with so many rows at most."""
         left = len(self.rows) - rows
         return self if left <= 0 else replace(self, rows=self.rows[:rows], more=self.more + left)
@@ -75,16 +75,16 @@ class Table:
 
 def build(
     caption: str,
-    columns: Sequence[Column],
+    columns: Sequence[ReportColumn],
     items: Iterable[_Item],
-    row: Callable[[_Item], Sequence[Cell]],
+    row: Callable[[_Item], Sequence[ReportCell]],
     *,
     total: int = 0,
-) -> Table:
+) -> ReportTable:
     """A table of the first `ROW_LIMIT` items; ``total`` when there are more than were passed."""
     every = list(items)
     rows = tuple(tuple(row(item)) for item in every[:ROW_LIMIT])
-    return Table(caption, tuple(columns), rows, max(total, len(every)) - len(rows))
+    return ReportTable(caption, tuple(columns), rows, max(total, len(every)) - len(rows))
 
 
 def of(facts: Facts, name: str) -> int:
@@ -92,51 +92,51 @@ def of(facts: Facts, name: str) -> int:
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
-_TOO_FEW = Cell(units.DASH, "too few pairs: it would be the slowest", -1)
+_TOO_FEW = ReportCell(units.DASH, "too few pairs: it would be the slowest", -1)
 
 
-def number(value: int | None, title: str = "") -> Cell:
+def number(value: int | None, title: str = "") -> ReportCell:
     """A count; an en dash where it is unknown."""
     if value is None:
-        return Cell(units.DASH, "unknown", -1)
-    return Cell(units.count(value), title, value)
+        return ReportCell(units.DASH, "unknown", -1)
+    return ReportCell(units.count(value), title, value)
 
 
-def size(value: int | None) -> Cell:
+def size(value: int | None) -> ReportCell:
     """Bytes, with the exact figure as title."""
     if value is None:
-        return Cell(units.DASH, "not measured", -1)
-    return Cell(units.human_bytes(value), units.exact_bytes(value), value)
+        return ReportCell(units.DASH, "not measured", -1)
+    return ReportCell(units.human_bytes(value), units.exact_bytes(value), value)
 
 
-def frame_size(facts: Facts, value: int) -> Cell:
+def frame_size(facts: Facts, value: int) -> ReportCell:
     """Bytes of frames, which are not known where only request logs were given."""
     return size(value if has_sizes(facts) else None)
 
 
-def latency(value: float) -> Cell:
+def latency(value: float) -> ReportCell:
     """A latency, with the exact figure as title."""
-    return Cell(units.duration_ms(value), units.exact_ms(value), value)
+    return ReportCell(units.duration_ms(value), units.exact_ms(value), value)
 
 
-def text(value: str, note: str = "") -> Cell:
+def text(value: str, note: str = "") -> ReportCell:
     """Text of the wire, cut where it would break the page, with more of it as title."""
     short = units.shorten(value, 60)
-    return Cell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
+    return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
-def versions(numbers: tuple[int, ...]) -> Cell:
+def versions(numbers: tuple[int, ...]) -> ReportCell:
     """Api versions with runs joined, sorted by the lowest."""
-    return Cell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
+    return ReportCell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
 
 
-def api_table(facts: Facts) -> Table:
+def api_table(facts: Facts) -> ReportTable:
     """Messages and bytes per API."""
 
-    def row(api: ApiFacts) -> list[Cell]:
+    def row(api: ApiFacts) -> list[ReportCell]:
         return [
             text(api_label(api.api_key, api.name)),
-            Cell(str(api.api_key), sort=api.api_key),
+            ReportCell(str(api.api_key), sort=api.api_key),
             versions(api.versions),
             number(api.requests),
             number(api.responses),
@@ -146,14 +146,14 @@ def api_table(facts: Facts) -> Table:
         ]
 
     columns = (
-        Column("API", "text"),
-        Column("Api key"),
-        Column("Versions"),
-        Column("Requests"),
-        Column("Responses"),
-        Column("Request bytes"),
-        Column("Response bytes"),
-        Column("Failures", title="requests and responses whose body did not decode"),
+        ReportColumn("API", "text"),
+        ReportColumn("Api key"),
+        ReportColumn("Versions"),
+        ReportColumn("Requests"),
+        ReportColumn("Responses"),
+        ReportColumn("Request bytes"),
+        ReportColumn("Response bytes"),
+        ReportColumn("Failures", title="requests and responses whose body did not decode"),
     )
     order = sorted(
         facts.apis, key=lambda api: (-api.request_bytes - api.response_bytes, api.api_key)
@@ -161,16 +161,18 @@ def api_table(facts: Facts) -> Table:
     return build("Messages and bytes per API", columns, order, row, total=of(facts, "apis"))
 
 
-def client_table(facts: Facts) -> Table:
+def client_table(facts: Facts) -> ReportTable:
     """Messages and bytes per client."""
     columns = (
-        Column("Client id", "text"),
-        Column("Software", "text", "as the client names itself in ApiVersions, version 3 or newer"),
-        Column("Connections"),
-        Column("APIs"),
-        Column("Requests"),
-        Column("Bytes sent"),
-        Column("Bytes received"),
+        ReportColumn("Client id", "text"),
+        ReportColumn(
+            "Software", "text", "as the client names itself in ApiVersions, version 3 or newer"
+        ),
+        ReportColumn("Connections"),
+        ReportColumn("APIs"),
+        ReportColumn("Requests"),
+        ReportColumn("Bytes sent"),
+        ReportColumn("Bytes received"),
     )
     order = sorted(
         facts.clients,
@@ -193,10 +195,10 @@ def client_table(facts: Facts) -> Table:
     )
 
 
-def latency_table(facts: Facts) -> Table:
+def latency_table(facts: Facts) -> ReportTable:
     """Latency quantiles per API."""
 
-    def row(item: tuple[ApiFacts, Latency]) -> list[Cell]:
+    def row(item: tuple[ApiFacts, Latency]) -> list[ReportCell]:
         api, found = item
         return [
             text(api_label(api.api_key, api.name), "may wait for records" * api.may_wait),
@@ -209,13 +211,13 @@ def latency_table(facts: Facts) -> Table:
         ]
 
     columns = (
-        Column("API", "text"),
-        Column("Pairs", title="requests that were paired with their response"),
-        Column("Min"),
-        Column("p50", title="half of the latencies are at most this"),
-        Column("p90", title="90 % of the latencies are at most this; of 10 pairs or more"),
-        Column("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
-        Column("Max"),
+        ReportColumn("API", "text"),
+        ReportColumn("Pairs", title="requests that were paired with their response"),
+        ReportColumn("Min"),
+        ReportColumn("p50", title="half of the latencies are at most this"),
+        ReportColumn("p90", title="90 % of the latencies are at most this; of 10 pairs or more"),
+        ReportColumn("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
+        ReportColumn("Max"),
     )
     known = [(api, api.latency) for api in facts.apis if api.latency is not None]
     # A broker that waits for records is slow because it was asked to be.
@@ -224,10 +226,10 @@ def latency_table(facts: Facts) -> Table:
     return build(caption, columns, order, row)
 
 
-def topic_table(facts: Facts) -> Table:
+def topic_table(facts: Facts) -> ReportTable:
     """Records per topic and side."""
 
-    def row(topic: TopicFacts) -> list[Cell]:
+    def row(topic: TopicFacts) -> list[ReportCell]:
         codecs = sorted(topic.compression, key=lambda use: (-use.bytes, use.codec))
         first, last = topic.first_offset, topic.last_offset
         offsets = (
@@ -241,13 +243,13 @@ def topic_table(facts: Facts) -> Table:
             if topic.is_id
             else text(topic.topic, side),
             number(topic.partitions),
-            Cell(
+            ReportCell(
                 units.count(topic.batches),
                 sort=topic.batches,
                 note=f"magic {units.ranges(topic.magic)}" if topic.magic else "",
             ),
-            Cell(units.count(topic.records), sort=topic.records, note=offsets),
-            Cell(
+            ReportCell(units.count(topic.records), sort=topic.records, note=offsets),
+            ReportCell(
                 units.human_bytes(topic.key_bytes),
                 units.exact_bytes(topic.key_bytes),
                 topic.key_bytes,
@@ -256,7 +258,7 @@ def topic_table(facts: Facts) -> Table:
             size(topic.value_bytes),
             number(topic.null_values),
             number(topic.records_with_headers),
-            Cell(
+            ReportCell(
                 ", ".join(use.codec for use in codecs) or units.DASH,
                 "; ".join(
                     f"{use.codec}: {units.exact_bytes(use.bytes)} in "
@@ -267,15 +269,15 @@ def topic_table(facts: Facts) -> Table:
         ]
 
     columns = (
-        Column("Topic", "text"),
-        Column("Partitions"),
-        Column("Batches", title="record batches (magic 2) and message sets (magic 0 and 1)"),
-        Column("Records", title="with the lowest and the highest offset of a record"),
-        Column("Key bytes"),
-        Column("Value bytes"),
-        Column("Tombstones", title="records with a null value"),
-        Column("With headers", title="records with at least one record header"),
-        Column("Compression", "text"),
+        ReportColumn("Topic", "text"),
+        ReportColumn("Partitions"),
+        ReportColumn("Batches", title="record batches (magic 2) and message sets (magic 0 and 1)"),
+        ReportColumn("Records", title="with the lowest and the highest offset of a record"),
+        ReportColumn("Key bytes"),
+        ReportColumn("Value bytes"),
+        ReportColumn("Tombstones", title="records with a null value"),
+        ReportColumn("With headers", title="records with at least one record header"),
+        ReportColumn("Compression", "text"),
     )
     order = sorted(facts.topics, key=lambda topic: (-topic.records, topic.topic, topic.side))
     return build(
@@ -283,11 +285,11 @@ def topic_table(facts: Facts) -> Table:
     )
 
 
-def record_header_table(facts: Facts) -> Table:
+def record_header_table(facts: Facts) -> ReportTable:
     """Record headers per key."""
     ids = {topic.topic for topic in facts.topics if topic.is_id}
 
-    def row(header: RecordHeaderFacts) -> list[Cell]:
+    def row(header: RecordHeaderFacts) -> list[ReportCell]:
         topics = [f"topic id {one}" if one in ids else one for one in sorted(header.topics)]
         more = max(header.topic_count, len(topics)) - TOPICS_NAMED
         if more > 0:
@@ -300,58 +302,58 @@ def record_header_table(facts: Facts) -> Table:
             number(header.null_values),
             number(header.empty_values),
             size(header.min_length),
-            Cell(units.DASH, sort=-1)
+            ReportCell(units.DASH, sort=-1)
             if median is None
-            else Cell(
+            else ReportCell(
                 units.human_bytes(median), f"{median:,.1f}".removesuffix(".0") + " bytes", median
             ),
             size(header.max_length),
             number(header.distinct_values, "may be an estimate"),
-            Cell(units.DASH, sort=-1)
+            ReportCell(units.DASH, sort=-1)
             if header.utf8_share is None
-            else Cell(
+            else ReportCell(
                 units.share(header.utf8_share), f"{header.utf8_share:.6g}", header.utf8_share
             ),
         ]
 
     columns = (
-        Column("Key", "code"),
-        Column("Topics", "text"),
-        Column("Records"),
-        Column("Null"),
-        Column("Empty"),
-        Column("Min length"),
-        Column("Median length"),
-        Column("Max length"),
-        Column("Different values", title="may be an estimate"),
-        Column("UTF-8", title="part of the values that reads as UTF-8"),
+        ReportColumn("Key", "code"),
+        ReportColumn("Topics", "text"),
+        ReportColumn("Records"),
+        ReportColumn("Null"),
+        ReportColumn("Empty"),
+        ReportColumn("Min length"),
+        ReportColumn("Median length"),
+        ReportColumn("Max length"),
+        ReportColumn("Different values", title="may be an estimate"),
+        ReportColumn("UTF-8", title="part of the values that reads as UTF-8"),
     )
     order = sorted(facts.record_headers, key=lambda header: (-header.records, header.key))
     return build("Record headers by key", columns, order, row, total=of(facts, "record_headers"))
 
 
-def tagged_field_table(facts: Facts) -> Table:
+def tagged_field_table(facts: Facts) -> ReportTable:
     """Tagged fields on the wire, unknown ones first."""
 
-    def row(use: TaggedFieldUse) -> list[Cell]:
+    def row(use: TaggedFieldUse) -> list[ReportCell]:
         return [
             text(use.message),
             versions(use.versions),
             text(use.path or "(message)"),
-            Cell(str(use.tag), sort=use.tag),
-            Cell("unknown", verdict="unknown") if use.name is None else text(use.name),
+            ReportCell(str(use.tag), sort=use.tag),
+            ReportCell("unknown", verdict="unknown") if use.name is None else text(use.name),
             number(use.times),
             size(use.bytes),
         ]
 
     columns = (
-        Column("Message", "text"),
-        Column("Versions"),
-        Column("In", "code", "the struct that holds the field"),
-        Column("Tag"),
-        Column("Field", "text", "its name in the message spec"),
-        Column("Times"),
-        Column("Bytes"),
+        ReportColumn("Message", "text"),
+        ReportColumn("Versions"),
+        ReportColumn("In", "code", "the struct that holds the field"),
+        ReportColumn("Tag"),
+        ReportColumn("Field", "text", "its name in the message spec"),
+        ReportColumn("Times"),
+        ReportColumn("Bytes"),
     )
     order = sorted(
         facts.tagged_fields,
@@ -362,58 +364,58 @@ def tagged_field_table(facts: Facts) -> Table:
     )
 
 
-def failure_count_table(facts: Facts) -> Table:
+def failure_count_table(facts: Facts) -> ReportTable:
     """Decode failures by reason."""
-    columns = (Column("Reason", "text"), Column("Frames"))
+    columns = (ReportColumn("Reason", "text"), ReportColumn("Frames"))
     order = sorted(facts.failure_counts, key=lambda entry: (-entry.count, entry.reason))
     return build(
         "Decode failures by reason",
         columns,
         order,
-        lambda entry: [Cell(entry.reason), number(entry.count)],
+        lambda entry: [ReportCell(entry.reason), number(entry.count)],
     )
 
 
-def failure_table(facts: Facts) -> Table:
+def failure_table(facts: Facts) -> ReportTable:
     """Frames that did not decode, oldest first, each with the hex of its first bytes."""
 
-    def row(failure: DecodeFailure) -> list[Cell]:
+    def row(failure: DecodeFailure) -> list[ReportCell]:
         version = "" if failure.version is None else f" v{failure.version}"
         when = units.moment(failure.time_us)
         return [
-            Cell(when, units.moment(failure.time_us, exact=True), failure.time_us),
+            ReportCell(when, units.moment(failure.time_us, exact=True), failure.time_us),
             text(failure.connection, failure.direction),
-            Cell((failure.message or "unknown message") + version, note=failure.reason),
+            ReportCell((failure.message or "unknown message") + version, note=failure.reason),
             size(failure.size),
-            Cell(" ".join(re.findall("[0-9a-f]{1,4}|.+", failure.sample_hex))),
+            ReportCell(" ".join(re.findall("[0-9a-f]{1,4}|.+", failure.sample_hex))),
         ]
 
     columns = (
-        Column("Time (UTC)", "text"),
-        Column("Connection", "text"),
-        Column("Message and reason", "reason"),
-        Column("Frame"),
-        Column("First bytes", "hex"),
+        ReportColumn("Time (UTC)", "text"),
+        ReportColumn("Connection", "text"),
+        ReportColumn("Message and reason", "reason"),
+        ReportColumn("Frame"),
+        ReportColumn("First bytes", "hex"),
     )
     order = sorted(facts.failures, key=lambda entry: (entry.time_us, repr(entry)))
     total = facts.totals.decode_failures
     return build("Frames that did not decode, oldest first", columns, order, row, total=total)
 
 
-def lenient_table(facts: Facts) -> Table:
+def lenient_table(facts: Facts) -> ReportTable:
     """Frames that decode only leniently, the most frequent first."""
 
-    def row(use: LenientUse) -> list[Cell]:
+    def row(use: LenientUse) -> list[ReportCell]:
         return [
-            Cell(f"{use.message} v{use.version}", note=use.reason),
+            ReportCell(f"{use.message} v{use.version}", note=use.reason),
             text(client_label(use.client), use.client.software or "software unknown"),
             number(use.frames),
         ]
 
     columns = (
-        Column("Message and reason", "reason"),
-        Column("Client", "text", "of a response: the client that it answers"),
-        Column("Frames"),
+        ReportColumn("Message and reason", "reason"),
+        ReportColumn("Client", "text", "of a response: the client that it answers"),
+        ReportColumn("Frames"),
     )
     order = sorted(facts.lenient_uses, key=lambda use: (-use.frames, repr(use)))
     return build(
@@ -421,20 +423,20 @@ def lenient_table(facts: Facts) -> Table:
     )
 
 
-def source_table(facts: Facts) -> Table:
+def source_table(facts: Facts) -> ReportTable:
     """The capture files."""
     columns = (
-        Column("Capture file", "code"),
-        Column("Packets"),
-        Column("Frames"),
-        Column("Bytes"),
+        ReportColumn("Capture file", "code"),
+        ReportColumn("Packets"),
+        ReportColumn("Frames"),
+        ReportColumn("Bytes"),
     )
     return build(
         "What this report was made from",
         columns,
         facts.sources,
         lambda source: [
-            Cell(source.path),
+            ReportCell(source.path),
             number(source.packets),
             number(source.frames),
             frame_size(facts, source.bytes),

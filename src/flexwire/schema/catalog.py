@@ -1,9 +1,9 @@
-"""The catalog of message specs: every message of every final Kafka release, or one of one's own.
+"""The catalog of message specs: all messages of all final Kafka releases, or your own.
 
-`index.json` says which messages there are, in which releases, and which of a message's specs holds
-for which versions. A message's own file holds its specs as KIP-482 JSON, newest first; it is read
-when it is asked for. A process has one catalog: the one that ships in the package, that of
-``FLEXWIRE_CATALOG``, or that of `use_catalog`.
+`index.json` lists the messages, the releases that have them, and which spec of a message serves
+which versions. Each message has a file with its specs as KIP-482 JSON, newest first. That file is
+read when the message is first needed. A process has one catalog: the bundled one, the one that
+``FLEXWIRE_CATALOG`` names, or the one that `use_catalog` chose.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flexwire.arguments import refuse
 from flexwire.errors import SpecError, UnknownMessageError
+from flexwire.schema.header_versions import header_versions
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
-from flexwire.schema.spec import MessageType, narrowed
-from flexwire.schema.text import Array, SpecText
+from flexwire.schema.spec import HeaderVersions, MessageType, narrowed
+from flexwire.schema.text import JsonArray, SpecText
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -39,16 +40,16 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-rc-?(\d+)|-([A-Za-z][A-Za-z0
 _BEGINNING = re.compile(r"\d+(\.\d+)*")
 _FINAL, _CANDIDATE, _PREVIEW = 2, 1, 0
 
-# Of an order: major, minor and patch.
+# The number of parts in a release's name: major, minor and patch.
 _NUMBERS = 3
 
 Order = tuple[int, int, int, int, int, str]
 
 
 def release_order(release: str) -> Order:
-    """A key that sorts releases by age.
+    """Return a key that sorts releases by age.
 
-    Raises `SpecError` for a name that is not a release's.
+    Raises `SpecError` if the name is not that of a release.
 
     >>> sorted(["4.0.0", "3.10.1", "3.9.0", "4.0-trunk", "3.9.0-rc3"], key=release_order)
     ['3.9.0-rc3', '3.9.0', '3.10.1', '4.0-trunk', '4.0.0']
@@ -66,7 +67,8 @@ def release_order(release: str) -> Order:
 def is_since(release: str, first: str) -> bool:
     """Return whether a release is ``first`` or newer; candidates count as their release.
 
-    A release with a name of its own is in somebody's own catalog, and newer than any.
+    A release whose name is not a number belongs to somebody's own catalog. It counts as newer than
+    any.
 
     >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
     (True, False, True)
@@ -79,9 +81,10 @@ def is_since(release: str, first: str) -> bool:
 
 
 def find_release(asked: str, releases: Sequence[str]) -> str:
-    """The one of ``releases``, oldest first, that a person means: "4.0" is the newest 4.0.
+    """Return the release that a person means: "4.0" means the newest 4.0.
 
-    Raises `UnknownMessageError`, with the nearest, for what is not one of them.
+    ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the nearest release,
+    if none matches.
 
     >>> find_release("4.0", ["3.9.2", "4.0.0", "4.0.2", "4.1.2"])
     '4.0.2'
@@ -92,7 +95,7 @@ def find_release(asked: str, releases: Sequence[str]) -> str:
     if asked in releases:
         return asked
     if _BEGINNING.fullmatch(asked):
-        meant = [one for one in releases if one.startswith(f"{asked}.")]
+        meant = [release for release in releases if release.startswith(f"{asked}.")]
         if meant:
             return meant[-1]
     raise UnknownMessageError(
@@ -105,36 +108,37 @@ def _nearest_release(asked: str, releases: Sequence[str]) -> str:
         order = release_order(asked if "." in asked else f"{asked}.0")
     except SpecError:
         return f"it has {', '.join(releases)}"
-    near = [one for one in releases if release_order(one)[:2] == order[:2]]
+    near = [release for release in releases if release_order(release)[:2] == order[:2]]
     if not near:
-        older = [one for one in releases if release_order(one) < order]
-        newer = [one for one in releases if release_order(one) > order]
+        older = [each_release for each_release in releases if release_order(each_release) < order]
+        newer = [release for release in releases if release_order(release) > order]
         near = older[-1:] + newer[:1]
     return f"the nearest {'are' if len(near) > 1 else 'is'} {' and '.join(near)}"
 
 
 class Owner(Protocol):
-    """What an entry asks of the catalog that it is in."""
+    """The part of a catalog that an entry uses."""
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """The releases in it, oldest first."""
+        """All releases in the catalog, oldest first."""
 
     def read(self, *path: str) -> str:
-        """The text of one of its files."""
+        """Return the text of one of the catalog's files."""
 
     def newest_release_of(self, module: str) -> str:
-        """The newest release whose specs of ``module`` are in it."""
+        """Return the newest release for which the catalog has specs of ``module``."""
 
     def release(self, asked: str) -> str:
-        """The release that a person means."""
+        """Return the release that a person means."""
 
 
-class Entry:
+class CatalogEntry:
     """A message in the catalog, over all its releases.
 
-    ``versions`` are all that were ever released, ``flexible_versions`` as the newest spec has them,
-    open-ended. ``module`` is that of the newest release, ``former_modules`` those before it.
+    ``versions`` are all versions that were ever released. ``flexible_versions`` is as in the newest
+    spec, open-ended. ``module`` is the module of the newest release, and ``former_modules`` are
+    those of older releases.
 
     >>> from flexwire.schema.catalog import catalog
     >>> entry = catalog().entry("ReadShareGroupStateSummaryResponse")
@@ -151,29 +155,40 @@ class Entry:
         self.api_key: int | None = facts.get("apiKey")
         self.versions = Versions.parse_set(facts["versions"])
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
-        # For every spec in the message's file: from which release to which it gives the layout
-        # of which versions.
+        written = facts.get("headerVersions")
+        self._header_versions = None if written is None else HeaderVersions.parse(written)
+        # For each spec in the message's file: the first and the last release, and the versions to
+        # which it gives their layout there.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
 
+    @cached_property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response, of later ones too."""
+        return header_versions(
+            self.type, self.api_key, self.flexible_versions, self._header_versions
+        )
+
     def __repr__(self) -> str:
-        return f"Entry({self.name!r}, versions {self.versions})"
+        return f"CatalogEntry({self.name!r}, versions {self.versions})"
 
     @cached_property
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
-        """By release, oldest first: the version ranges and the spec that serves each."""
+        """By release, oldest first: version ranges, and the number of the spec for each."""
         place = {release: number for number, release in enumerate(self._catalog.releases)}
-        found: dict[int, list[tuple[Versions, int]]] = {}
+        revisions: dict[int, list[tuple[Versions, int]]] = {}
         for number, runs in enumerate(self._serves):
             for first, last, text in runs:
                 served = (Versions.parse(text), number)
                 for release in range(place[first], place[last] + 1):
-                    found.setdefault(release, []).append(served)
-        return {self._catalog.releases[release]: found[release] for release in sorted(found)}
+                    revisions.setdefault(release, []).append(served)
+        return {
+            self._catalog.releases[release]: revisions[release] for release in sorted(revisions)
+        }
 
     @cached_property
     def releases(self) -> dict[str, Versions]:
-        """The releases that have the message, oldest first, and its valid versions there."""
+        """The releases that have the message, oldest first, with the valid versions of each."""
         valid = {}
         for release, served in self._revisions.items():
             valid[release] = Versions.NONE
@@ -188,13 +203,13 @@ class Entry:
 
     @property
     def current_versions(self) -> Versions:
-        """The valid versions in the newest release that has the module; "none" if removed."""
+        """The valid versions in the newest release of the module; "none" if removed."""
         newest = self._catalog.newest_release_of(self.module)
         return self.releases.get(newest, Versions.NONE)
 
     @cached_property
     def _defaults(self) -> dict[int, int]:
-        """By version: the spec of the newest release that has it."""
+        """By version: the number of the spec in the newest release that has the version."""
         newest: dict[int, int] = {}
         for served in self._revisions.values():
             newest |= {version: number for versions, number in served for version in versions}
@@ -205,20 +220,20 @@ class Entry:
         file = f"{self.name}.json"
         text = SpecText(self._catalog.read(self.module, file), file)
         node = text.read(whole=True)
-        return text, node.items if isinstance(node, Array) else [node]
+        return text, node.items if isinstance(node, JsonArray) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
-        # Half of the specs serve single releases only, and are hardly ever asked for.
+        # Half of the specs serve single releases and are rarely needed.
         if number not in self._parsed:
             text, nodes = self._nodes
             self._parsed[number] = parse_node(text, nodes[number], mode="strict")
         return self._parsed[number]
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """The spec whose layout holds for the version: in ``release``, or in the newest with it.
+        """Return the spec that lays out the version, in ``release`` or in the newest release.
 
-        ``release`` is a name that `Catalog.release` takes. A few versions changed their layout from
-        release to release, mostly while they were a preview. Raises `UnknownMessageError` for a
+        ``release`` is a name that `Catalog.release` accepts. A few versions changed their layout
+        between releases, mostly while they were a preview. Raises `UnknownMessageError` for a
         version or a release that does not exist.
         """
         if release is None:
@@ -233,14 +248,15 @@ class Entry:
         raise UnknownMessageError(self._missing(version, release))
 
     def served(self, release: str) -> list[tuple[MessageSpec, Versions]]:
-        """The specs that give a release's versions their layout, with these versions."""
+        """Return the specs that serve a release, each with the versions that it serves."""
         ranges = self._revisions.get(release, ())
         return [(self._spec(number), versions) for versions, number in ranges]
 
     def whole_spec(self, release: str) -> MessageSpec:
-        """One spec that gives every version of a release its layout, and has no others' fields.
+        """Return one spec for every version of a release, without fields of other versions.
 
-        Raises `SpecError` where the catalog keeps none; of Kafka's own releases it always does.
+        Raises `SpecError` if the catalog has no such spec. It always has one for Kafka's own
+        releases.
         """
         valid = self.releases[release]
         for spec in self.all_specs():
@@ -255,7 +271,7 @@ class Entry:
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
-        """Every spec that gives versions their layout by default, with these, newest first.
+        """Return every spec that serves versions by default, with these versions, newest first.
 
         A spec whose versions are not one range is listed once for each range.
         """
@@ -269,7 +285,7 @@ class Entry:
         return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Every spec in the message's file, newest first, also those only a release reaches."""
+        """Return every spec in the message's file, newest first, also those of old releases."""
         return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:
@@ -291,15 +307,15 @@ class _Cached(Protocol):
 
 
 _C = TypeVar("_C", bound=_Cached)
-Carried = tuple[str, bytes]
+PackedCatalog = tuple[str, bytes]
 _ACTIVE: list[Catalog] = []
 _FORGET: list[Callable[[], object]] = []
 
 
 def catalog() -> Catalog:
-    """The catalog of this process.
+    """Return the catalog of this process.
 
-    Raises `SpecError` where ``FLEXWIRE_CATALOG`` names a directory without one.
+    Raises `SpecError` if ``FLEXWIRE_CATALOG`` names a directory without a catalog.
 
     >>> catalog().entry("ApiVersionsRequest").api_key
     18
@@ -314,10 +330,10 @@ def catalog() -> Catalog:
 
 
 def use_catalog(root: Path | str | None) -> Catalog:
-    """Make the catalog in ``root``, or the bundled one, that of this process from now on.
+    """Use the catalog in ``root``, or the bundled one, in this process from now on.
 
-    Classes that were given out before keep the messages they have. Raises `SpecError`, and changes
-    nothing, where there is no catalog.
+    Classes that were created before keep their messages. If ``root`` has no catalog, this raises
+    `SpecError` and changes nothing.
     """
     if root is None:
         return _activate(bundled_catalog())
@@ -326,67 +342,67 @@ def use_catalog(root: Path | str | None) -> Catalog:
     return _activate(Catalog(Path(root)))
 
 
-def _activate(wanted: Catalog) -> Catalog:
-    _ACTIVE[:] = [wanted]
+def _activate(active: Catalog) -> Catalog:
+    _ACTIVE[:] = [active]
     for forget in _FORGET:
         forget()
-    return wanted
+    return active
 
 
-def use_carried(carried: Carried | None) -> None:
-    """Make the catalog that another process uses (`Catalog.carried`) that of this one too."""
-    if _ACTIVE and _ACTIVE[0].carried == carried:
+def use_packed_catalog(packed: PackedCatalog | None) -> None:
+    """Use the catalog that another process uses (`Catalog.packed`) in this process too."""
+    if _ACTIVE and _ACTIVE[0].packed == packed:
         return
-    if carried is None:
+    if packed is None:
         use_catalog(None)
         return
-    place, packed = carried
-    # Importing this takes 10 ms, and most processes have the bundled catalog.
+    place, archive_bytes = packed
+    # This import takes 10 ms, and most processes use the bundled catalog.
     import zipfile  # noqa: PLC0415 - see above
 
-    archive = zipfile.ZipFile(io.BytesIO(packed))
+    archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
-    _activate(Catalog(zipfile.Path(archive), carried=carried))
+    _activate(Catalog(zipfile.Path(archive), packed=packed))
 
 
 @contextmanager
-def using_carried(carried: Carried | None) -> Iterator[None]:
-    """Make it that of this process for a while."""
-    before = catalog().carried
-    use_carried(carried)
+def using_packed_catalog(packed: PackedCatalog | None) -> Iterator[None]:
+    """Use a packed catalog until the block ends."""
+    before = catalog().packed
+    use_packed_catalog(packed)
     try:
         yield
     finally:
-        use_carried(before)
+        use_packed_catalog(before)
 
 
 def per_catalog(cached: _C) -> _C:
-    """Let `use_catalog` empty the cache of a function whose answers the catalog decides."""
+    """Empty this function's cache whenever `use_catalog` changes the catalog."""
     _FORGET.append(cached.cache_clear)
     return cached
 
 
 def on_change(forget: Callable[[], object]) -> None:
-    """Have `use_catalog` call ``forget``, which drops what was made of the catalog before."""
+    """Have `use_catalog` call ``forget``, which drops what the former catalog determined."""
     _FORGET.append(forget)
 
 
 def bundled_catalog() -> Catalog:
-    """The catalog that ships in the package, which may lie in a zip."""
+    """Return the catalog that ships in the package, which may be a zip file."""
     beside = Path(__file__).with_name("bundled")
     if beside.is_dir():
         return Catalog(beside, bundled=True)
-    # Importing this takes 5 ms, as long as the index.
+    # This import takes 5 ms, as long as reading the index.
     from importlib.resources import files  # noqa: PLC0415 - see above
 
     return Catalog(files("flexwire.schema") / "bundled", bundled=True)
 
 
 class Catalog:
-    """The messages of a directory that `import_specs` wrote.
+    """The messages in a directory that `import_specs` wrote.
 
-    ``bundled`` is the one that ships in the package, ``carried`` is of one from another process.
-    Raises `SpecError` where there is none.
+    ``bundled`` marks the catalog that ships in the package. ``packed`` is a catalog that another
+    process sent. Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -394,15 +410,15 @@ class Catalog:
         root: Path | Traversable,
         *,
         bundled: bool = False,
-        carried: Carried | None = None,
+        packed: PackedCatalog | None = None,
     ) -> None:
-        # In a zip it is a path that only `read` can follow.
+        # Inside a zip file, only `read` can follow this path.
         self.root = Path(str(root))
         self._files = root
-        # Where a catalog of one's own lies, or lay before it was carried here; what ships in the
-        # package has no place.
-        self.place = None if bundled else carried[0] if carried else str(root)
-        self._carried = carried
+        # The directory of a catalog of your own, here or in the process that sent it. None for the
+        # bundled catalog.
+        self.place = None if bundled else packed[0] if packed else str(root)
+        self._packed = packed
         try:
             index = json.loads(self.read(INDEX))
             self.release_modules: dict[str, tuple[str, ...]] = {
@@ -415,51 +431,52 @@ class Catalog:
             reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CatalogEntry] = {}
 
     def read(self, *path: str) -> str:
-        """The text of one of the catalog's files."""
+        """Return the text of one of the catalog's files."""
         return self._files.joinpath(*path).read_text(encoding="utf-8")
 
     @property
-    def carried(self) -> Carried | None:
-        """What `use_carried` needs in another process: where it lies, and its files in a zip.
+    def packed(self) -> PackedCatalog | None:
+        """The path of the catalog and its files in a zip, for `use_packed_catalog`.
 
-        None for the catalog that ships in the package, which is there already.
+        Another process can use it. None for the bundled catalog, which every process has.
         """
-        if self._carried is None and self.place is not None:
-            self._carried = (self.place, self._packed())
-        return self._carried
+        if self._packed is None and self.place is not None:
+            self._packed = (self.place, self._pack())
+        return self._packed
 
-    def _packed(self) -> bytes:
-        import zipfile  # noqa: PLC0415 - as in `use_carried`
+    def _pack(self) -> bytes:
+        import zipfile  # noqa: PLC0415 - as in `use_packed_catalog`
 
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # The time of the archive's beginning, so that the same files give the same bytes.
-                packed.writestr(
+                # The earliest time that a zip file can hold, so that the same files give the same
+                # bytes.
+                archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
         return buffer.getvalue()
 
     @property
     def newest_release(self) -> str:
-        """The newest release; it need not have every module."""
+        """The newest release. It may lack some modules."""
         return self.releases[-1]
 
     def newest_release_of(self, module: str) -> str:
-        """The newest release whose specs of ``module`` are in the catalog."""
+        """Return the newest release for which the catalog has specs of ``module``."""
         for release in reversed(self.releases):
             if module in self.release_modules[release]:
                 return release
         raise UnknownMessageError(f"no release has a module {module!r}")
 
     def release(self, asked: str) -> str:
-        """The release that a person means: "4.0" is the newest 4.0 in the catalog.
+        """Return the release that a person means: "4.0" means the newest 4.0 in the catalog.
 
-        Raises `UnknownMessageError` for one that is not there, with the nearest.
+        Raises `UnknownMessageError`, with the nearest release, if none matches.
 
         >>> catalog().release("4.0")
         '4.0.2'
@@ -467,33 +484,40 @@ class Catalog:
         return find_release(asked, self.releases)
 
     def names(self) -> tuple[str, ...]:
-        """Every message's name, in alphabetical order."""
+        """Return every message's name, in alphabetical order."""
         return tuple(self._messages)
 
-    def entry(self, name: str) -> Entry:
-        """What the catalog knows of a message; `UnknownMessageError` suggests the nearest names."""
+    def entry(self, name: str) -> CatalogEntry:
+        """Return the entry of a message; raises `UnknownMessageError` with the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
                 reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"
                 raise UnknownMessageError(reason)
-            self._entries[name] = Entry(self, name, self._messages[name])
+            self._entries[name] = CatalogEntry(self, name, self._messages[name])
         return self._entries[name]
 
     @cached_property
-    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[Entry, ...]]:
+    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[CatalogEntry, ...]]:
         """Requests and responses by api key, newest name first."""
-        found: dict[tuple[int, MessageType], list[Entry]] = {}
+        entries_by_key: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
         for name, facts in self._messages.items():
             if facts["type"] in ("request", "response"):
                 key = (facts["apiKey"], MessageType(facts["type"]))
-                found.setdefault(key, []).append(self.entry(name))
+                entries_by_key.setdefault(key, []).append(self.entry(name))
         order = self.releases.index
-        for entries in found.values():
+        for entries in entries_by_key.values():
             entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
-        return {key: tuple(entries) for key, entries in found.items()}
+        return {key: tuple(entries) for key, entries in entries_by_key.items()}
 
-    def by_api_key(self, api_key: int, type: MessageType, version: int | None = None) -> Entry:  # noqa: A002 - the spec's own word, and the contract's
-        """The request or response of an api key: its newest name, or the newest with ``version``.
+    def by_api_key(
+        self,
+        api_key: int,
+        type: MessageType,  # noqa: A002 - the spec's own word, and the contract's
+        version: int | None = None,
+    ) -> CatalogEntry:
+        """Return the request or response of an api key, under its newest name.
+
+        With ``version`` it is the newest name that has this version.
 
         >>> catalog().by_api_key(2, MessageType.REQUEST).name
         'ListOffsetsRequest'
@@ -515,25 +539,25 @@ class Catalog:
         return f" in the catalog {self.place}" if self.place else ""
 
     def api_keys(self) -> tuple[int, ...]:
-        """Every api key of a request, in ascending order."""
+        """Return the api keys of all requests, in ascending order."""
         keys = (key for key, type_ in self._by_api_key if type_ is MessageType.REQUEST)
         return tuple(sorted(keys))
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    lowered = {one.lower(): one for one in words}
-    begun = [one for one in lowered if word and one.startswith(word.lower())][:3]
+    lowered = {name.lower(): name for name in words}
+    begun = [name for name in lowered if word and name.startswith(word.lower())][:3]
     close = begun or get_close_matches(word.lower(), lowered, n=3, cutoff=0.8)
-    found = [lowered[one] for one in close] or _of_stem(word, words)
-    if found:
-        return f"did you mean {' or '.join(found)}?"
+    suggestions = [lowered[name] for name in close] or _of_stem(word, words)
+    if suggestions:
+        return f"did you mean {' or '.join(suggestions)}?"
     if len(words) <= 20:  # noqa: PLR2004 - what a person reads in a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
 
 
 def _of_stem(word: str, words: Sequence[str]) -> list[str]:
-    """The request and the response of the API that is nearest to a word."""
-    stems = {one: one.removesuffix("Request").removesuffix("Response").lower() for one in words}
+    """Return the request and the response of the API whose name is nearest to a word."""
+    stems = {name: name.removesuffix("Request").removesuffix("Response").lower() for name in words}
     near = get_close_matches(word.lower(), stems.values(), n=1, cutoff=0.75)
-    return [one for one, stem in stems.items() if stem in near]
+    return [name for name, stem in stems.items() if stem in near]

@@ -1,4 +1,4 @@
-"""Messages as a directory, a git revision, a jar or a Kafka release of the catalog has them."""
+"""Messages as a directory, a git revision, a jar or a release of the catalog has them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_node
-from flexwire.schema.sources import RELEASE, read_sources, released
+from flexwire.schema.sources import RELEASE, entries_of_release, read_sources
 from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.spec import MessageSpec, Position
     from flexwire.schema.text import SpecText
 
 
-class Given(Enum):
-    """How a side of a comparison was named, and so what else it would have."""
+class InputKind(Enum):
+    """How a side of a comparison was named, which decides what else belongs to that side."""
 
     FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"
@@ -28,10 +28,10 @@ class Given(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
+class SpecOrigin:
+    """Where a message was found: ``root`` is the given path, ``directory`` the way from there."""
 
-    given: Given = Given.TREE
+    given: InputKind = InputKind.TREE
     root: str = ""
     directory: str = ""
 
@@ -40,32 +40,32 @@ class Place:
 class Edition:
     """A message as a directory or a release has it.
 
-    ``by_version`` are the specs that lay a version out otherwise than ``spec`` does: the bundled
-    catalog holds what differs, not every release's own file. ``top`` is where the spec begins in
-    its text, after the comments, and ``path`` what the configuration calls its file. ``place`` is
-    where it was found. ``own_text`` is false for an older release of the catalog, which has
-    ``ignorable`` and ``latestVersionUnstable`` as a newer release with the same layouts has them.
+    ``by_version`` has the specs of versions that ``spec`` does not lay out. (The bundled catalog
+    stores differences, not a file for each release.) ``top`` is where the spec begins in its text,
+    after the comments. ``path`` is the name of its file in the configuration, and ``place`` is
+    where the message was found. ``own_text`` is false for an older release of the catalog: its
+    ``ignorable`` and ``latestVersionUnstable`` are those of a newer release with the same layouts.
     """
 
     spec: MessageSpec
     by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
     top: Position = FIRST
     path: str = ""
-    place: Place = Place()
+    place: SpecOrigin = SpecOrigin()
     own_text: bool = True
 
     def at(self, version: int) -> MessageSpec:
-        """The spec that lays out a version."""
+        """Return the spec that lays out a version."""
         return self.by_version.get(version, self.spec)
 
 
 def read_editions(
     paths: Iterable[str], mode: Mode
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
-    """Read the specs of files, directories, jars, ``REV:PATH`` or ``release:NAME``, by name.
+    """Read specs from files, directories, jars, ``REV:PATH`` or ``release:NAME``.
 
-    Gives their texts too, where there are any: the catalog keeps facts. Raises `SpecError` for what
-    cannot be read, and for a name that two files give.
+    Returns the editions and the texts by name. Messages of the catalog have no text. Raises
+    `SpecError` for input that cannot be read, and for a name that two files have.
     """
     paths = list(paths)
     editions: dict[str, Edition] = {}
@@ -73,16 +73,16 @@ def read_editions(
     for path in paths:
         if path.startswith(RELEASE):
             editions |= released_editions(path.removeprefix(RELEASE))
-    found, texts = editions_of(
+    own, texts = editions_of(
         read_sources(path for path in paths if not path.startswith(RELEASE)), mode
     )
-    return editions | found, texts
+    return editions | own, texts
 
 
 def editions_of(
-    sources: Iterable[Source], mode: Mode
+    sources: Iterable[SpecFile], mode: Mode
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
-    """Read specs and give them by name, and their texts; raises as `read_editions` does."""
+    """Read specs, and return editions and texts by name; raises as `read_editions` does."""
     editions: dict[str, Edition] = {}
     texts: dict[str, SpecText] = {}
     for source in sources:
@@ -95,7 +95,9 @@ def editions_of(
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        place = Place(Given.TREE if source.whole else Given.FILE, source.given, source.inside)
+        place = SpecOrigin(
+            InputKind.TREE if source.whole else InputKind.FILE, source.given, source.inside
+        )
         top = text.position(root.offset)
         editions[spec.name] = Edition(spec, top=top, path=source.path, place=place)
         texts[spec.name] = text
@@ -103,15 +105,16 @@ def editions_of(
 
 
 def released_editions(release: str) -> dict[str, Edition]:
-    """Give the messages of a release of the catalog, by name; "4.0" is the newest 4.0.
+    """Return the messages of a release of the catalog, by name; "4.0" means the newest 4.0.
 
-    Raises `SpecError` for a release that is not in it, and where `Entry.whole_spec` does.
+    Raises `SpecError` for a release that is not in the catalog, and where `CatalogEntry.whole_spec`
+    does.
     """
-    release, entries = released(release)
-    found = {}
+    release, entries = entries_of_release(release)
+    editions = {}
     for entry in entries:
-        place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
-        found[entry.name] = Edition(
+        place = SpecOrigin(InputKind.RELEASE, f"{RELEASE}{release}", entry.module)
+        editions[entry.name] = Edition(
             entry.whole_spec(release), place=place, own_text=release == entry.last_release
         )
-    return found
+    return editions

@@ -1,19 +1,21 @@
-"""KIP-636: a set of message specs with error codes and error messages as tagged fields.
+"""KIP-636: rewrite message specs so that error codes and error messages are tagged fields.
 
 "Change every RPC which has an ErrorCode (except SASL_HANDSHAKE, due to KAFKA-9577) as follows:
 Increment the RPC version (both request and response) … If the RPC is not using flexibleVersions
-then add it … Add taggedVersions to all ErrorCode and ErrorMessage fields." The specs' texts are
-edited, so that their formatting and comments stay.
+then add it … Add taggedVersions to all ErrorCode and ErrorMessage fields." The text of each spec is
+edited, so that its formatting and comments stay.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from flexwire.errors import SpecError
+from flexwire.schema.header_versions import raised_headers
 from flexwire.schema.parse import Mode, parse_node
 from flexwire.versions import HIGHEST, Versions
 
@@ -21,24 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
-    from flexwire.schema.text import Array, Node, Object, SpecText
+    from flexwire.schema.text import JsonArray, JsonObject, Node, SpecText
 
-# The fields that the document is about, and the type each must have.
+# The fields that the KIP is about, and the type that each must have.
 _ERROR_CODE = ("ErrorCode", "int16")
 _ERROR_MESSAGE = ("ErrorMessage", "string")
-# SASL_HANDSHAKE: clients before 2.5 negotiate its version wrongly.
+# Clients before 2.5 negotiate the version of SASL_HANDSHAKE wrongly.
 _EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+_FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedErrors:
-    """What became of one spec.
+    """The result for one spec.
 
-    ``version`` is the new version, None if the text is as it was; then ``reason`` says why.
-    ``error_codes`` and ``error_messages`` count the fields that are tagged from that version on;
-    ``sent_nulls`` those of the error messages whose null stays on the wire, because the spec has a
-    null in some versions only, and so cannot have it as default.
+    ``version`` is the new version. It is None if the text did not change; ``reason`` then gives the
+    reason. ``error_codes`` and ``error_messages`` count the fields that are tagged from that
+    version on. ``sent_nulls`` counts the error messages whose null stays on the wire. Their spec
+    allows null in some versions only, so null cannot be their default.
     """
 
     source: str
@@ -55,7 +58,7 @@ class TaggedErrors:
 def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[TaggedErrors]:
     """Rewrite a set of specs, in which an RPC's request and response have the same api key.
 
-    Every spec is given back, in order. Raises `SpecError` for a text that is not a spec.
+    Returns a result for every spec, in order. Raises `SpecError` for a text that is not a spec.
 
     >>> from flexwire.schema.text import SpecText
     >>> [done] = tag_errors([SpecText('''{"apiKey": 47, "type": "response", "name": "Foo",
@@ -69,18 +72,18 @@ def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[Tagg
     nodes = [(text, text.read(whole=mode != "legacy")) for text in texts]
     specs = [parse_node(text, node, mode=mode) for text, node in nodes]
     versions = _new_versions(specs)
-    done = []
+    results = []
     for (text, node), spec in zip(nodes, specs, strict=True):
         reason = _objection(spec, versions)
         if reason:
-            done.append(TaggedErrors(text.source, text.text, spec, reason=reason))
+            results.append(TaggedErrors(text.source, text.text, spec, reason=reason))
         else:
-            done.append(_Edits(text, spec, versions[cast("int", spec.api_key)]).apply(node))
-    return done
+            results.append(_Edits(text, spec, versions[cast("int", spec.api_key)]).apply(node))
+    return results
 
 
 def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
-    """By api key: the version that an RPC with an error code gets."""
+    """Return the new version of each RPC that has an error code, by api key."""
     rpcs: dict[int, list[MessageSpec]] = defaultdict(list)
     for spec in specs:
         if spec.type.is_api and spec.api_key is not None and spec.valid_versions:
@@ -88,7 +91,7 @@ def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
     return {
         api_key: 1 + max(spec.valid_versions.highest for spec in rpc)
         for api_key, rpc in rpcs.items()
-        if any(_is_error(one, _ERROR_CODE) for spec in rpc for one in spec.walk())
+        if any(_is_error(field, _ERROR_CODE) for spec in rpc for field in spec.walk())
     }
 
 
@@ -106,12 +109,12 @@ def _objection(spec: MessageSpec, versions: dict[int, int]) -> str:
     return ""
 
 
-def _is_error(one: FieldSpec, kind: tuple[str, str]) -> bool:
-    return (one.name, str(one.type)) == kind
+def _is_error(field: FieldSpec, kind: tuple[str, str]) -> bool:
+    return (field.name, str(field.type)) == kind
 
 
 class _Edits:
-    """The changes of one text."""
+    """The edits of one text."""
 
     def __init__(self, text: SpecText, spec: MessageSpec, version: int) -> None:
         self.text = text
@@ -121,19 +124,20 @@ class _Edits:
         self.tagged: list[FieldSpec] = []
 
     def apply(self, node: Node) -> TaggedErrors:
-        root = cast("Object", node)
+        root = cast("JsonObject", node)
         valid = Versions(self.spec.valid_versions.lowest, self.version)
         self._replace(root, "validVersions", str(valid))
         made_flexible = self.version not in self.spec.flexible_versions
         if made_flexible:
             self._replace(root, "flexibleVersions", f"{self.version}+")
+            self._raise_headers(root)
         self._fields(root, self.spec.fields)
         common = root.members.get("commonStructs")
         if common is not None:
-            items = cast("Array", common.value).items
+            items = cast("JsonArray", common.value).items
             for item, struct in zip(items, self.spec.common_structs, strict=True):
-                self._fields(cast("Object", item), struct.fields)
-        messages = [one for one in self.tagged if _is_error(one, _ERROR_MESSAGE)]
+                self._fields(cast("JsonObject", item), struct.fields)
+        messages = [field for field in self.tagged if _is_error(field, _ERROR_MESSAGE)]
         return TaggedErrors(
             source=self.text.source,
             text=self._edited(),
@@ -145,64 +149,81 @@ class _Edits:
             sent_nulls=sum(map(self._sends_null, messages)),
         )
 
-    def _fields(self, owner: Object, fields: Sequence[FieldSpec]) -> None:
+    def _fields(self, owner: JsonObject, fields: Sequence[FieldSpec]) -> None:
         if "fields" not in owner.members:
             return
-        nodes = cast("Array", owner.members["fields"].value).items
-        # Tags count on from those that the structure has.
-        tag = 1 + max((one.tag for one in fields if one.tag is not None), default=-1)
-        for node, one in zip(nodes, fields, strict=True):
-            place = cast("Object", node)
-            self._fields(place, one.fields)
-            if self._becomes_tagged(one):
-                self._tag(place, one, tag)
-                self.tagged.append(one)
+        nodes = cast("JsonArray", owner.members["fields"].value).items
+        # New tags follow the highest tag of the structure.
+        tag = 1 + max((field.tag for field in fields if field.tag is not None), default=-1)
+        for node, field in zip(nodes, fields, strict=True):
+            place = cast("JsonObject", node)
+            self._fields(place, field.fields)
+            if self._becomes_tagged(field):
+                self._tag(place, field, tag)
+                self.tagged.append(field)
                 tag += 1
 
-    def _becomes_tagged(self, one: FieldSpec) -> bool:
-        is_error = _is_error(one, _ERROR_CODE) or _is_error(one, _ERROR_MESSAGE)
+    def _becomes_tagged(self, field: FieldSpec) -> bool:
+        is_error = _is_error(field, _ERROR_CODE) or _is_error(field, _ERROR_MESSAGE)
         from_now_on = Versions(self.version, HIGHEST)
-        return is_error and one.tag is None and from_now_on & one.versions == from_now_on
+        return is_error and field.tag is None and from_now_on & field.versions == from_now_on
 
-    def _tag(self, place: Object, one: FieldSpec, tag: int) -> None:
+    def _tag(self, place: JsonObject, field: FieldSpec, tag: int) -> None:
         added = f', "taggedVersions": "{self.version}+", "tag": {tag}'
-        if one.nullable_versions and not one.default and not self._sends_null(one):
-            # "Similarly ErrorMessage will in these cases be null": a default is what is left out.
+        if field.nullable_versions and not field.default and not self._sends_null(field):
+            # "Similarly ErrorMessage will in these cases be null": only a default is left out of
+            # the bytes.
             added += ', "default": "null"'
         _, end = self._literal(place, "versions")
         self.edits.append((end, end, added))
 
-    def _sends_null(self, one: FieldSpec) -> bool:
-        """Whether a null is sent although the field is tagged."""
-        nullable = one.nullable_versions
-        # Kafka's generator refuses null as the default of a field that cannot always be null.
-        return bool(nullable) and one.default != "null" and nullable & one.versions != one.versions
+    def _sends_null(self, field: FieldSpec) -> bool:
+        """Return whether a null is still sent, although the field is tagged."""
+        nullable = field.nullable_versions
+        # Kafka's generator refuses null as a default unless the field can be null in all versions.
+        return (
+            bool(nullable)
+            and field.default != "null"
+            and nullable & field.versions != field.versions
+        )
 
-    def _replace(self, owner: Object, key: str, value: str) -> None:
+    def _replace(self, owner: JsonObject, key: str, value: str) -> None:
         if key in owner.members:
             start, end = self._literal(owner, key)
             self.edits.append((start, end, f'"{value}"'))
         else:
-            # Before 3.0 a spec could leave out "flexibleVersions".
+            # Before Kafka 3.0 a spec could leave out "flexibleVersions".
             _, end = self._literal(owner, "validVersions")
             self.edits.append((end, end, f', "{key}": "{value}"'))
 
-    def _literal(self, owner: Object, key: str) -> tuple[int, int]:
-        """Where the string that is the value of a key begins and ends."""
-        offset = owner.members[key].value.offset
-        found = _LITERAL.match(self.text.text, offset)
+    def _raise_headers(self, owner: JsonObject) -> None:
+        """Have flexible versions a header with tagged fields, where the spec names headers."""
+        headers = raised_headers(self.spec, self.version)
+        if headers is None:
+            return
+        offset = owner.members["headerVersions"].value.offset
+        found = _FLAT_OBJECT.match(self.text.text, offset)
         if found is None:
+            reason = "'headerVersions' holds a comment with a brace; move the comment"
+            raise self.text.error(reason, offset)
+        self.edits.append((*found.span(), json.dumps(headers.texts())))
+
+    def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
+        """Return where the string value of a key begins and ends."""
+        offset = owner.members[key].value.offset
+        literal = _LITERAL.match(self.text.text, offset)
+        if literal is None:
             raise self.text.error(f"{key!r} is not a string here; write it as one", offset)
-        return found.span()
+        return literal.span()
 
     def _edited(self) -> str:
         return "".join(self._pieces())
 
     def _pieces(self) -> Iterator[str]:
-        done = 0
+        position = 0
         # Two edits at one place keep their order.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
-            yield self.text.text[done:start]
+            yield self.text.text[position:start]
             yield new
-            done = end
-        yield self.text.text[done:]
+            position = end
+        yield self.text.text[position:]

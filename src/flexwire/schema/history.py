@@ -1,4 +1,4 @@
-"""One message through Kafka's releases: which of its specs are needed, and where."""
+"""One message through Kafka's releases: which of its specs the catalog needs, and for what."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
+from flexwire.schema.header_versions import header_versions, spec_header_versions
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import HeaderVersions
 from flexwire.schema.write import write_spec
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Kept:
-    """A spec that the catalog keeps, and the versions it serves in each release."""
+class CatalogSpec:
+    """A spec that the catalog keeps, and the versions that it serves in each release."""
 
     spec: MessageSpec
     text: str
@@ -28,36 +30,41 @@ class Kept:
     _schemas: dict[int, tuple[object, Schema]] = field(default_factory=dict)
 
     def laid_out(self, version: int) -> tuple[object, Schema]:
-        """The version's layout, names of fields included, and its schema."""
+        """Return the version's layout with its header version, and its schema.
+
+        The layout has the names of fields in it.
+        """
         if version not in self._schemas:
             schema = resolve(self.spec, version)
-            self._schemas[version] = (schema.layout(), schema)
+            header = spec_header_versions(self.spec).of(version) if self.spec.type.is_api else None
+            self._schemas[version] = ((schema.layout(), header), schema)
         return self._schemas[version]
 
 
 class History:
-    """A message through its releases, which are added from the newest on.
+    """A message through its releases, which are added from the newest to the oldest.
 
-    Where releases differ in the layout of a version, names of fields included, the spec of each
-    is kept. Defaults, ``ignorable``, ``mapKey`` and the like are those of the newest spec kept.
+    If releases differ in the layout or the field names of a version, the specs of all of them are
+    kept. Defaults, ``ignorable``, ``mapKey`` and the like are those of the newest spec that is
+    kept.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.modules: list[str] = []
-        self.kept: list[Kept] = []
-        # The spec that serves a version by default: that of the newest release.
-        self._defaults: dict[int, Kept] = {}
-        # By version: every layout, with a schema that has it and the releases.
+        self.kept: list[CatalogSpec] = []
+        # The spec that serves a version by default comes from the newest release.
+        self._defaults: dict[int, CatalogSpec] = {}
+        # By version: every layout, with a schema that has it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
     @property
     def versions(self) -> list[int]:
-        """Every version that a release had."""
+        """Every version that some release had."""
         return sorted(self._defaults)
 
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
-        """Add the spec of the next older release; it has versions, and a highest one."""
+        """Add the spec of the next older release. It must have versions, and a highest one."""
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
             raise SpecError(reason, source=spec.source)
@@ -69,8 +76,8 @@ class History:
         modules: Iterable[str],
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
-        """Add the next older release as specs that each give some of its versions their layout."""
-        if any(release in kept.serves for kept in self.kept):
+        """Add the next older release, given as specs with the versions that each of them serves."""
+        if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
         for spec, versions in served:
@@ -81,54 +88,60 @@ class History:
                 if serving not in self.kept:
                     self.kept.append(serving)
                 serving.serves.setdefault(release, []).append(version)
-                known = self._layouts.setdefault(version, {})
-                known.setdefault(layout, (schema, set()))[1].add(release)
+                layouts = self._layouts.setdefault(version, {})
+                layouts.setdefault(layout, (schema, set()))[1].add(release)
                 self._defaults.setdefault(version, serving)
 
-    def _same(self, spec: MessageSpec) -> Kept:
+    def _same(self, spec: MessageSpec) -> CatalogSpec:
         text = write_spec(spec)
-        return next((kept for kept in self.kept if kept.text == text), Kept(spec, text))
+        return next((same for same in self.kept if same.text == text), CatalogSpec(spec, text))
 
-    def _serving(self, version: int, layout: object) -> Kept | None:
-        """The newest kept spec that gives the version this layout."""
-        for kept in self.kept:
-            if version in kept.spec.valid_versions and kept.laid_out(version)[0] == layout:
-                return kept
+    def _serving(self, version: int, layout: object) -> CatalogSpec | None:
+        """Return the newest kept spec that gives the version this layout."""
+        for candidate in self.kept:
+            if (
+                version in candidate.spec.valid_versions
+                and candidate.laid_out(version)[0] == layout
+            ):
+                return candidate
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """The versions that the releases in ``read``, and no others, lay out in their way."""
+        """Yield the versions that only the releases in ``read`` lay out in their way."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):
                 yield version
 
     def renamed(self, read: Collection[str]) -> Iterator[int]:
-        """The versions whose fields only the releases in ``read`` name so, with the same bytes."""
+        """Yield the versions in which only the releases in ``read`` have these field names.
+
+        The bytes are the same in all releases.
+        """
         for version in self.versions:
             names = [having for _, having in self._layouts[version].values()]
             if len(names) > 1 and len(self._by_bytes(version)) == 1 and _only(read, names):
                 yield version
 
     def _by_bytes(self, version: int) -> list[set[str]]:
-        """For each way in which a version's bytes are laid out, the releases that have it."""
-        found: list[tuple[Schema, set[str]]] = []
+        """Return the releases of each byte layout of a version."""
+        layouts: list[tuple[Schema, set[str]]] = []
         for schema, having in self._layouts[version].values():
-            for other, releases in found:
+            for other, releases in layouts:
                 if same_bytes(schema, other):
                     releases.update(having)
                     break
             else:
-                found.append((schema, set(having)))
-        return [releases for _, releases in found]
+                layouts.append((schema, set(having)))
+        return [releases for _, releases in layouts]
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
-        """The message's entry in the catalog's index; ``releases`` are in order of age."""
+        """Return the message's entry in the catalog's index; ``releases`` are sorted by age."""
         newest = self.kept[0].spec
-        for version, kept in self._defaults.items():
-            if (version in kept.spec.flexible_versions) != (version in newest.flexible_versions):
+        for version, serving in self._defaults.items():
+            if (version in serving.spec.flexible_versions) != (version in newest.flexible_versions):
                 reason = f"{self.name} v{version}: the specs disagree whether it is flexible"
-                raise SpecError(reason, source=kept.spec.source)
+                raise SpecError(reason, source=serving.spec.source)
         facts: dict[str, object] = {"module": self.modules[0]}
         if self.modules[1:]:
             facts["formerModules"] = self.modules[1:]
@@ -137,17 +150,44 @@ class History:
             facts["apiKey"] = newest.api_key
         facts["versions"] = str(Versions.of(self.versions))
         facts["flexibleVersions"] = str(newest.flexible_versions)
-        facts["specs"] = [_runs(kept.serves, releases) for kept in self.kept]
+        if newest.type.is_api and (headers := self._headers(newest)) is not None:
+            facts["headerVersions"] = headers.texts()
+        facts["specs"] = [_runs(serving.serves, releases) for serving in self.kept]
         return facts
+
+    def _headers(self, newest: MessageSpec) -> HeaderVersions | None:
+        """Return the header versions where the flexible versions do not give them.
+
+        Each version has the header of the spec that serves it by default. A version that no
+        release had has the header that the newest spec gives it.
+        """
+        derived = header_versions(newest.type, newest.api_key, newest.flexible_versions)
+        highest = self.versions[-1] + 1
+        newest_headers = spec_header_versions(newest)
+        ranges: list[tuple[Versions, int]] = []
+        differs = False
+        for version in range(highest + 1):
+            kept = self._defaults.get(version)
+            headers = newest_headers if kept is None else spec_header_versions(kept.spec)
+            header = headers.of(version)
+            differs |= header != derived.of(version)
+            if ranges and ranges[-1][1] == header:
+                ranges[-1] = (Versions(ranges[-1][0].lowest, version), header)
+            else:
+                ranges.append((Versions(version, version), header))
+        if not differs:
+            return None
+        ranges[-1] = (Versions(ranges[-1][0].lowest, HIGHEST), ranges[-1][1])
+        return HeaderVersions(tuple(ranges))
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
-    """Whether only the releases in ``read`` have some layout."""
+    """Return whether some layout is used by the releases in ``read`` only."""
     return any(having <= set(read) for having in layouts)
 
 
 def _runs(serves: dict[str, list[int]], releases: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Collapse releases in a row that have the same versions: (first, last, versions)."""
+    """Join neighbouring releases that have the same versions: (first, last, versions)."""
     runs: list[tuple[str, str, str]] = []
     open_runs: dict[Versions, tuple[str, str]] = {}
     for release in releases:

@@ -1,7 +1,7 @@
-"""Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
+"""Import Kafka's releases into the catalog that `flexwire.schema.catalog` reads.
 
-Of every message only those specs are kept that it takes to give each released version its layout in
-each release. Where releases differ in the layout of one version, the newest is its default.
+The catalog keeps only the specs that are needed to lay out each version in each release. If
+releases differ in the layout of one version, the newest layout is the default.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from flexwire.atomic_files import write_together
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import INDEX, release_order
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from flexwire.schema.catalog import Catalog
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.spec import MessageSpec
 
 
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 class ImportReport:
     """What an import read and wrote.
 
-    ``read`` are the releases that were read, ``releases`` all in the catalog. ``pairs`` counts each
-    version of each message once. ``changed`` are those whose bytes a release that was read lays out
-    otherwise than the others, ``renamed`` those where only a field's name differs.
+    ``read`` are the releases that were read, ``releases`` all releases in the catalog. ``pairs``
+    counts the versions of all messages. ``changed`` are the versions whose bytes differ between a
+    release that was read and the others. ``renamed`` are the versions in which only names of fields
+    differ.
     """
 
     read: tuple[str, ...]
@@ -49,7 +50,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class _Release:
-    """What was read of a release: its modules, and the specs of each."""
+    """The modules of a release that was read, and the specs of each."""
 
     specs: dict[str, list[MessageSpec]] = field(default_factory=dict)
 
@@ -62,85 +63,97 @@ def import_specs(
     release: str | None = None,
     drop: Iterable[str] = (),
 ) -> ImportReport:
-    """Read releases and write their catalog into ``out``, with all that ``base`` has.
+    """Read releases, and write a catalog of them and of ``base`` into ``out``.
 
-    ``sources`` are what `read_sources` reads, and directories of releases
-    (``<release>/<module>/*.json``). ``release`` names the one of all sources; without it, it is the
-    jar's, the source tree's or the directory's own. A module of a release that is read takes the
-    place of what ``base`` has of it; releases in ``drop`` are left out. Files that an earlier
-    import wrote and this one does not are removed; nothing else is.
+    ``sources`` are paths that `read_sources` accepts, and directories of releases
+    (``<release>/<module>/*.json``). ``release`` names the release of all sources. Without it, the
+    release is taken from the jar, the source tree or the directory. A module that is read replaces
+    the module of the same release in ``base``. Releases in ``drop`` are left out. Files that an
+    earlier import wrote and this import does not are removed. No other file is.
 
-    Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for a release to
-    drop that is not there; nothing is written then.
+    Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
+    release in ``drop``. Nothing is written then.
     """
-    given = [sources] if isinstance(sources, str | Path) else sources
-    found, files = _read(map(str, given), release)
-    dropped = {base.release(one) for one in drop} if base else set()
-    modules = {one: sorted(read.specs) for one, read in found.items()}
+    paths = [sources] if isinstance(sources, str | Path) else sources
+    releases, files = _read(map(str, paths), release)
+    dropped = {base.release(release) for release in drop} if base else set()
+    modules = {release_name: sorted(read.specs) for release_name, read in releases.items()}
     if base is not None:
-        for one, kept in base.release_modules.items():
-            if one not in dropped:
-                modules[one] = sorted({*kept, *modules.get(one, ())})
+        for release_name, kept_modules in base.release_modules.items():
+            if release_name not in dropped:
+                modules[release_name] = sorted({*kept_modules, *modules.get(release_name, ())})
     order = sorted(modules, key=release_order)
     messages: dict[str, History] = {}
-    # From the newest on, so that a spec kept for a newer release serves the older ones too.
-    for one in reversed(order):
-        read = found.get(one, _Release())
+    # From the newest release on, so that a spec kept for a newer release serves older ones too.
+    for each_release in reversed(order):
+        read = releases.get(each_release, _Release())
         for module, specs in read.specs.items():
             for spec in specs:
-                messages.setdefault(spec.name, History(spec.name)).add(one, module, spec)
-        if base is not None and one in base.releases and one not in dropped:
-            _keep(base, one, set(read.specs), messages)
-    ordered = [messages[name] for name in sorted(messages)]
+                messages.setdefault(spec.name, History(spec.name)).add(each_release, module, spec)
+        if base is not None and each_release in base.releases and each_release not in dropped:
+            _keep(base, each_release, set(read.specs), messages)
+    histories = [messages[name] for name in sorted(messages)]
     texts = {
-        f"{one.modules[0]}/{one.name}.json": write_specs([kept.spec for kept in one.kept])
-        for one in ordered
+        f"{history.modules[0]}/{history.name}.json": write_specs(
+            [kept.spec for kept in history.kept]
+        )
+        for history in histories
     }
-    texts[INDEX] = _index({one: modules[one] for one in order}, ordered)
+    texts[INDEX] = _index({release: modules[release] for release in order}, histories)
     _write(out, texts)
     return ImportReport(
-        read=tuple(sorted(found, key=release_order)),
+        read=tuple(sorted(releases, key=release_order)),
         releases=tuple(order),
         files=files,
-        messages=len(ordered),
-        pairs=sum(len(one.versions) for one in ordered),
-        specs=sum(len(one.kept) for one in ordered),
-        changed=tuple((one.name, version) for one in ordered for version in one.changed(found)),
-        renamed=tuple((one.name, version) for one in ordered for version in one.renamed(found)),
+        messages=len(histories),
+        pairs=sum(len(history.versions) for history in histories),
+        specs=sum(len(history.kept) for history in histories),
+        changed=_versions(histories, lambda history: history.changed(releases)),
+        renamed=_versions(histories, lambda history: history.renamed(releases)),
         written_bytes=sum(len(text.encode()) for text in texts.values()),
     )
 
 
+def _versions(
+    histories: list[History], versions_of: Callable[[History], Iterable[int]]
+) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (history.name, version) for history in histories for version in versions_of(history)
+    )
+
+
 def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, History]) -> None:
-    """Add what a catalog has of a release, but for the modules that were read anew."""
+    """Add the messages of a release in ``base``, except for the modules that were read again."""
     for name in base.names():
         entry = base.entry(name)
         served = entry.served(release)
         modules = (entry.module, *entry.former_modules)
-        # A message that moved is in the newest of its modules that the release has.
-        here = next((one for one in modules if one in base.release_modules[release]), entry.module)
+        # A message that moved belongs to the newest of its modules that the release has.
+        here = next(
+            (module for module in modules if module in base.release_modules[release]), entry.module
+        )
         if served and here not in read:
             messages.setdefault(name, History(name)).add_served(release, modules, served)
 
 
 def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Release], int]:
-    """The releases in the sources, and how many files they are."""
-    found: dict[str, _Release] = {}
+    """Return the releases in the sources, and the number of files."""
+    releases: dict[str, _Release] = {}
     files = 0
     for source in read_sources(sources):
         named = release or source.release or _directory_release(source)
         release_order(named)
         spec = parse_spec(source.text().text, source.name)
         files += 1
-        specs = found.setdefault(named, _Release()).specs.setdefault(source.module, [])
-        # A spec without versions says that the message was removed.
+        specs = releases.setdefault(named, _Release()).specs.setdefault(source.module, [])
+        # A spec without versions means that the message was removed.
         if spec.valid_versions:
             specs.append(spec)
-    return found, files
+    return releases, files
 
 
-def _directory_release(source: Source) -> str:
-    """The release that a directory is named for: <release>/<module>, or the one given."""
+def _directory_release(source: SpecFile) -> str:
+    """Return the release that a directory is named for, or the given one: <release>/<module>."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:
         return steps[-2]
@@ -151,9 +164,9 @@ def _directory_release(source: Source) -> str:
 
 
 def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
-    """One line for each release and message, so that a change shows as a line."""
+    """Return the index, one line for each release and message, so that a diff shows a line each."""
     order = list(releases)
-    facts = {one.name: one.facts(order) for one in messages}
+    facts = {message.name: message.facts(order) for message in messages}
     blocks = []
     for title, items in (("releases", releases.items()), ("messages", facts.items())):
         lines = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in items]
@@ -162,7 +175,7 @@ def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
-    """Bring ``out`` to these files; one that is right already is left alone."""
+    """Write the files into ``out``, and leave alone those that are right already."""
     stale = _former_files(out) - set(texts)
     changed = {name: text.encode() for name, text in texts.items()}
     for name, data in [*changed.items()]:
@@ -175,7 +188,7 @@ def _write(out: Path, texts: dict[str, str]) -> None:
 
 
 def _former_files(out: Path) -> set[str]:
-    """The files of the catalog that is there, by its index; none where there is no index."""
+    """Return the files of the catalog in ``out``, by its index; none if there is no index."""
     path = out / INDEX
     if not path.is_file():
         return set()

@@ -1,4 +1,4 @@
-"""What all the specs of a message together say of each of its fields, over all its versions."""
+"""What all specs of a message together say about each of its fields, over all versions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MergedField:
-    """A field of a structure, as every spec that has it says, newest first.
+    """A field of a structure, as all specs that have it describe it, newest first.
 
-    ``mentions`` pair what a spec says of the field with the versions that this spec serves;
+    ``mentions`` pairs the description in each spec with the versions that this spec serves.
     ``highest`` is the message's highest version.
     """
 
@@ -30,7 +30,7 @@ class MergedField:
 
     @property
     def newest(self) -> FieldSpec:
-        """The newest spec's word, which gives the name, the place and the default."""
+        """The description in the newest spec, which decides the name, the place and the default."""
         return self.mentions[0][0]
 
     @property
@@ -40,56 +40,56 @@ class MergedField:
 
     @property
     def types(self) -> tuple[FieldType, ...]:
-        """The field's type; several where specs differ."""
+        """The field's type; several if specs differ."""
         return types_of(self.mentions)
 
     @property
     def tags(self) -> tuple[int, ...]:
-        """The field's tags; several where specs differ, none where it is never tagged."""
-        return tuple(dict.fromkeys(one.tag for one, _ in self.mentions if one.tag is not None))
+        """The field's tags: several if specs differ, none if it is never tagged."""
+        return tuple(dict.fromkeys(spec.tag for spec, _ in self.mentions if spec.tag is not None))
 
     @property
     def nullable(self) -> bool:
         """Whether the field can be None, in some version or before it is set."""
         return any(
-            one.nullable_versions & served or parse_default(one) is None
-            for one, served in self.mentions
+            spec.nullable_versions & served or parse_default(spec) is None
+            for spec, served in self.mentions
         )
 
     def present_in(self) -> str:
-        """The versions that have the field."""
-        return self._over(lambda one: (one.versions, one.tagged_versions))
+        """Return the versions that have the field."""
+        return self._over(lambda spec: (spec.versions, spec.tagged_versions))
 
     def nullable_in(self) -> str:
-        """The versions in which it can be null."""
+        """Return the versions in which the field can be null."""
         return self._over(
-            lambda one: (
-                one.nullable_versions & one.versions,
-                one.nullable_versions & one.tagged_versions,
+            lambda spec: (
+                spec.nullable_versions & spec.versions,
+                spec.nullable_versions & spec.tagged_versions,
             )
         )
 
     def tagged_in(self) -> str:
-        """The versions in which it is tagged."""
-        return self._over(lambda one: (one.tagged_versions,))
+        """Return the versions in which the field is tagged."""
+        return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
-        """Write the versions that the specs say, each for those it serves: "0-3,7+" or "none"."""
-        found = Versions.NONE
-        for one, served in self.mentions:
-            for said in say(one):
-                within = said & served
-                found |= within
-                # The newest spec's "2+" stays "2+", though versions end somewhere today.
-                if said.open_ended and within.highest == self.highest:
-                    found |= Versions(self.highest, HIGHEST)
-        return str(found)
+        """Return the versions that the specs give, each for those it serves: "0-3,7+" or "none"."""
+        versions = Versions.NONE
+        for spec, served in self.mentions:
+            for stated in say(spec):
+                within = stated & served
+                versions |= within
+                # The newest spec's "2+" stays "2+", although its versions end today.
+                if stated.open_ended and within.highest == self.highest:
+                    versions |= Versions(self.highest, HIGHEST)
+        return str(versions)
 
 
 def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
-    """Give the fields of the message and of its structures, by structure name and attribute.
+    """Return the fields of the message and its structures, by structure name and attribute.
 
-    The order is that of `union`; ``specs`` are those that serve versions, the newest first.
+    The order is that of `union`. ``specs`` are the specs that serve versions, newest first.
     """
     highest = max(served.highest for _, served in specs)
     return {
@@ -99,20 +99,22 @@ def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
 
 
 def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
-    """Give the fields of a structure that tell one from another: partition 0 is one of many.
+    """Return the fields of a structure that identify it, such as a partition's number.
 
-    They are present in every version that the structure has, never tagged, and their newest spec
-    gives no default. ``fields`` are what the specs say of each, by attribute, the newest first.
+    They are present in every version of the structure, are never tagged, and have no default in
+    their newest spec. ``fields`` has the descriptions of each field by attribute, newest first.
     """
     present = {
-        name: reduce(or_, ((one.versions | one.tagged_versions) & served for one, served in said))
-        for name, said in fields.items()
+        name: reduce(
+            or_, ((spec.versions | spec.tagged_versions) & served for spec, served in mentions)
+        )
+        for name, mentions in fields.items()
     }
     whole = reduce(or_, present.values(), Versions.NONE)
     return frozenset(
         name
-        for name, said in fields.items()
+        for name, mentions in fields.items()
         if present[name] == whole
-        and not said[0][0].default
-        and not any(one.tagged_versions for one, _ in said)
+        and not mentions[0][0].default
+        and not any(field_spec.tagged_versions for field_spec, _ in mentions)
     )

@@ -1,4 +1,4 @@
-"""Old and new side by side: structures of one version, and their fields, matched."""
+"""Two specs side by side: the structures of one version, and their fields, matched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import FIRST
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StructureMember:
     """A field of a structure at one version: as its spec has it, and resolved."""
 
     spec: FieldSpec
@@ -33,9 +33,9 @@ class Member:
 
     @property
     def kind(self) -> str:
-        """The type as far as the wire knows it: structures have no name there, records are bytes.
+        """The type as the wire knows it: all structures are alike, and records are bytes.
 
-        Otherwise it is that of the specs, so that int16 and uint16 differ.
+        Numbers keep their type in the spec, so that int16 and uint16 differ.
         """
         name = "structure" if self.spec.type.is_struct else self.spec.type.name
         return f"{'[]' if self.spec.type.is_array else ''}{'bytes' if name == 'records' else name}"
@@ -47,7 +47,7 @@ class Member:
 
     @property
     def is_inline(self) -> bool:
-        """Whether the field is always there."""
+        """Whether the field is always present."""
         return self.field.presence is Presence.INLINE
 
     @property
@@ -57,49 +57,51 @@ class Member:
 
 
 class SpecVersion:
-    """A spec at one version. Raises `SpecError` where it cannot be laid out."""
+    """A spec at one version. Raises `SpecError` if it cannot be laid out."""
 
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
         self.schema = resolve(spec, version)
         self._structs = spec.fields_by_structure()
 
-    def members(self, schema: Schema) -> tuple[Member, ...]:
-        """The fields of a structure, absent ones too, in the order of the spec."""
-        specs = {one.name: one for one in self._structs[schema.name]}
-        return tuple(Member(specs[one.name], one) for one in schema.fields)
+    def members(self, schema: Schema) -> tuple[StructureMember, ...]:
+        """Return the fields of a structure in the order of the spec, absent ones too."""
+        specs = {field.name: field for field in self._structs[schema.name]}
+        return tuple(
+            StructureMember(specs[field_spec.name], field_spec) for field_spec in schema.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """A field of both; one side is None where it has no such field in its spec at all."""
+    """A field of both specs. A side is None if its spec has no such field at all."""
 
-    old: Member | None
-    new: Member | None
+    old: StructureMember | None
+    new: StructureMember | None
 
 
 @dataclass(frozen=True)
 class StructurePair:
-    """A structure of both at one version.
+    """A structure that both specs have at one version.
 
-    ``path`` is that of the field whose type it is, empty for the message; ``position`` is where
-    that field, or the message, stands in the new spec.
+    ``path`` is the path of the field whose type it is; it is empty for the message. ``position`` is
+    the place of that field, or of the message, in the new spec.
     """
 
     path: str
     position: Position
     old: Schema
     new: Schema
-    old_members: tuple[Member, ...]
-    new_members: tuple[Member, ...]
+    old_members: tuple[StructureMember, ...]
+    new_members: tuple[StructureMember, ...]
 
     @property
     def name(self) -> str:
-        """How the structure is named in a sentence."""
+        """The name of the structure in a sentence."""
         return self.path or self.new.name
 
-    def path_of(self, member: Member) -> str:
-        """The path of a field of the structure."""
+    def path_of(self, member: StructureMember) -> str:
+        """Return the path of a field of the structure."""
         return f"{self.path}.{member.name}" if self.path else member.name
 
     @property
@@ -109,12 +111,12 @@ class StructurePair:
 
     @cached_property
     def pairs(self) -> tuple[FieldPair, ...]:
-        """The fields matched by place or tag where nothing but the name changed, else by name.
+        """The fields, matched by place or tag if only the name changed, otherwise by name.
 
-        Every field is in one pair only. Names decide nothing on the wire, and a spec may keep the
-        old one for a field of later versions: what was renamed is matched first.
+        Every field is in exactly one pair. Renamed fields are matched first, because names mean
+        nothing on the wire and a spec may use the old name for another field in later versions.
         """
-        by_name = {one.name: one for one in self.new_members}
+        by_name = {new_member.name: new_member for new_member in self.new_members}
         renamed = self._renamed()
         taken = set(renamed.values())
         renamed |= {
@@ -123,60 +125,74 @@ class StructurePair:
             if old not in renamed and new not in taken
         }
         taken = set(renamed.values())
-        found = []
-        for one in self.old_members:
-            name = renamed.get(one.name, None if one.name in taken else one.name)
-            found.append(FieldPair(one, None if name is None else by_name.get(name)))
-        matched = {pair.new.name for pair in found if pair.new}
-        found += [FieldPair(None, one) for one in self.new_members if one.name not in matched]
-        return tuple(found)
+        pairs = []
+        for old_member in self.old_members:
+            name = renamed.get(
+                old_member.name, None if old_member.name in taken else old_member.name
+            )
+            pairs.append(FieldPair(old_member, None if name is None else by_name.get(name)))
+        matched = {pair.new.name for pair in pairs if pair.new}
+        pairs += [
+            FieldPair(None, new_member)
+            for new_member in self.new_members
+            if new_member.name not in matched
+        ]
+        return tuple(pairs)
 
     @cached_property
     def new_names(self) -> dict[str, str]:
-        """By old name: the name in the new spec of every field that both have."""
+        """For each field that both have: the new name by the old name."""
         return {pair.old.name: pair.new.name for pair in self.pairs if pair.old and pair.new}
 
     def _renamed(self) -> dict[str, str]:
-        """By old name: the new name of inline fields that stand in the same place."""
-        old, new = ([one for one in side if one.is_inline] for side in self._sides)
+        """Return the new names of inline fields that are in the same place, by old name."""
+        old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # A name that both sides have in this version is one field, wherever it stands; a name that
-        # the other side has in other versions only proves nothing.
-        old_names, new_names = ({one.name for one in side if one.is_there} for side in self._sides)
+        # A name that both sides have in this version is one field, wherever it is. A name that the
+        # other side has only in other versions proves nothing.
+        old_names, new_names = (
+            {member.name for member in side if member.is_there} for side in self._sides
+        )
         return {
-            one.name: other.name
-            for one, other in zip(old, new, strict=True)
-            if one.name not in new_names and other.name not in old_names and one.kind == other.kind
+            member.name: other.name
+            for member, other in zip(old, new, strict=True)
+            if member.name not in new_names
+            and other.name not in old_names
+            and member.kind == other.kind
         }
 
     def _respelled(self) -> dict[str, str]:
-        """By old name: the new name of tagged fields that differ in capitals only."""
-        new = {one.spec.tag: one for one in self.new_members if one.spec.tag is not None}
+        """Return the new names of tagged fields that differ only in capitals, by old name."""
+        new = {
+            new_member.spec.tag: new_member
+            for new_member in self.new_members
+            if new_member.spec.tag is not None
+        }
         return {
-            one.name: new[one.spec.tag].name
-            for one in self.old_members
-            if one.spec.tag in new
-            and one.name.casefold() == new[one.spec.tag].name.casefold()
-            and one.kind == new[one.spec.tag].kind
+            old_member.name: new[old_member.spec.tag].name
+            for old_member in self.old_members
+            if old_member.spec.tag in new
+            and old_member.name.casefold() == new[old_member.spec.tag].name.casefold()
+            and old_member.kind == new[old_member.spec.tag].kind
         }
 
     @property
-    def _sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    def _sides(self) -> tuple[tuple[StructureMember, ...], tuple[StructureMember, ...]]:
         return self.old_members, self.new_members
 
-    def both(self) -> Iterator[tuple[Member, Member]]:
-        """The pairs of which both have the field in this version, inline or tagged."""
+    def both(self) -> Iterator[tuple[StructureMember, StructureMember]]:
+        """Yield the pairs in which both sides have the field in this version, inline or tagged."""
         for pair in self.pairs:
             if pair.old and pair.new and pair.old.is_there and pair.new.is_there:
                 yield pair.old, pair.new
 
 
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
-    """Every structure that both have, the message first, outer before inner.
+    """Yield every structure that both have: the message first, outer structures before inner ones.
 
-    Where several fields are of one structure, it is given at the first: specs may double it at
-    every level.
+    A structure that several fields have is yielded once, at the first field. A spec could otherwise
+    double the number at every level.
     """
     seen: set[tuple[str, str]] = set()
     pending = [("", FIRST, old.schema, new.schema)]
@@ -195,69 +211,77 @@ def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePai
         )
         yield pair
         inside = []
-        for one, other in pair.both():
-            old_inner, new_inner = struct_of(one.field.type), struct_of(other.field.type)
+        for old_member, new_member in pair.both():
+            old_inner, new_inner = (
+                struct_of(old_member.field.type),
+                struct_of(new_member.field.type),
+            )
             if old_inner is not None and new_inner is not None:
-                inside.append((pair.path_of(other), other.spec.position, old_inner, new_inner))
+                inside.append(
+                    (pair.path_of(new_member), new_member.spec.position, old_inner, new_inner)
+                )
         pending += reversed(inside)
 
 
 Paired = tuple["Schema", "Field", "Field"]
 
 
-def same_bytes(one: Type, other: Type) -> bool:
-    """Whether both types have the same bytes for the same values, whatever names are in them."""
-    return _pairs(one, other) is not None
+def same_bytes(left: Type, right: Type) -> bool:
+    """Return whether both types write the same values as the same bytes, whatever the names are."""
+    return _pairs(left, right) is not None
 
 
 def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str, str]]:
-    """What fields of this version are called in other specs that have the same bytes.
+    """Return what other specs with the same bytes call the fields of this version.
 
-    By the structure's name: the JSON name there to the JSON name here. A name that the structure
-    has itself in this version keeps its meaning.
+    By name of the structure, the result maps the JSON name in another spec to the JSON name here. A
+    name that the structure itself has in this version keeps its meaning.
     """
-    found: dict[str, dict[str, str]] = {}
+    names: dict[str, dict[str, str]] = {}
     for other in others:
         for owner, mine, its in _pairs(schema, other) or ():
-            present = {one.json_name for one in (*owner.inline, *owner.tagged.values())}
+            present = {field.json_name for field in (*owner.inline, *owner.tagged.values())}
             if its.json_name not in present:
-                found.setdefault(owner.name, {}).setdefault(its.json_name, mine.json_name)
-    return found
+                names.setdefault(owner.name, {}).setdefault(its.json_name, mine.json_name)
+    return names
 
 
-def _pairs(one: Type, other: Type) -> list[Paired] | None:
-    """The fields with the same bytes, in the first one's structures; None where bytes differ."""
-    found: list[Paired] = []
-    # Structures may share structures, so that there are far more places than structures.
+def _pairs(left: Type, right: Type) -> list[Paired] | None:
+    """Return the pairs of fields with the same bytes, or None if the bytes differ.
+
+    Each pair has the structure of the first type that contains the field.
+    """
+    pairs: list[Paired] = []
+    # Structures may share structures, so there can be far more places than structures.
     seen: set[tuple[int, int]] = set()
 
-    def same(one: Type, other: Type) -> bool:
-        if isinstance(one, Schema) and isinstance(other, Schema):
-            return (id(one), id(other)) in seen or same_structs(one, other)
-        mine, its = struct_of(one), struct_of(other)
+    def same(left: Type, right: Type) -> bool:
+        if isinstance(left, Schema) and isinstance(right, Schema):
+            return (id(left), id(right)) in seen or same_structs(left, right)
+        mine, its = struct_of(left), struct_of(right)
         if mine is None or its is None:
-            return _form(one) == _form(other)
-        return _form(one) == _form(other) and same(mine, its)
+            return _form(left) == _form(right)
+        return _form(left) == _form(right) and same(mine, its)
 
-    def same_structs(one: Schema, other: Schema) -> bool:
-        seen.add((id(one), id(other)))
+    def same_structs(left: Schema, right: Schema) -> bool:
+        seen.add((id(left), id(right)))
         if (
-            one.flexible != other.flexible
-            or len(one.inline) != len(other.inline)
-            or one.tagged.keys() != other.tagged.keys()
+            left.flexible != right.flexible
+            or len(left.inline) != len(right.inline)
+            or left.tagged.keys() != right.tagged.keys()
         ):
             return False
-        mine, its = (*one.inline, *one.tagged.values()), (*other.inline, *other.tagged.values())
-        pairs = list(zip(mine, its, strict=True))
-        found.extend((one, *pair) for pair in pairs)
-        return all(same(left.type, right.type) for left, right in pairs)
+        mine, its = (*left.inline, *left.tagged.values()), (*right.inline, *right.tagged.values())
+        both = list(zip(mine, its, strict=True))
+        pairs.extend((left, *pair) for pair in both)
+        return all(same(one_field.type, other_field.type) for one_field, other_field in both)
 
-    return found if same(one, other) else None
+    return pairs if same(left, right) else None
 
 
 def _form(kind: Type) -> object:
-    """How a value is written, but for the structures in it; records are bytes."""
-    if isinstance(kind, Array):
+    """Return how a value is written, apart from structures inside it; records count as bytes."""
+    if isinstance(kind, ArrayType):
         return (kind.name, _form(kind.element))
     if isinstance(kind, NullableStruct):
         return ("nullable structure", kind.tagged)

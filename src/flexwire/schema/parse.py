@@ -1,6 +1,6 @@
-"""The text of a message spec into a `MessageSpec`, with an error's line and column.
+"""Parse the text of a message spec into a `MessageSpec`, with the line and column of each error.
 
-Source: KIP-482, "JSON Schemas", and the keys, types and coercions of Kafka's generator.
+Source: KIP-482, "JSON Schemas", and the keys, types and conversions of Kafka's generator.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from flexwire.errors import short
-from flexwire.schema.coerce import Members
+from flexwire.schema.coercion import Members
 from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, StructSpec
 from flexwire.schema.text import SpecText
 from flexwire.versions import Versions
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _STRUCT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Mode = Literal["strict", "legacy", "kip", "draft"]
 
-# The orders are those of Kafka's enums, because a spec may give an ordinal.
-_TYPES = tuple(one.value for one in MessageType)
+# The order is that of Kafka's enums, because a spec may give an ordinal.
+_TYPES = tuple(message_type.value for message_type in MessageType)
 _LISTENERS = ("zkBroker", "broker", "controller")
 _ENTITY_TYPES = ("unknown", "transactionalId", "producerId", "groupId", "topicName", "brokerId")
 _MESSAGE_KEYS = (
@@ -37,6 +37,7 @@ _MESSAGE_KEYS = (
     "flexibleVersions",
     "listeners",
     "latestVersionUnstable",
+    "headerVersions",
 )
 _STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "fields")
 _FIELD_KEYS = (
@@ -55,9 +56,9 @@ _FIELD_KEYS = (
     "tag",
     "zeroCopy",
 )
-# KIP-482's first draft had other words for what is tagged, and none for what is compact.
+# KIP-482's first draft had other words for tagged fields, and no words for compact ones.
 _DRAFT_MESSAGE_KEYS = (
-    *(key for key in _MESSAGE_KEYS if key != "flexibleVersions"),
+    *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",
     "optionalFields",
 )
@@ -77,14 +78,13 @@ _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
     """Read one message spec.
 
-    ``strict`` refuses what Kafka's generator of 2024 cannot read; its rules on what a readable spec
-    may say are lint. ``legacy`` also reads every spec of an earlier release: ``flexibleVersions``
-    may be missing (no version is flexible then), a tagged structure may leave out its
-    ``versions``, and what follows the spec is ignored. ``kip`` is
-    ``strict`` with KIP-482's own rule that a tag without ``taggedVersions`` is there in all
-    flexible versions; Kafka's generator refuses such a field, and so do the other modes. ``draft``
-    is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible versions, and
-    ``optionalFields`` the tagged fields of all of them.
+    ``strict`` refuses what Kafka's generator of 2024 cannot read. Its other rules are lint.
+    ``legacy`` also reads every spec of earlier releases: ``flexibleVersions`` may be missing (then
+    no version is flexible), a tagged structure may leave out its ``versions``, and text after the
+    spec is ignored. ``kip`` is ``strict`` with a rule of KIP-482: a tag without ``taggedVersions``
+    is there in all flexible versions. Kafka's generator and the other modes refuse such a field.
+    ``draft`` is the grammar of KIP-482's first draft: ``versionsWithOptional`` are the flexible
+    versions, and ``optionalFields`` are fields that are tagged in all of them.
 
     Raises `SpecError`. Rules about style and compatibility are not checked here.
 
@@ -101,10 +101,10 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
 
 
 def parse_node(text: SpecText, node: Node, *, mode: Mode = "legacy") -> MessageSpec:
-    """Read the message spec that a node of a larger text holds.
+    """Read the message spec in a node of a larger text.
 
-    Where the text collects problems, what is refused is read as if it were absent, or could be
-    anything: the spec then only serves to look for more problems.
+    If the text collects problems, a refused value is read as absent or as any value. The spec is
+    then useful only to look for more problems.
     """
     return _Parser(text, mode).message(node)
 
@@ -114,7 +114,7 @@ class _Parser:
         self.text = text
         self.mode = mode
         self.flexible = Versions.NONE
-        # Where a structure was given its fields.
+        # The places where each structure is given its fields.
         self.structs: dict[str, int] = {}
 
     def message(self, node: Node) -> MessageSpec:
@@ -127,7 +127,7 @@ class _Parser:
             members.refuse("TYPE_MISSING", reason, "type")
         valid = members.versions("validVersions")
         self.flexible = self.message_flexible(members, valid)
-        structs = tuple(self.struct(one) for one in members.items("commonStructs"))
+        structs = tuple(self.struct(field_node) for field_node in members.items("commonStructs"))
         return MessageSpec(
             name=name,
             type=MessageType(kind or "data"),
@@ -139,13 +139,14 @@ class _Parser:
             deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
             listeners=members.choices("listeners", _LISTENERS),
             latest_version_unstable=members.flag("latestVersionUnstable"),
+            header_versions=members.header_versions("headerVersions"),
             source=self.text.source,
         )
 
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A message without versions is one that a release removed; it has no other keys.
+        # A message without versions was removed by a release. It has no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new one"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")
@@ -154,7 +155,7 @@ class _Parser:
 
     def identifier(self, members: Members) -> str:
         name = members.required("name", "NAME_MISSING")
-        # Python would take other alphabets' letters too, and fold some of them into one name.
+        # Python would accept letters of other alphabets, and treat some of them as the same name.
         if not _STRUCT_NAME.fullmatch(name):
             reason = f"{short(name)} cannot be the name of a class; write letters"
             members.refuse("NAME_INVALID", reason, "name")
@@ -188,13 +189,19 @@ class _Parser:
             self.text.refuse("STRUCT_REPEATED", reason, members.position)
 
     def fields(self, members: Members, owner: str) -> tuple[FieldSpec, ...]:
-        # In no other mode is there such a key. A structure begins with its optional fields.
-        optional = tuple(self.field(one, optional=True) for one in members.items("optionalFields"))
-        fields = optional + tuple(self.field(one) for one in members.items("fields"))
-        # Two names must differ in the JSON form and as Python attributes too.
-        names = ((one, one.attribute, f"name {one.name}") for one in fields if one.name)
+        # Only the draft has this key. A structure begins with its optional fields.
+        optional = tuple(
+            self.field(node, optional=True) for node in members.items("optionalFields")
+        )
+        fields = optional + tuple(self.field(field_node) for field_node in members.items("fields"))
+        # Two names must also differ in the JSON form and as Python attributes.
+        names = ((field, field.attribute, f"name {field.name}") for field in fields if field.name)
         self.check_unique("NAME_REPEATED", owner, names)
-        tags = ((one, one.tag, f"tag {one.tag}") for one in fields if one.tag is not None)
+        tags = (
+            (field_spec, field_spec.tag, f"tag {field_spec.tag}")
+            for field_spec in fields
+            if field_spec.tag is not None
+        )
         self.check_unique("TAG_REPEATED", owner, tags)
         return fields
 
@@ -202,11 +209,11 @@ class _Parser:
         self, rule: str, owner: str, marks: Iterable[tuple[FieldSpec, object, str]]
     ) -> None:
         seen: dict[object, FieldSpec] = {}
-        for one, mark, what in marks:
-            first = seen.setdefault(mark, one)
-            if first is not one:
+        for place, mark, what in marks:
+            first = seen.setdefault(mark, place)
+            if first is not place:
                 reason = f"{what} in {owner} is already that of field {first.name}"
-                self.text.refuse(rule, reason, one.position)
+                self.text.refuse(rule, reason, place.position)
 
     def field(self, node: Node, *, optional: bool = False) -> FieldSpec:
         keys = _DRAFT_FIELD_KEYS if self.mode == "draft" else _FIELD_KEYS
@@ -283,8 +290,8 @@ class _Parser:
         return tag, tagged
 
     def versions(self, members: Members, type_: FieldType, tagged: Versions) -> Versions:
-        # Kafka's generator overlooks the tagged versions where a structure has its fields inline,
-        # though it released such a spec: FetchRequest.json of 3.5.
+        # Kafka's generator ignores the tagged versions of a field whose structure is inline. It
+        # released such a spec: FetchRequest.json of 3.5.
         inline = type_.is_struct and "fields" in members and self.mode == "strict"
         return members.versions("versions", None if inline or not tagged else tagged)
 
@@ -299,7 +306,7 @@ class _Parser:
         return nullable
 
     def override(self, members: Members) -> Versions | None:
-        # A blank text is an error here, and only an empty one counts as absent.
+        # A blank text is an error here. Only an empty text counts as absent.
         if not members.string("flexibleVersions"):
             return None
         return members.versions("flexibleVersions")

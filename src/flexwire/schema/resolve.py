@@ -1,8 +1,8 @@
-"""From a message spec to the schema of one version: every decision is made here, once.
+"""Resolve a message spec into the schema of one version. Every decision is made here, once.
 
-Whether a field is there, inline or tagged, compact, nullable, and what its default is. All
-executors take the result as it is. Source: KIP-482, "JSON Schemas" and "Serialization", and Kafka's
-own rules where the released code says more.
+The decisions are: whether a field is there, inline or tagged, compact, nullable, and what its
+default is. All executors use the result unchanged. Source: KIP-482, "JSON Schemas" and
+"Serialization", and Kafka's own rules where the released code says more.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec
 
 
-# A spec, and the versions it gives their layout.
+# A spec, and the versions to which it gives their layout.
 ServedSpec = tuple["MessageSpec", "Versions"]
-# What a spec says of a field, and the versions it says it for.
+# The description of a field in a spec, and the versions that this spec serves.
 Mention = tuple["FieldSpec", "Versions"]
 Fields = dict[str, dict[str, list[Mention]]]
 
 
 def union(specs: Iterable[ServedSpec]) -> Fields:
-    """Give the fields of a message and of its structures, by structure name and attribute.
+    """Return the fields of a message and its structures, by structure name and attribute.
 
-    The message comes first. Fields stand in the order of the first spec, and those of later specs
-    only come after them. With each field stands what every spec that has it says of it, in the
-    order of the specs: where they are the newest first, the first mention gives the default.
+    The message comes first. Fields are in the order of the first spec, followed by fields that only
+    later specs have. Each field comes with its descriptions in all specs that have it, in the order
+    of the specs. If the newest spec is first, the first description decides the default.
     """
-    found: Fields = {}
+    structures: Fields = {}
     for spec, versions in specs:
         message_first = {spec.name: spec.fields} | spec.fields_by_structure()
         for name, fields in message_first.items():
-            known = found.setdefault(name, {})
-            for one in fields:
-                known.setdefault(one.attribute, []).append((one, versions))
-    return found
+            mentions_by_attribute = structures.setdefault(name, {})
+            for field in fields:
+                mentions_by_attribute.setdefault(field.attribute, []).append((field, versions))
+    return structures
 
 
 def types_of(mentions: Sequence[Mention]) -> tuple[FieldType, ...]:
-    """Give a field's type; several where specs differ."""
-    return tuple(dict.fromkeys(one.type for one, _ in mentions))
+    """Return a field's types; several if specs differ."""
+    return tuple(dict.fromkeys(spec.type for spec, _ in mentions))
 
 
 _FIXED_WIDTH = {
@@ -88,23 +88,23 @@ def resolve(
     others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
-    """Give the schema of ``version``; the version is taken as it is, valid or not.
+    """Return the schema of ``version``, whether the version is valid or not.
 
-    ``others`` are the message's specs for other versions, the newest first: fields that only they
-    have are absent fields here, so that a value in one of them is not silently lost.
-    ``encoding`` says how the version is written; `effective` says when that makes a difference.
+    ``others`` are the message's specs for other versions, newest first. Fields that only they have
+    are absent fields here, so that a value in one of them is not silently lost. ``encoding`` says
+    how the version is written; see `effective` for when that makes a difference.
 
-    Raises `SpecError` for what cannot be given a meaning: an unknown structure, a structure inside
+    Raises `SpecError` for a spec without a meaning: an unknown structure, a structure inside
     itself, more than 100 structures inside each other, a default that does not fit its type, a tag
-    in a version that has no tag section, an array whose elements take no bytes.
+    in a version without a tag section, or an array whose elements take no bytes.
     """
     return _Resolver(spec, version, others, effective(spec, version, encoding)).message()
 
 
 def effective(spec: MessageSpec, version: int, encoding: Encoding) -> Encoding:
-    """Give KAFKA where ``encoding`` writes the version in the same way, else ``encoding``.
+    """Return KAFKA if ``encoding`` writes the version in the same way, otherwise ``encoding``.
 
-    The drafts, like KIP-482 itself, leave versions that are not flexible as they were.
+    The drafts, like KIP-482 itself, did not change versions that are not flexible.
     """
     if version in spec.flexible_versions:
         return Encoding.KAFKA if encoding is Encoding.FLEXIBLE else encoding
@@ -126,16 +126,18 @@ class _Resolver:
         self.has_tags = encoding is not Encoding.FIXED and (
             self.flexible or encoding is Encoding.FLEXIBLE
         )
-        # The first draft is older than the compact types: its lengths are the fixed ones.
+        # The first draft is older than the compact types, so its lengths are the fixed ones.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.fields_by_structure()
-        # The fields that only other specs have, by structure.
+        # By structure: the fields that only other specs have.
         self.elsewhere: dict[str, list[FieldSpec]] = {}
         if others:
             own = (spec, Versions(version, version))
             for name, fields in union([own, *others]).items():
-                mine = {one.attribute for one in self.structs.setdefault(name, ())}
-                others_say = (said for attribute, said in fields.items() if attribute not in mine)
+                mine = {field.attribute for field in self.structs.setdefault(name, ())}
+                others_say = (
+                    mentions for attribute, mentions in fields.items() if attribute not in mine
+                )
                 self.elsewhere[name] = [mentions[0][0] for mentions in others_say]
         self.open: list[str] = []
         self.made: dict[str, Schema] = {}
@@ -144,7 +146,7 @@ class _Resolver:
         return self.struct(self.spec.name)
 
     def struct(self, name: str) -> Schema:
-        # A structure is the same wherever it stands, and specs may use one very often.
+        # A structure is the same at every place, and specs may use one very often.
         if name not in self.made:
             self.made[name] = self.make(name, self.structs[name])
         return self.made[name]
@@ -156,12 +158,14 @@ class _Resolver:
                 f"more than {MOST_NESTED} structures inside each other",
                 source=self.spec.source or self.spec.name,
             )
-        resolved = tuple(self.field(one) for one in fields)
-        resolved += tuple(self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, ()))
+        resolved = tuple(self.field(field) for field in fields)
+        resolved += tuple(
+            self.field(field_spec, Presence.ABSENT) for field_spec in self.elsewhere.get(name, ())
+        )
         refused = frozenset(
-            one.tag
-            for one in fields
-            if one.tag is not None and self.version not in one.tagged_versions
+            each_field.tag
+            for each_field in fields
+            if each_field.tag is not None and self.version not in each_field.tagged_versions
         )
         self.open.pop()
         form = _FORMS.get(self.encoding, TagForm.SECTION)
@@ -169,106 +173,108 @@ class _Resolver:
             name, resolved, flexible=self.has_tags, refused_tags=refused, form=form
         )
 
-    def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
-        presence = presence or self.presence(one)
-        tag = one.tag if presence is Presence.TAGGED else None
-        ignorable = one.ignorable
+    def field(self, field: FieldSpec, presence: Presence | None = None) -> Field:
+        presence = presence or self.presence(field)
+        tag = field.tag if presence is Presence.TAGGED else None
+        ignorable = field.ignorable
         if presence is Presence.TAGGED and not self.has_tags:
-            # The version has the field, so no value of it may be lost, ignorable or not.
+            # The version has the field, so no value may be lost, even if the field is ignorable.
             presence, ignorable = Presence.ABSENT, False
-        nullable = self.version in one.nullable_versions
+        nullable = self.version in field.nullable_versions
         return Field(
-            name=one.name,
-            attribute=one.attribute,
-            json_name=one.json_name,
-            type=self.type(one, presence, nullable=nullable),
+            name=field.name,
+            attribute=field.attribute,
+            json_name=field.json_name,
+            type=self.type(field, presence, nullable=nullable),
             presence=presence,
-            default=parse_default(one, self.spec.source or self.spec.name),
+            default=parse_default(field, self.spec.source or self.spec.name),
             tag=tag,
             ignorable=ignorable,
             nullable=nullable,
         )
 
-    def presence(self, one: FieldSpec) -> Presence:
-        if one.tag is not None and self.version in one.tagged_versions:
+    def presence(self, field: FieldSpec) -> Presence:
+        if field.tag is not None and self.version in field.tagged_versions:
             if not self.flexible:
-                raise self.error(one, f"tagged in version {self.version}, which is not flexible")
+                raise self.error(field, f"tagged in version {self.version}, which is not flexible")
             return Presence.TAGGED
-        return Presence.INLINE if self.version in one.versions else Presence.ABSENT
+        return Presence.INLINE if self.version in field.versions else Presence.ABSENT
 
-    def type(self, one: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
-        # A tagged field is in its flexible form whatever an override says.
+    def type(self, field: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
+        # A tagged field is always in its flexible form, whatever an override says.
         compact = (
             self.has_tags
-            if one.flexible_versions is None
-            else self.version in one.flexible_versions
+            if field.flexible_versions is None
+            else self.version in field.flexible_versions
         )
         compact = self.has_compact_types and (compact or presence is Presence.TAGGED)
-        if one.type.is_array:
-            element = self.element(one, compact=compact)
+        if field.type.is_array:
+            element = self.element(field, compact=compact)
             if presence is not Presence.ABSENT and not element.least_size:
-                # A count then says nothing about the bytes to come, and cannot be checked.
-                raise self.error(one, f"its elements take no bytes in version {self.version}")
-            return types.Array(element=element, compact=compact, nullable=nullable)
-        if one.type.is_struct:
-            schema = self.nested(one)
+                # The count would say nothing about the bytes that follow, so it could not be
+                # checked.
+                raise self.error(field, f"its elements take no bytes in version {self.version}")
+            return types.ArrayType(element=element, compact=compact, nullable=nullable)
+        if field.type.is_struct:
+            schema = self.nested(field)
             if nullable:
                 # The varint marker of a tagged structure came with the compact types.
                 return NullableStruct(schema, tagged=compact and presence is Presence.TAGGED)
             return schema
-        return self.primitive(one, compact=compact, nullable=nullable)
+        return self.primitive(field, compact=compact, nullable=nullable)
 
-    def element(self, one: FieldSpec, *, compact: bool) -> types.Type:
-        if one.type.is_struct:
-            return self.nested(one)
-        return self.primitive(one, compact=compact, nullable=False)
+    def element(self, field: FieldSpec, *, compact: bool) -> types.Type:
+        if field.type.is_struct:
+            return self.nested(field)
+        return self.primitive(field, compact=compact, nullable=False)
 
-    def primitive(self, one: FieldSpec, *, compact: bool, nullable: bool) -> types.Type:
-        if one.type.name == "string":
+    def primitive(self, field: FieldSpec, *, compact: bool, nullable: bool) -> types.Type:
+        if field.type.name == "string":
             return types.String(compact=compact, nullable=nullable)
-        if one.type.name in ("bytes", "records"):
-            return types.Bytes(compact=compact, nullable=nullable, kind=one.type.name.upper())
-        return _FIXED_WIDTH[one.type.name]
+        if field.type.name in ("bytes", "records"):
+            return types.Bytes(compact=compact, nullable=nullable, kind=field.type.name.upper())
+        return _FIXED_WIDTH[field.type.name]
 
-    def nested(self, one: FieldSpec) -> Schema:
-        name = one.type.name
+    def nested(self, field: FieldSpec) -> Schema:
+        name = field.type.name
         if name in self.open:
-            raise self.error(one, f"structure {name} contains itself")
+            raise self.error(field, f"structure {name} contains itself")
         if name not in self.structs:
-            raise self.error(one, f"structure {name} is nowhere given fields")
+            raise self.error(field, f"structure {name} is never defined")
         return self.struct(name)
 
-    def error(self, one: FieldSpec, reason: str) -> SpecError:
+    def error(self, field: FieldSpec, reason: str) -> SpecError:
         return SpecError(
-            f"field {one.name}: {reason}",
+            f"field {field.name}: {reason}",
             source=self.spec.source or self.spec.name,
-            line=one.position.line,
-            column=one.position.column,
+            line=field.position.line,
+            column=field.position.column,
         )
 
 
-def parse_default(one: FieldSpec, source: str = "<spec>") -> Any:
-    """Give a field's default as a value; an absent one is zero, false, empty, or for records null.
+def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
+    """Return a field's default as a value.
 
-    An empty tuple stands for an empty array and an empty mapping for a default structure.
-    Raises `SpecError` for a text that is not a value of the field's type.
+    A missing default is zero, false or empty, and null for records. An empty tuple stands for an
+    empty array, and an empty mapping for a default structure. Raises `SpecError` for a text that is
+    not a value of the field's type.
     """
-    text = one.default
+    text = field.default
     try:
-        # Kafka gives records no default but null, whatever the spec says.
-        if one.type.name == "records" and not one.type.is_array:
+        # Kafka always uses null as the default of records, whatever the spec says.
+        if field.type.name == "records" and not field.type.is_array:
             return None
-        if text == "null" and (one.nullable_versions or one.type.name == "string"):
+        if text == "null" and (field.nullable_versions or field.type.name == "string"):
             return None
-        if one.type.is_array or one.type.is_struct:
-            return _empty(text, () if one.type.is_array else {})
-        return _SCALARS[one.type.name](text)
+        if field.type.is_array or field.type.is_struct:
+            return _empty(text, () if field.type.is_array else {})
+        return _SCALARS[field.type.name](text)
     except ValueError as error:
         raise SpecError(
-            f"field {one.name}: default {text!r} is not a {one.type}: {error}",
+            f"field {field.name}: default {text!r} is not a {field.type}: {error}",
             source=source,
-            line=one.position.line,
-            column=one.position.column,
+            line=field.position.line,
+            column=field.position.column,
         ) from None
 
 
@@ -305,7 +311,7 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 def _double(text: str) -> float:
-    # Java's grammar: a suffix f or d, and hexadecimal digits with a binary exponent.
+    # Java's grammar allows a suffix f or d, and hexadecimal digits with a binary exponent.
     if not text:
         return 0.0
     match = _DOUBLE.fullmatch(text.strip())
@@ -316,7 +322,7 @@ def _double(text: str) -> float:
     try:
         return float.fromhex(match[1])
     except OverflowError:
-        # Java rounds it to infinity, as both do for decimal digits.
+        # Java rounds this to infinity, as Python and Java both do for decimal digits.
         return math.copysign(math.inf, -1 if match[1].startswith("-") else 1)
 
 

@@ -1,7 +1,7 @@
-"""Where specs are read from: files, directories, source trees, jars, git revisions, releases.
+"""Read specs from files, directories, source trees, jars, git revisions and releases.
 
-A user names what is at hand. In a Kafka jar the specs lie at three paths, in a source tree below
-every module's resources; other JSON files there are not specs.
+Specs are at three paths in a Kafka jar, and below the resources of every module in a source tree.
+Other JSON files there are not specs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.schema.text import Object, SpecText
+from flexwire.schema.text import JsonObject, SpecText
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
     from flexwire.schema.spec import MessageSpec
 
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LARGEST = 1 << 20
 JARS = frozenset({".jar", ".zip"})
 RELEASE = "release:"
-"""What stands before the name of a release of the catalog."""
+"""The prefix of the name of a release in the catalog."""
 
 _IN_JARS = ("common/message", "common/metadata", "message")
 _RESOURCES = "src/main/resources/"
@@ -50,16 +50,16 @@ _SCALA = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SpecFile:
     """A file with a spec.
 
-    ``name`` is what findings call it, ``path`` what the configuration calls it: absolute on disk,
-    and the path inside of a jar or a git revision. ``directory`` is shared by the specs that belong
-    together, and ``whole`` says that they were all asked for. ``content`` ends one byte after the
-    largest size that is read. ``module`` is the part of Kafka that the spec belongs to and
-    ``release`` its release, as far as the place says.
-    ``given`` is the path that was asked for, and ``inside`` the directory from there on, empty
-    where the file stands right in it.
+    ``name`` is the file's name in findings. ``path`` is its name in the configuration: an absolute
+    path on disk, or the path inside a jar or a git revision. Specs that belong together have the
+    same ``directory``, and ``whole`` is true if all of them were requested. ``content`` is cut one
+    byte after the largest size that is read. ``module`` and ``release`` are the part of Kafka and
+    the release that the spec belongs to, if its place shows that. ``given`` is the path that was
+    requested. ``inside`` is the directory from there on, and is empty if the file is directly in
+    ``given``.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Source:
     inside: str = ""
 
     def text(self) -> SpecText:
-        """The content as text; raises `SpecError` for what is too large or not UTF-8."""
+        """Return the content as text; raises `SpecError` if it is too large or not UTF-8."""
         if len(self.content) > LARGEST:
             reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
             raise SpecError(reason, source=self.name)
@@ -83,39 +83,43 @@ class Source:
             raise SpecError(f"not UTF-8 at byte {error.start}", source=self.name) from None
 
 
-def read_sources(paths: Iterable[str]) -> list[Source]:
-    """Read the specs of all that the paths name.
+def read_sources(paths: Iterable[str]) -> list[SpecFile]:
+    """Read the specs of all paths.
 
-    A path is a file; a directory, with all in it, also a Kafka source tree or a directory of jars,
-    such as a distribution's ``libs``; a jar; ``REV:PATH`` of git, PATH from the top of the
-    repository, empty for a source tree; or ``release:4.0``, what the catalog has of a release.
-    What is hidden in a directory is left out. A file that is named twice is read once.
+    A path is one of:
+    - a file;
+    - a directory with everything below it, such as a Kafka source tree, or a directory of jars,
+      such as a distribution's ``libs``;
+    - a jar;
+    - ``REV:PATH`` of git, with PATH from the top of the repository and empty for a source tree;
+    - ``release:4.0``, a release of the catalog.
 
-    Raises `SpecError` for what is not there or cannot be read, and where there are no specs.
+    Hidden files and directories are left out. A file that is named twice is read once. Raises
+    `SpecError` for a path that is missing or cannot be read, and for a path without specs.
     """
-    found: dict[tuple[str, str], Source] = {}
+    files: dict[tuple[str, str], SpecFile] = {}
     for path in paths:
         here = list(_read(path))
         if not here:
             raise SpecError("no specs here: no *.json files", source=path)
-        for source in (replace(one, given=path) for one in here):
+        for source in (replace(spec_file, given=path) for spec_file in here):
             key = source.directory, PurePosixPath(source.path).name
-            if source.whole or key not in found:
-                found[key] = source
-    return list(found.values())
+            if source.whole or key not in files:
+                files[key] = source
+    return list(files.values())
 
 
-def _read(path: str) -> Iterator[Source]:
+def _read(path: str) -> Iterator[SpecFile]:
     if path.startswith(RELEASE):
         return _from_release(path)
     revision, colon, inside = path.partition(":")
-    given = Path(path)
+    location = Path(path)
     try:
-        if given.is_dir():
-            return _from_directory(given)
-        if given.is_file():
-            is_jar = given.suffix in JARS
-            return _from_jar(given) if is_jar else iter([_from_file(given, whole=False)])
+        if location.is_dir():
+            return _from_directory(location)
+        if location.is_file():
+            is_jar = location.suffix in JARS
+            return _from_jar(location) if is_jar else iter([_from_file(location, whole=False)])
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     if colon and revision and not revision.startswith("-"):
@@ -128,14 +132,14 @@ def _unreadable(path: object, error: Exception) -> SpecError:
     return SpecError(f"cannot be read: {reason or error}", source=str(path))
 
 
-def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> SpecFile:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
     absolute = path.absolute()
-    return Source(
+    return SpecFile(
         name=str(path),
         path=str(absolute),
         directory=os.path.realpath(path.parent),
@@ -146,7 +150,7 @@ def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
     )
 
 
-def _from_directory(root: Path) -> Iterator[Source]:
+def _from_directory(root: Path) -> Iterator[SpecFile]:
     specs, jars = [], []
     for directory, inner, files in os.walk(root, onerror=_raise):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -156,15 +160,15 @@ def _from_directory(root: Path) -> Iterator[Source]:
     release = _version_in(_gradle(root))
     for path in map(Path, _chosen(map(str, specs))):
         if not path.is_file():
-            # What is not a regular file may never end, or never begin.
+            # Opening a file that is not regular, such as a pipe, may block forever.
             raise SpecError("not a regular file", source=str(path))
         inside = _below(path.parent.as_posix(), root.as_posix())
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All of them have the same paths inside and differ by their module.
-            for one in _from_jar(jar, kafka_only=True):
-                yield replace(one, inside=f"{one.module}/{one.inside}")
+            # All jars have the same paths inside. Their modules tell them apart.
+            for spec_file in _from_jar(jar, kafka_only=True):
+                yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
 
 def _gradle(root: Path) -> bytes:
@@ -176,30 +180,30 @@ def _gradle(root: Path) -> bytes:
 
 
 def _version_in(properties: bytes) -> str:
-    r"""The version that a source tree gives itself, "" where it says none.
+    r"""Return the version in a source tree's properties, or "" if they have none.
 
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'
     """
-    found = _VERSION.search(properties.decode("utf-8", "replace"))
-    return found[1] if found else ""
+    version = _VERSION.search(properties.decode("utf-8", "replace"))
+    return version[1] if version else ""
 
 
 def _below(directory: str, root: str) -> str:
-    """Give a directory as seen from another one, "" for the same."""
+    """Return a directory as seen from another one; "" if both are the same."""
     relative = posixpath.relpath(directory, root or ".")
     return "" if relative == "." else relative
 
 
 def _chosen(paths: Iterable[str]) -> list[str]:
-    """The specs among JSON files: of a source tree only its modules' resources."""
+    """Return the JSON files that are specs; in a source tree, only those in resources."""
     paths = list(paths)
     resources = [path for path in paths if _module_of(path)]
     return resources or paths
 
 
 def _module_of(path: str) -> str:
-    """The module of a spec in a source tree, "" where the path is not in one's resources.
+    """Return the module of a spec in a source tree, or "" if the path is not in its resources.
 
     >>> _module_of("/src/kafka/group-coordinator/src/main/resources/common/message/A.json")
     'group-coordinator'
@@ -211,12 +215,12 @@ def _module_of(path: str) -> str:
 
 
 def _is_kafkas(inside: str) -> bool:
-    """Whether a path below resources, or in a jar, is where Kafka has its specs."""
+    """Return whether a path below resources, or in a jar, is a place of Kafka's specs."""
     return str(PurePosixPath(inside).parent) in _IN_JARS
 
 
 def _is_spec(path: str) -> bool:
-    """Whether a file is taken for a spec; a jar has other JSON in META-INF."""
+    """Return whether a file counts as a spec; a jar has other JSON in META-INF."""
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") or part == "META-INF" for part in parts)
     return path.endswith(".json") and not hidden
@@ -226,8 +230,8 @@ def _raise(error: OSError) -> None:
     raise _unreadable(error.filename, error)
 
 
-def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
-    """The specs of a jar: those at Kafka's paths, or if it has none there, all of its JSON."""
+def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
+    """Yield the specs of a jar: those at Kafka's paths, or all JSON files if there are none."""
     try:
         with zipfile.ZipFile(path) as jar:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
@@ -237,15 +241,15 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
             for entry in sorted(chosen, key=lambda entry: entry.filename):
                 with jar.open(entry) as file:
                     content = file.read(LARGEST + 1)
-                made = _inside(str(path), entry.filename, content, module=module)
-                yield replace(made, release=release)
-    # What zipfile raises for damage, for encryption and for what it cannot inflate.
+                spec_file = _inside(str(path), entry.filename, content, module=module)
+                yield replace(spec_file, release=release)
+    # The errors that zipfile raises for damage, encryption and data that it cannot inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
 
 
 def jar_name(path: Path) -> tuple[str, str]:
-    """The module and the release that a Kafka jar's name says; "" for what it does not.
+    """Return the module and the release in the name of a Kafka jar; "" for a part that is missing.
 
     >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
     (('group-coordinator', '4.4.0'), ('core', '3.8.1'))
@@ -255,17 +259,17 @@ def jar_name(path: Path) -> tuple[str, str]:
     artifact = _ARTIFACT.fullmatch(name)
     if artifact is None:
         return name, release
-    # The broker's own jar is named for its Scala.
+    # The broker's own jar is named after its Scala version.
     return "core" if _SCALA.fullmatch(artifact["module"]) else artifact["module"], release
 
 
 def _inside(
     container: str, path: str, content: bytes, *, root: str = "", module: str = ""
-) -> Source:
-    """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
+) -> SpecFile:
+    """Return a file of a jar or a git revision. ``root`` is the requested file or directory."""
     parent = PurePosixPath(path).parent
     whole = path != root
-    return Source(
+    return SpecFile(
         name=f"{container}:{path}",
         path=path,
         directory=f"{container}:{parent}",
@@ -276,18 +280,18 @@ def _inside(
     )
 
 
-def _from_release(path: str) -> Iterator[Source]:
-    """What the catalog has of a release, written anew: facts, and no prose."""
-    release, entries = released(path.removeprefix(RELEASE))
+def _from_release(path: str) -> Iterator[SpecFile]:
+    """Yield the specs of a release in the catalog, written again as text without prose."""
+    release, entries = entries_of_release(path.removeprefix(RELEASE))
     for entry in entries:
         text = write_spec(entry.whole_spec(release))
         file = f"{entry.module}/{entry.name}.json"
-        made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
-        yield replace(made, release=release)
+        spec_file = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+        yield replace(spec_file, release=release)
 
 
-def released(asked: str) -> tuple[str, list[Entry]]:
-    """Give a release of the catalog and the messages that it has; "4.0" is the newest 4.0.
+def entries_of_release(asked: str) -> tuple[str, list[CatalogEntry]]:
+    """Return a release of the catalog and its messages; "4.0" means the newest 4.0.
 
     Raises `SpecError` for a release that is not there.
     """
@@ -299,13 +303,13 @@ def released(asked: str) -> tuple[str, list[Entry]]:
     return release, [entry for entry in entries if release in entry.releases]
 
 
-def _from_git(revision: str, path: str) -> Iterator[Source]:
-    wanted = [path] if path else []
-    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *wanted])
+def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
+    paths = [path] if path else []
+    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *paths])
     blobs = {}
     for line in listed.decode("utf-8", "backslashreplace").split("\0"):
         facts, _, name = line.partition("\t")
-        # Not a symbolic link, and not a module.
+        # Neither a symbolic link nor a submodule.
         if facts.startswith("100") and _is_spec(name):
             _, _, blob, size = facts.split()
             blobs[name] = blob, int(size)
@@ -315,10 +319,10 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
     release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
-        # What is too large is not read; as many zeros show that it is too large.
+        # A file that is too large is not read. This many zeros make the size check fail.
         content = contents.get(blob, bytes(LARGEST + 1))
-        made = _inside(revision, name, content, root=path, module=_module_of(name))
-        yield replace(made, release=release)
+        spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
+        yield replace(spec_file, release=release)
 
 
 def _git_has(revision: str, path: str) -> bool:
@@ -327,64 +331,64 @@ def _git_has(revision: str, path: str) -> bool:
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:
     answer = _git(revision, ["cat-file", "--batch"], "\n".join(blobs).encode())
-    found = {}
+    contents = {}
     place = 0
     for blob in blobs:
         end = answer.index(b"\n", place)
         size = int(answer[place:end].split()[-1])
-        found[blob] = answer[end + 1 : end + 1 + size]
+        contents[blob] = answer[end + 1 : end + 1 + size]
         place = end + 1 + size + 1
-    return found
+    return contents
 
 
-def _git(revision: str, arguments: list[str], given: bytes = b"") -> bytes:
+def _git(revision: str, arguments: list[str], standard_input: bytes = b"") -> bytes:
     command = ["git", "--no-pager", *arguments]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
+        process = subprocess.run(command, input=standard_input, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
     except FileNotFoundError:
         raise SpecError("git is not installed", source=revision) from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode("utf-8", "replace").strip()
         raise SpecError(f"git cannot read it: {reason}", source=revision) from None
-    return done.stdout
+    return process.stdout
 
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]:
-    """Give the specs of all that `read_sources` reads, by name.
+    """Return the specs of all paths that `read_sources` reads, by name.
 
-    Raises `SpecError` for what cannot be read or is not a spec, for a place without specs, for a
-    name that two files give, and for a version that cannot be laid out.
+    Raises `SpecError` for input that cannot be read or is not a spec, for a path without specs, for
+    a name that two files have, and for a version that cannot be laid out.
     """
-    found: dict[str, MessageSpec] = {}
+    specs: dict[str, MessageSpec] = {}
     to_choice(mode, "mode", get_args(Mode))
     for text in read_texts(paths):
         spec = parse_spec(text.text, text.source, mode=mode)
-        first = found.setdefault(spec.name, spec)
+        first = specs.setdefault(spec.name, spec)
         if first is not spec:
             reason = f"message {spec.name} is already that of {first.source}; rename one"
             raise text.error(reason, _name_offset(text))
         for version in turning_points(spec):
             resolve(spec, version)
-    return found
+    return specs
 
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
-    """Give the texts of all that `read_sources` reads, each once; raises `SpecError`."""
-    for source in read_sources(os.fspath(path) for path in _given(paths)):
+    """Yield the text of each file that `read_sources` reads; raises `SpecError`."""
+    for source in read_sources(os.fspath(path) for path in _to_path_list(paths)):
         yield source.text()
 
 
-def _given(paths: Paths) -> list[str | os.PathLike[str]]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+def _to_path_list(paths: Paths) -> list[str | os.PathLike[str]]:
+    candidates = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(candidates, Iterable) or isinstance(candidates, bytes | bytearray | Mapping):
         raise refuse("paths", "a path or several", paths)
-    several = list(given)
-    for one in several:
-        if not isinstance(one, str | os.PathLike) or not isinstance(os.fspath(one), str):
-            raise refuse("paths", "a str or a Path for each", one)
+    several = list(candidates)
+    for path in several:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise refuse("paths", "a str or a Path for each", path)
     if not several:
         raise refuse("paths", "one at least", paths)
     return several
@@ -392,16 +396,18 @@ def _given(paths: Paths) -> list[str | os.PathLike[str]]:
 
 def _name_offset(text: SpecText) -> int:
     node = text.read(whole=False)
-    member = node.members.get("name") if isinstance(node, Object) else None
+    member = node.members.get("name") if isinstance(node, JsonObject) else None
     return member.value.offset if member else node.offset
 
 
 def turning_points(spec: MessageSpec) -> list[int]:
-    """The versions at which a layout can differ from that of the version before, the first too."""
+    """Return the first version, and those whose layout may differ from the one before."""
     ranges = [spec.flexible_versions]
-    for one in spec.walk():
-        ranges += [one.versions, one.nullable_versions, one.tagged_versions]
-        ranges.append(one.flexible_versions or Versions.NONE)
+    for field in spec.walk():
+        ranges += [field.versions, field.nullable_versions, field.tagged_versions]
+        ranges.append(field.flexible_versions or Versions.NONE)
     edges = {spec.valid_versions.lowest}
-    edges |= {edge for one in ranges if one for edge in (one.lowest, one.highest + 1)}
+    edges |= {
+        edge for versions in ranges if versions for edge in (versions.lowest, versions.highest + 1)
+    }
     return sorted(edge for edge in edges if edge in spec.valid_versions)

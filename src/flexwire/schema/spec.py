@@ -1,4 +1,4 @@
-"""A message spec as it is written: names, types and versions, with nothing decided yet."""
+"""A message spec as it is written: names, types and versions, before any decision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class MessageType(Enum):
@@ -31,7 +31,7 @@ class MessageType(Enum):
         return self in {MessageType.REQUEST, MessageType.RESPONSE}
 
     def api_name(self, name: str) -> str:
-        """Give the API's name, of a request or response by its own; of others just that.
+        """Return the API of a request or response, and the name itself for other types.
 
         >>> MessageType.RESPONSE.api_name("FetchResponse")
         'Fetch'
@@ -42,7 +42,7 @@ class MessageType(Enum):
 
 
 def snake_case(name: str) -> str:
-    """Give a name of a spec as Python and SQL write names.
+    """Return a name of a spec in the style of Python and SQL.
 
     >>> snake_case("MetadataResponse")
     'metadata_response'
@@ -51,7 +51,7 @@ def snake_case(name: str) -> str:
 
 
 def camel_case(name: str) -> str:
-    """The name in JSON of what Python calls so.
+    """Return the JSON name of a Python attribute.
 
     >>> camel_case("last_offset_delta")
     'lastOffsetDelta'
@@ -62,14 +62,14 @@ def camel_case(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a spec's text; both count from 1, in characters."""
+    """A place in a spec's text. Both numbers count from 1, in characters."""
 
     line: int = 0
     column: int = 0
 
 
 FIRST = Position(1, 1)
-"""Where findings about a message as a whole are placed; no field stands there."""
+"""The place of findings about a whole message; no field is there."""
 
 PRIMITIVES = frozenset(
     {
@@ -102,10 +102,10 @@ class FieldType:
 
     @classmethod
     def parse(cls, text: str) -> FieldType:
-        """Read ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
+        """Parse ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
 
-        Raises `ValueError` for an array of arrays, for no element type, and for a name that is
-        neither a primitive nor capitalized as a structure.
+        Raises `ValueError` for an array of arrays, for a missing element type, and for a name that
+        is neither a primitive nor capitalized as a structure.
         """
         text = text.strip()
         is_array = text.startswith("[]")
@@ -125,14 +125,14 @@ class FieldType:
 
     @property
     def has_null(self) -> bool:
-        """Whether a value of the type may be null, in the versions that say so."""
+        """Whether a value of the type may be null in the versions that allow it."""
         return self.is_array or self.is_struct or self.name in {"string", "bytes", "records"}
 
     def __str__(self) -> str:
         return f"[]{self.name}" if self.is_array else self.name
 
 
-# What every message class has already, so that no field can take the name.
+# Names that every message class has already, so that no field can use them.
 _TAKEN = frozenset(
     {
         "decode",
@@ -149,8 +149,8 @@ _TAKEN = frozenset(
         "unknown_tagged_fields",
     }
 )
-# A capital begins a word, and so does the last of a run of capitals before a small letter:
-# "ProducerIDs" is rare, "KRaftVersion" and "LastKnownELR" are what Kafka has.
+# A capital letter begins a word. So does the last letter of a run of capitals before a small
+# letter. "ProducerIDs" is rare; Kafka has "KRaftVersion" and "LastKnownELR".
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -158,8 +158,8 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class FieldSpec:
     """One field of a message spec.
 
-    ``default`` is the text in the spec, "" where it gives none. ``flexible_versions`` is the
-    field's own override, None where it has none. Source: the keys of KIP-482's JSON specs.
+    ``default`` is the text in the spec, or "" if there is none. ``flexible_versions`` is the
+    field's own override, or None. Source: the keys of KIP-482's JSON specs.
     """
 
     name: str
@@ -180,19 +180,19 @@ class FieldSpec:
 
     @property
     def json_name(self) -> str:
-        """The name in the JSON form: the first letter in lower case."""
+        """The name in the JSON form, which begins with a small letter."""
         return self.name[0].lower() + self.name[1:]
 
     @property
     def attribute(self) -> str:
-        """The name of the Python attribute: snake_case, with "_" after a name that Python needs."""
+        """The Python attribute: snake_case, with "_" after a name that Python reserves."""
         name = snake_case(self.name)
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
-    """A structure named in ``commonStructs``, to be used by several fields."""
+    """A structure in ``commonStructs``, which several fields may use."""
 
     name: str
     versions: Versions
@@ -202,8 +202,66 @@ class StructSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderVersions:
+    """The header version of each body version, as ranges in ascending order.
+
+    >>> headers = HeaderVersions.parse({"0-1": "1", "2+": "2"})
+    >>> headers.of(1), headers.of(2), str(headers)
+    (1, 2, '1 in 0-1, 2 in 2+')
+    """
+
+    ranges: tuple[tuple[Versions, int], ...]
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> HeaderVersions:
+        """Return what the key ``headerVersions`` of a spec says, in any order.
+
+        Raises `ValueError` for a key that is no range and for a value that is no number.
+        """
+        ranges = [(Versions.parse(versions), int(header)) for versions, header in texts.items()]
+        return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))
+
+    def of(self, version: int) -> int:
+        """Return the header version of a body version that one of the ranges holds.
+
+        A version above all ranges has the header of the last range, as a version above the
+        catalog's has. Raises `ValueError` for a version below all ranges.
+        """
+        for versions, header in reversed(self.ranges):
+            if version >= versions.lowest:
+                return header
+        raise ValueError(f"no header version is known for version {version}: {self}")
+
+    def up_to(self, highest: int) -> HeaderVersions:
+        """Return the same without ranges that begin above a version; the last range is open.
+
+        >>> str(HeaderVersions.parse({"0": "1", "1-4": "2", "5+": "3"}).up_to(3))
+        '1 in 0, 2 in 1+'
+        """
+        kept = [part for part in self.ranges if part[0].lowest <= max(highest, 0)]
+        if not kept:
+            return self
+        (last, header) = kept[-1]
+        return HeaderVersions((*kept[:-1], (Versions(last.lowest, HIGHEST), header)))
+
+    def texts(self) -> dict[str, str]:
+        """Return the ranges as the key ``headerVersions`` holds them."""
+        return {str(versions): str(header) for versions, header in self.ranges}
+
+    def __iter__(self) -> Iterator[tuple[Versions, int]]:
+        return iter(self.ranges)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{header} in {versions}" for versions, header in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """A whole message spec. ``source`` says where it was read, for error texts."""
+    """A whole message spec. ``source`` is the file that it was read from, for error texts.
+
+    ``header_versions`` is None where the spec has no key ``headerVersions``; Kafka requires the key
+    since 4.5 (`flexwire.schema.header_versions`).
+    """
 
     name: str
     type: MessageType
@@ -215,40 +273,41 @@ class MessageSpec:
     deprecated_versions: Versions = Versions.NONE
     listeners: tuple[str, ...] = ()
     latest_version_unstable: bool = False
+    header_versions: HeaderVersions | None = None
     source: str = field(default="", compare=False)
 
     def structs(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """The fields of every structure by its name, inline and common ones alike.
+        """Return the fields of every structure by its name, inline and common ones alike.
 
-        A structure's name stands for one structure in the whole message; the first mention with
-        fields gives them, and later mentions may leave them out.
+        A name means one structure in the whole message. Its first mention with fields defines it,
+        and later mentions may leave the fields out.
         """
-        found = {struct.name: struct.fields for struct in self.common_structs}
-        for one in self.walk():
-            if one.type.is_struct and one.fields:
-                found.setdefault(one.type.name, one.fields)
-        return found
+        structs = {struct.name: struct.fields for struct in self.common_structs}
+        for field_spec in self.walk():
+            if field_spec.type.is_struct and field_spec.fields:
+                structs.setdefault(field_spec.type.name, field_spec.fields)
+        return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """The fields of every structure and, last, of the message, each by its name."""
-        # The message's name is that of no structure in it.
+        """Return the fields of every structure and, last, of the message, by name."""
+        # No structure in the message has the message's name.
         return self.structs() | {self.name: self.fields}
 
     def walk(self) -> Iterator[FieldSpec]:
-        """Every field of the message and of its structures, outer before inner."""
-        common = [one for struct in self.common_structs for one in struct.fields]
-        # The next one stands last.
+        """Yield every field of the message and its structures, outer fields before inner ones."""
+        common = [field for struct in self.common_structs for field in struct.fields]
+        # The next field is the last of the list.
         pending = [*reversed(common), *reversed(self.fields)]
         while pending:
-            one = pending.pop()
-            yield one
-            pending += reversed(one.fields)
+            field = pending.pop()
+            yield field
+            pending += reversed(field.fields)
 
 
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
-    """Return a spec with these valid versions only, and only the fields that they have.
+    """Return a spec with these valid versions only, and with only the fields of these versions.
 
-    It has no unstable version where the unstable one is left out.
+    If the unstable version is left out, the result has no unstable version.
     """
     structs = (
         replace(struct, fields=_narrowed(struct.fields, valid)) for struct in spec.common_structs
@@ -257,16 +316,19 @@ def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
         spec,
         valid_versions=valid,
         fields=_narrowed(spec.fields, valid),
-        common_structs=tuple(one for one in structs if one.versions & valid),
+        common_structs=tuple(
+            common_struct for common_struct in structs if common_struct.versions & valid
+        ),
         latest_version_unstable=spec.latest_version_unstable
         and bool(valid)
         and valid.highest == spec.valid_versions.highest,
+        header_versions=spec.header_versions and spec.header_versions.up_to(valid.highest),
     )
 
 
 def _narrowed(fields: tuple[FieldSpec, ...], valid: Versions) -> tuple[FieldSpec, ...]:
     return tuple(
-        replace(one, fields=_narrowed(one.fields, valid))
-        for one in fields
-        if (one.versions | one.tagged_versions) & valid
+        replace(field, fields=_narrowed(field.fields, valid))
+        for field in fields
+        if (field.versions | field.tagged_versions) & valid
     )

@@ -1,4 +1,4 @@
-"""The JSON dialect message specs are written in, read into nodes that know their place."""
+"""Parse the JSON dialect of message specs into nodes that know their place in the text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from flexwire.schema.spec import Position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The deepest released spec nests 10 deep; a bound keeps a hostile text from using up the stack.
+# Released specs nest 10 deep at most. Without a bound, a hostile text could exhaust the stack.
 MAX_DEPTH = 100
-# More are of no use to a reader, and a hostile text could have one for every few characters.
+# More problems are of no use to a reader, and a hostile text could have one every few characters.
 MOST_PROBLEMS = 1000
 
 
-class Kind(Enum):
-    """What a scalar is written as; the parser decides what it counts as."""
+class ScalarKind(Enum):
+    """How a scalar is written. The parser decides what it means."""
 
     STRING = "a string"
     NUMBER = "a number"
@@ -32,16 +32,16 @@ class Kind(Enum):
 
 
 @dataclass(slots=True)
-class Scalar:
-    """A string's characters, or a number's, a boolean's or null's own spelling."""
+class JsonScalar:
+    """The characters of a string, or the spelling of a number, a boolean or null."""
 
-    kind: Kind
+    kind: ScalarKind
     text: str
     offset: int
 
 
 @dataclass(slots=True)
-class Array:
+class JsonArray:
     """A JSON array."""
 
     items: list[Node]
@@ -49,25 +49,25 @@ class Array:
 
 
 @dataclass(slots=True)
-class Member:
-    """One key of an object with its value; ``offset`` is that of the key."""
+class JsonMember:
+    """A key of an object with its value; ``offset`` is the offset of the key."""
 
     offset: int
     value: Node
 
 
 @dataclass(slots=True)
-class Object:
-    """A JSON object. Of a key given twice the last one counts, as it does to Jackson."""
+class JsonObject:
+    """A JSON object. If a key is repeated, the last one counts, as in Jackson."""
 
-    members: dict[str, Member]
+    members: dict[str, JsonMember]
     offset: int
 
 
-Node = Scalar | Array | Object
+Node = JsonScalar | JsonArray | JsonObject
 
-# Every alternative is unrolled so that no text makes it backtrack more than once over itself, and
-# the last one takes any character, so that tokens follow each other without a gap.
+# Every alternative is unrolled, so that no text makes it backtrack over itself more than once. The
+# last alternative matches any character, so that tokens follow each other without a gap.
 _TOKEN = re.compile(
     r"""
     (?:[ \t\r\n]+ | //[^\r\n]* | /\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*
@@ -85,14 +85,14 @@ _TOKEN = re.compile(
 )
 _PLAIN, _MARK = _TOKEN.groupindex["plain"], _TOKEN.groupindex["mark"]
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_KINDS = {"number": Kind.NUMBER, "boolean": Kind.BOOLEAN, "null": Kind.NULL}
+_KINDS = {"number": ScalarKind.NUMBER, "boolean": ScalarKind.BOOLEAN, "null": ScalarKind.NULL}
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong at one place of a spec; ``rule`` is the id of the lint rule that it breaks.
+    """A problem at one place of a spec; ``rule`` is the id of the lint rule that it breaks.
 
-    ``owner`` is where the object begins whose members are at fault, if it is theirs.
+    If the problem is in the members of an object, ``owner`` is where that object begins.
     """
 
     rule: str
@@ -104,10 +104,10 @@ class Problem:
 class SpecText:
     """A spec's text, and the places in it.
 
-    It is JSON with ``//`` and ``/* */`` comments. Source: the options of Jackson that Kafka's
-    generator sets; trailing commas, single quotes and ``#`` comments are not among them.
+    It is JSON with ``//`` and ``/* */`` comments. Trailing commas, single quotes and ``#`` comments
+    are errors. Source: the options of Jackson that Kafka's generator sets.
 
-    With a list of ``problems``, reading goes on after most of them and remembers them there.
+    With a list of ``problems``, reading continues after most problems and collects them there.
     """
 
     def __init__(self, text: str, source: str, problems: list[Problem] | None = None) -> None:
@@ -120,35 +120,36 @@ class SpecText:
         return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     def position(self, offset: int) -> Position:
-        """The line and column of a character."""
+        """Return the line and column of a character."""
         line = bisect_right(self._line_starts, offset)
         return Position(line, offset - self._line_starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
-        """A line of the text, from 1, without its end."""
+        """Return a line of the text without its end; lines count from 1."""
         starts = self._line_starts
         end = starts[number] if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r\n")
 
     def error(self, reason: str, offset: int) -> SpecError:
-        """An error that points at a character."""
+        """Return an error that points at a character."""
         return self.error_at(reason, self.position(offset))
 
     def error_at(self, reason: str, at: Position) -> SpecError:
-        """An error that points at a place."""
+        """Return an error that points at a place."""
         return SpecError(reason, source=self.source, line=at.line, column=at.column)
 
     def refuse(self, rule: str, reason: str, at: Position, owner: Position | None = None) -> None:
-        """Raise `SpecError`, or remember the problem where problems are collected."""
+        """Raise `SpecError`, or collect the problem if problems are collected."""
         if self.problems is None or len(self.problems) >= MOST_PROBLEMS:
             raise self.error_at(reason, at)
         self.problems.append(Problem(rule, reason, at, owner))
 
     def read(self, *, whole: bool) -> Node:
-        """The one value in the text. What is not JSON raises `SpecError`, collected or not.
+        """Return the one value in the text. Text that is not JSON always raises `SpecError`.
 
-        With ``whole`` anything after it but comments is an error; without, it is ignored, as it
-        was by Kafka's generator before 3.0 (DescribeProducersRequest.json of 2.8 ends in "]}").
+        With ``whole``, text after the value, except comments, is an error. Without it, such text is
+        ignored, as Kafka's generator did before 3.0 (DescribeProducersRequest.json of 2.8 ends in
+        "]}").
         """
         tokens = _Tokens(self)
         node = tokens.value(1)
@@ -165,14 +166,14 @@ class _Tokens:
 
     def __init__(self, text: SpecText) -> None:
         self._text = text
-        # A byte order mark is not part of the text, but it has a column.
+        # A byte order mark is not part of the text, but it takes a column.
         start = 1 if text.text.startswith("\ufeff") else 0
         self._matches: Iterator[re.Match[str]] = _TOKEN.finditer(text.text, start)
 
     def take(self) -> tuple[str, str, int]:
-        """The next token's name (a mark's is the mark itself), text and offset."""
+        """Return the next token: name (a mark is its own name), text and offset."""
         match = next(self._matches)
-        # By number: most tokens are one of these two.
+        # Comparing numbers is fast, and most tokens are one of these two.
         group = match.lastindex or 0
         if group == _PLAIN:
             return "string", match[group], match.start(group) - 1
@@ -194,9 +195,9 @@ class _Tokens:
     def _value(self, token: tuple[str, str, int], depth: int) -> Node:
         name, text, offset = token
         if name == "string":
-            return Scalar(Kind.STRING, text, offset)
+            return JsonScalar(ScalarKind.STRING, text, offset)
         if name in _KINDS:
-            return Scalar(_KINDS[name], text, offset)
+            return JsonScalar(_KINDS[name], text, offset)
         if name not in "{[":
             hint = "; remove the comma before it" if name in "]}" else ""
             raise self._text.error(f"expected a value, got {_got(name, text)}{hint}", offset)
@@ -204,22 +205,22 @@ class _Tokens:
             raise self._text.error(f"nested more than {MAX_DEPTH} deep", offset)
         return self._object(offset, depth) if name == "{" else self._array(offset, depth)
 
-    def _array(self, offset: int, depth: int) -> Array:
+    def _array(self, offset: int, depth: int) -> JsonArray:
         items: list[Node] = []
         token = self.take()
         if token[0] == "]":
-            return Array(items, offset)
+            return JsonArray(items, offset)
         while True:
             items.append(self._value(token, depth + 1))
             if not self._another("]", "array", offset):
-                return Array(items, offset)
+                return JsonArray(items, offset)
             token = self.take()
 
-    def _object(self, offset: int, depth: int) -> Object:
-        members: dict[str, Member] = {}
+    def _object(self, offset: int, depth: int) -> JsonObject:
+        members: dict[str, JsonMember] = {}
         name, key, at = self.take()
         if name == "}":
-            return Object(members, offset)
+            return JsonObject(members, offset)
         while True:
             if name != "string":
                 hint = "; remove the comma before it" if name == "}" else ""
@@ -230,19 +231,19 @@ class _Tokens:
                 raise self._text.error(reason, place)
             if key in members and self._text.problems is not None:
                 self._repeated(key, at, members[key].offset)
-            members[key] = Member(at, self.value(depth + 1))
+            members[key] = JsonMember(at, self.value(depth + 1))
             if not self._another("}", "object", offset):
-                return Object(members, offset)
+                return JsonObject(members, offset)
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:
-        # No error, as Jackson takes the last one; but the author of both meant both.
+        # Jackson accepts this and takes the last value. But the author meant both.
         at, before = self._text.position(offset), self._text.position(first)
         reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
         self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:
-        """Whether a comma announces one more item, or the closing mark ends them."""
+        """Return True if a comma announces another item, and False at the closing mark."""
         name, text, offset = self.take()
         if name == ",":
             return True
@@ -276,7 +277,7 @@ def _got(name: str, text: str) -> str:
 
 
 def _string_fault(text: str, offset: int) -> tuple[str, int]:
-    """Why the string that begins at ``offset`` is not one, and where."""
+    """Return the reason why the string at ``offset`` is invalid, and the place of the fault."""
     fault = re.compile(
         r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*',
     ).match(text, offset)

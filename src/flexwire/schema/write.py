@@ -1,4 +1,4 @@
-"""A `MessageSpec` as KIP-482 JSON: facts only, one field a line, always in the same order."""
+"""Write a `MessageSpec` as KIP-482 JSON: facts only, one field a line, always in the same order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Item = tuple[str, object]
 
 
 def write_spec(spec: MessageSpec) -> str:
-    """Write a spec so that reading it again gives the same one, without its ``about`` texts.
+    """Write a spec so that reading it returns an equal spec, without its ``about`` texts.
 
     >>> from flexwire.schema.parse import parse_spec
     >>> print(write_spec(parse_spec('{"type": "data", "name": "Foo", "validVersions": "0", '
@@ -36,7 +36,7 @@ def write_spec(spec: MessageSpec) -> str:
 
 
 def write_specs(specs: Sequence[MessageSpec]) -> str:
-    """Write several specs as one JSON array; a single one stands for itself."""
+    """Write several specs as one JSON array, or a single spec alone."""
     if len(specs) == 1:
         return write_spec(specs[0])
     blocks = ["\n".join(_message(spec, "  ")) for spec in specs]
@@ -52,6 +52,7 @@ def _message(spec: MessageSpec, indent: str) -> Iterator[str]:
         ("validVersions", str(spec.valid_versions)),
         ("deprecatedVersions", _versions(spec.deprecated_versions)),
         ("flexibleVersions", str(spec.flexible_versions)),
+        ("headerVersions", spec.header_versions and spec.header_versions.texts()),
         ("latestVersionUnstable", spec.latest_version_unstable or None),
     )
     yield f"{indent}{{"
@@ -74,7 +75,7 @@ def _block(key: str, items: Iterable[_Line], indent: str, after: str) -> Iterato
 
 
 def _lines(items: Iterable[_Line], indent: str) -> Iterator[str]:
-    """One line for each field, and those of its structure between brackets below it."""
+    """Yield a line for each field, followed by the fields of its structure in brackets."""
     pending = list(items)
     for place, (facts, fields) in enumerate(pending):
         comma = "," if place + 1 < len(pending) else ""
@@ -99,23 +100,23 @@ def _struct(struct: StructSpec) -> _Line:
     return facts, struct.fields
 
 
-def _field(one: FieldSpec) -> _Line:
-    override = one.flexible_versions
+def _field(field: FieldSpec) -> _Line:
+    override = field.flexible_versions
     facts = _present(
-        ("name", one.name),
-        ("type", str(one.type)),
-        ("versions", str(one.versions)),
-        ("nullableVersions", _versions(one.nullable_versions)),
-        ("tag", one.tag),
-        ("taggedVersions", _versions(one.tagged_versions)),
+        ("name", field.name),
+        ("type", str(field.type)),
+        ("versions", str(field.versions)),
+        ("nullableVersions", _versions(field.nullable_versions)),
+        ("tag", field.tag),
+        ("taggedVersions", _versions(field.tagged_versions)),
         ("flexibleVersions", None if override is None else str(override)),
-        ("default", one.default or None),
-        ("ignorable", one.ignorable or None),
-        ("mapKey", one.map_key or None),
-        ("zeroCopy", one.zero_copy or None),
-        ("entityType", one.entity_type or None),
+        ("default", field.default or None),
+        ("ignorable", field.ignorable or None),
+        ("mapKey", field.map_key or None),
+        ("zeroCopy", field.zero_copy or None),
+        ("entityType", field.entity_type or None),
     )
-    return facts, one.fields
+    return facts, field.fields
 
 
 def _versions(versions: Versions) -> str | None:

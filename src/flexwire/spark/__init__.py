@@ -4,7 +4,7 @@
 
 The analysis: a capture may be larger than memory, and its connections cross its files. So the state
 of all connections at each cut is found first (`surveying`), and then each range between cuts is a
-task that writes its part of every table (`ranges`, `drop`) and adds to the facts (`sums`). All is
+task that writes its part of every table (`capture_job`) and adds to the facts. All is
 published at once (`outputs`). The reading itself is that of the rooms below; here is only what
 needs Spark. PySpark is imported here, where Spark looks for formats (``pyspark_flexwire_…``), and
 nowhere else.

@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from flexwire import answers as every
-from flexwire.answers.asking.asking import (
-    Given,
-    are_named,
-    with_internal,
-    without_logs,
-)
+from flexwire import answers as answer_room
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
-from flexwire.answers.state.log import moment_of
+from flexwire.answers.asking.results import (
+    AnswerResult,
+    are_named,
+    find_unanswerable,
+    with_internal,
+)
+from flexwire.answers.state.log import to_as_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
     DEFAULT_ZONE,
@@ -44,7 +44,7 @@ from flexwire.arguments import (
 )
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
-from flexwire.facts.answers import Unanswered
+from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
 from flexwire.measures.analysis import AnalysisSums, facts_of
@@ -52,9 +52,9 @@ from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
-from flexwire.report.bounding import bounded
+from flexwire.report.limits import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
-from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
+from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
@@ -64,15 +64,15 @@ from flexwire.spark.capture_job import (
     weight,
     write_tables,
 )
-from flexwire.spark.failures import explained, stopped
+from flexwire.spark.failures import explain_failures, stop_at_end
 from flexwire.spark.inputs import (
     CaptureMarks,
     Inputs,
-    Unreadable,
-    begun,
+    UnreadableFiles,
+    begin_output,
     input_sources,
-    opened_beside,
-    output_place,
+    open_captures,
+    output_directory,
     to_key_logs,
     with_tls,
 )
@@ -87,7 +87,7 @@ from flexwire.spark.options import (
     to_flags,
     to_releases,
 )
-from flexwire.spark.progress import Clock, silent, watched_tasks
+from flexwire.spark.progress import StageClock, silent, watch_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
@@ -102,16 +102,16 @@ from flexwire.spark.request_log_job import (
     undivided_note,
     write_request_log_tables,
 )
-from flexwire.spark.session import Start, tasks_at_once
+from flexwire.spark.session import SessionStart, tasks_at_once
 from flexwire.spark.settings import (
     SMALL_CAPTURE_BYTES,
     SMALL_JAVA,
-    answering,
     are_small,
-    configured,
+    set_for_analysis,
+    set_for_answers,
 )
 from flexwire.spark.tables import Tables
-from flexwire.survey.request import marks_of
+from flexwire.survey.request import read_marks
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
@@ -122,11 +122,11 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
-    from flexwire.logs.request_log.lines import LogFile
-    from flexwire.spark.capture_job import Surveyed
+    from flexwire.logs.request_log.lines import RequestLogFile
+    from flexwire.spark.capture_job import SurveySummary
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -135,9 +135,9 @@ _NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave i
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
 _TRAFFIC = {
-    one.place: schema_of(one.columns)
-    for one in TRAFFIC_TABLES
-    if one.place in {"frames", "connections", "records", "packets"}
+    table.place: schema_of(table.columns)
+    for table in TRAFFIC_TABLES
+    if table.place in {"frames", "connections", "records", "packets"}
 }
 
 
@@ -234,11 +234,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
-    read = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
-    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
-    return _run(paths, out, spark, progress, start, AnalysisOptions(asked, read, report, asks, to))
+    return _run(
+        paths, out, spark, progress, start, AnalysisOptions(asked, reading, report, asks, to)
+    )
 
 
 def _warn_of_objects(by_objects: object) -> None:
@@ -248,11 +250,11 @@ def _warn_of_objects(by_objects: object) -> None:
 
 def _start(
     spark: SparkSession | None, master: str | None, memory: str, worker_memory: str | None
-) -> Start:
+) -> SessionStart:
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
     where = None if master is None else to_text(master, "master")
-    return Start(where, memory, worker_memory)
+    return SessionStart(where, memory, worker_memory)
 
 
 def _run(
@@ -260,42 +262,42 @@ def _run(
     out: str | Path,
     spark: SparkSession | None,
     progress: Progress,
-    start: Start,
+    start: SessionStart,
     options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
-    to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
+    to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options)
     check_moment(options.answering.as_of, logs)
-    traffic = [*files, *(one.source for one in request_logs)]
-    every = [*traffic, *logs]
-    is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
+    traffic = [*files, *(log.source for log in request_logs)]
+    files_read = [*traffic, *logs]
+    is_small = sum(map(weight, files_read)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
-    clock = Clock()
+    clock = StageClock()
     explain = partial(
-        explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
+        explain_failures, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, options.output, logs) as place:
-        if place.known:
-            known = place.facts_of_known()
-            return Analysis(place.published, known, clock.seconds, is_new=False)
+    with begin_output(to, traffic, options.output, logs) as staging:
+        if staging.known_run:
+            facts = staging.known_facts()
+            return Analysis(staging.published, facts, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, options.reading.keys) as (captures, opened),
+            open_captures(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.
-            stopped(running) if is_ours else nullcontext(),
+            stop_at_end(running) if is_ours else nullcontext(),
             explain(),
-            configured(running, is_small=is_small),
+            set_for_analysis(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, options)
+            job = _AnalysisJob(running, staging, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
                 facts, notes = job.of_captures(captures)
                 if opened is not None:
                     # What was written anew says nothing of what was captured.
-                    marks = CaptureMarks.of(marks_of(files))
-                    facts = marks.told(with_tls(facts, opened, files))
+                    marks = CaptureMarks.of(read_marks(files))
+                    facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
@@ -306,8 +308,8 @@ def _run(
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
-            _publish(place, facts, every)
-    return Analysis(place.published, facts, clock.seconds, notes=notes)
+            _publish(staging, facts, files_read)
+    return Analysis(staging.published, facts, clock.seconds, notes=notes)
 
 
 def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
@@ -322,7 +324,7 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     return inputs
 
 
-def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
+def _publish(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -330,22 +332,24 @@ def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
         AUDIT_JSON: audit_json(facts.audit, facts.sampled, facts.added_tags),
     }
     for name, text in texts.items():
-        place.files.write(name, text.encode())
-    place.mark([one.name for one in files])
-    place.publish()
+        staging.files.write(name, text.encode())
+    staging.mark([file.name for file in files])
+    staging.publish()
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _AnalysisJob:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    staging: Staging
     progress: Progress
-    clock: Clock
+    clock: StageClock
     options: AnalysisOptions
 
-    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
+    def write_tables(
+        self, files: list[InputFile]
+    ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
@@ -353,20 +357,20 @@ class _Job:
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
-            return AnalysisSums(0), Unreadable(), CaptureMarks()
-        found, sums = self._write(files)
-        return sums, found.unreadable, found.marks
+            return AnalysisSums(0), UnreadableFiles(), CaptureMarks()
+        summary, sums = self._write(files)
+        return sums, summary.unreadable, summary.marks
 
-    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
-        asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
+        request = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
-            found, sums = write_tables(self.spark, asked, self.place.drop, total)
-        found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
-        if not found.packets and found.reason is not None:
-            raise CaptureError(found.reason, source=found.source)
-        return found, sums
+            summary, sums = write_tables(self.spark, request, self.staging.task_output, total)
+        summary.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
+        if not summary.packets and summary.reason is not None:
+            raise CaptureError(summary.reason, source=summary.source)
+        return summary, sums
 
     def _tasks_at_once(self, total: int) -> int:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
@@ -374,7 +378,7 @@ class _Job:
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
-        with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
+        with self.clock.stage(name), watch_tasks(self.spark, self.progress, name):
             yield
 
     def measure(self, sums: AnalysisSums) -> Facts:
@@ -389,34 +393,40 @@ class _Job:
         self._write_audit(facts.audit)
         return facts
 
-    def write_logs(self, files: list[Source]) -> LogFacts:
+    def write_logs(self, files: list[InputFile]) -> LogFacts:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
-            total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
-            self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
+            total = sum(file.size for file in files)
+            plan = plan_logs(files, self._tasks_at_once(total), self.staging.next_offsets)
+            self.staging.read_until.update(
+                {partition: log.next_offset for partition, log in plan.growth.items()}
+            )
+            return write_log_tables(
+                self.spark, plan, self.staging.task_output, self.options.asked.inflation
+            )
 
-    def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
+    def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
         notes = (*gzip_note(files), *marks.notes())
-        return marks.told(unreadable.told(self.measure(sums))), notes
+        return marks.add_to(unreadable.add_to(self.measure(sums))), notes
 
-    def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
+    def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
         logs, sums = self._write_request_logs(files)
         notes = undivided_note(files)
         return replace(self.measure(sums), request_logs=logs), notes
 
-    def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
+    def _write_request_logs(
+        self, files: list[RequestLogFile]
+    ) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
             zone = self.options.reading.zone
-            total = sum(one.weight for one in files)
+            total = sum(file.weight for file in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
             shows = self.options.asked.show_credentials
             return write_request_log_tables(
-                self.spark, plan, self.place.drop, zone, show_credentials=shows
+                self.spark, plan, self.staging.task_output, zone, show_credentials=shows
             )
 
     def _write_audit(self, audit: Audit) -> None:
@@ -425,29 +435,40 @@ class _Job:
     def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
         """Write a table that is one file."""
         name = f"{directory.rpartition('/')[2]}.parquet"
-        write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
+        write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows])
 
-    def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
+    def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.options.answering.asked
         if answers is None:
-            answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
-        answers = tuple(one for one in answers if one.name not in lacking)
-        unasked = tuple(one for one in lacking.values() if one is not None)
+            answers = (
+                (*answer_room.LOG_ANSWERS, *answer_room.STATE_ANSWERS)
+                if facts.logs is not None
+                else ()
+            )
+        lacking = find_unanswerable(answers, logs, are_named=self.options.answering.are_named)
+        answers = tuple(answer for answer in answers if answer.name not in lacking)
+        unasked = tuple(question for question in lacking.values() if question is not None)
         if not answers:
             return replace(facts, unanswered=unasked)
-        written = self.place.staged
-        is_small = are_small(written)
-        with self._stage("Answering"), answering(self.spark, is_small=is_small):
-            opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
-                told = [ask_or_tell(one, tables, memory) for one in answers]
-        given = [one for one in told if isinstance(one, Given)]
+        staged = self.staging.staged
+        is_small = are_small(staged)
+        with self._stage("Answering"), set_for_answers(self.spark, is_small=is_small):
+            base_tables = tables_of(self.spark, staged, is_small=is_small)
+            with with_internal(
+                base_tables, self.spark, logs, self.options.answering.as_of
+            ) as tables:
+                results = [ask_or_explain(answer, tables, memory) for answer in answers]
+        answered = [result for result in results if isinstance(result, AnswerResult)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
+        write_answers(
+            self.staging.files, answered, grows=self.options.output.format == DELTA, part=part
+        )
         return replace(
             facts,
-            answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
-            unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
+            answers=tuple(result.facts(self.options.answering.as_of.text) for result in answered),
+            unanswered=(
+                *(result for result in results if isinstance(result, UnansweredQuestion)),
+                *unasked,
+            ),
         )

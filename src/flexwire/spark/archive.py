@@ -46,21 +46,21 @@ _TIMEOUT_S = 300
 
 def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings of a session that starts Java, with the archive if one is kept."""
-    found = kept_archive()
-    if found is None:
+    archive = find_archive()
+    if archive is None:
         return dict(settings)
-    options = f'-XX:SharedArchiveFile="{found}" {_QUIET}'
+    options = f'-XX:SharedArchiveFile="{archive}" {_QUIET}'
     return {**settings, JAVA_OPTIONS: f"{settings.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
-def kept_archive() -> Path | None:
+def find_archive() -> Path | None:
     """The archive for the Java and the Spark that there are here, if one is kept."""
     directory = next(cache_directories())
     with suppress(OSError):
-        for found in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
+        for archive in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
             # Java maps it, and one that is cut off would end it.
-            if _is_ours(directory) and _is_ours(found) and found == _finished(found):
-                return found
+            if _is_ours(directory) and _is_ours(archive) and archive == _finished_name(archive):
+                return archive
     return None
 
 
@@ -69,9 +69,9 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
 
     ``settings`` are those of the sessions that it is for. It takes a start of Spark, and 120 MB.
     """
-    found = kept_archive()
-    if found is not None:
-        return found
+    archive = find_archive()
+    if archive is not None:
+        return archive
     directory = next(cache_directories())
     with suppress(OSError):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,15 +79,15 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
             draft = Path(scratch, "draft")
             if _dumped(draft, settings):
                 draft.chmod(0o600)
-                kept = draft.replace(directory / _finished(draft).name)
-                _forget_others(kept)
-    return kept_archive()
+                current = draft.replace(directory / _finished_name(draft).name)
+                _forget_others(current)
+    return find_archive()
 
 
-def _forget_others(kept: Path) -> None:
+def _forget_others(current: Path) -> None:
     """Remove what was kept for packages that stood where the present ones do."""
-    for other in kept.parent.glob(f"spark-{_place()}-*{_SUFFIX}"):
-        if other != kept and _is_ours(other):
+    for other in current.parent.glob(f"spark-{_place()}-*{_SUFFIX}"):
+        if other != current and _is_ours(other):
             other.unlink()
 
 
@@ -102,30 +102,30 @@ def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
     return draft.is_file()
 
 
-def _finished(draft: Path) -> Path:
+def _finished_name(draft: Path) -> Path:
     """The name that a whole archive has."""
     return draft.with_name(f"{_name()}-{draft.stat().st_size}{_SUFFIX}")
 
 
 def _name() -> str:
     """What tells archives apart that are for other Javas, for another Spark or for other jars."""
-    told = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
+    digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
-        told.update(_release(java))
+        digest.update(_release(java))
     # Java takes the jars as the directory gives them, and looks at the time and size of each.
     with suppress(OSError), os.scandir(_spark() / "jars") as jars:
         for jar in jars:
             status = jar.stat()
-            told.update(f"{jar.name} {status.st_size} {status.st_mtime_ns} ".encode())
-    return f"spark-{_place()}-{told.hexdigest()[:16]}"
+            digest.update(f"{jar.name} {status.st_size} {status.st_mtime_ns} ".encode())
+    return f"spark-{_place()}-{digest.hexdigest()[:16]}"
 
 
 def _place() -> str:
     """Where Spark and the Javas lie: what is installed there anew takes the place of the old."""
-    told = hashlib.sha256(f"{_spark()} ".encode())
+    digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
-        told.update(f"{java} ".encode())
-    return told.hexdigest()[:8]
+        digest.update(f"{java} ".encode())
+    return digest.hexdigest()[:8]
 
 
 def _spark() -> Path:
@@ -135,13 +135,13 @@ def _spark() -> Path:
 
 def _release(java: Path) -> bytes:
     """What a Java says of itself, and the size and time of what an archive lies on top of."""
-    told = b""
+    description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]
-        told += (home / "release").read_bytes()
+        description += (home / "release").read_bytes()
         base = (home / "lib" / "server" / "classes.jsa").stat()
-        told += f" {base.st_size} {base.st_mtime_ns} ".encode()
-    return told
+        description += f" {base.st_size} {base.st_mtime_ns} ".encode()
+    return description
 
 
 def _is_ours(path: Path) -> bool:
@@ -179,8 +179,8 @@ def _query(spark: SparkSession) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table(rows | {"items": [[{"n": 1}]] * 2}), Path(scratch, "rows.parquet"))
         spark.read.parquet(scratch).createOrReplaceTempView("flexwire_rows")
-        found = spark.sql(_QUERY).toArrow()
-    if found.num_rows == 0:
+        rows_read = spark.sql(_QUERY).toArrow()
+    if rows_read.num_rows == 0:
         raise AssertionError("a query of Spark gives what was written")
 
 

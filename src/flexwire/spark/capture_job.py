@@ -29,22 +29,22 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.facts.answers import moment_notes
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
-from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
+from flexwire.spark.inputs import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
-from flexwire.spark.publishing.table_files import TableFiles, fetched
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.spark.publishing.table_files import TableFiles, fetch_files
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, pieces_of
 from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
-from flexwire.survey.request import looks
+from flexwire.survey.request import look_at_files
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
-from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tables.inflation import InflationMeter, within_allowance
 from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ if TYPE_CHECKING:
 
     from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
-    from flexwire.survey.request import Look
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.request import FileLook
+    from flexwire.survey.survey import AnalysisRequest
     from flexwire.tables.records import Rows
 
-    Write = Callable[[Asked, Survey, dict[str, bytes], Drop], None]
+    Write = Callable[[AnalysisRequest, Survey, dict[str, bytes], TaskOutput], None]
 
 
 KEPT: Final = "_survey"
@@ -81,7 +81,7 @@ _PLAN: Final = "plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class SurveySummary:
     """What the driver hears of a survey.
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
@@ -92,119 +92,134 @@ class Surveyed:
     ranges: int
     packets: int
     span_us: int
-    unreadable: Unreadable
+    unreadable: UnreadableFiles
     reason: str | None = None
     source: str = ""
     marks: CaptureMarks = NO_MARKS
 
 
-def surveyed(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int, write: Write
-) -> Committed[Surveyed]:
+def survey_capture(
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
+) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
-    is_whole = total <= asked.range_bytes
-    found: Committed[Surveyed]
-    looked = _looked(spark, asked, drop)
+    is_whole = total <= request.range_bytes
+    summary: CommittedTask[SurveySummary]
+    look_tasks = _look_at_files(spark, request, task_output)
     if is_whole or total < LEAST_BYTES or not has_kernels():
-        (found,) = run_tasks(spark, 1, partial(_survey, asked, looked, is_whole, write), drop)
-        return found
-    planned: Committed[int]
+        (summary,) = run_tasks(
+            spark, 1, partial(_survey, request, look_tasks, is_whole, write), task_output
+        )
+        return summary
+    pieces: CommittedTask[int]
     # Half of a range, of which the fold puts two together: all processors have work for as long.
-    size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
-    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), drop)
-    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
-    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), drop)
-    return found
+    size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
+    (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
+    run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
+    (summary,) = run_tasks(
+        spark, 1, partial(_fold, request, look_tasks, pieces.value, write), task_output
+    )
+    return summary
 
 
-def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
+def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
-    files = asked.files
+    files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
         return 0
     # Each task gets its own: all of them would be read by each.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
-        _put(drop.place, _files(number), files[start : start + size])
-    run_tasks(spark, len(starts), _look, drop)
+        _put(task_output.directory, _files(number), files[start : start + size])
+    run_tasks(spark, len(starts), _look, task_output)
     return len(starts)
 
 
-def _look(number: int, drop: Drop) -> None:
-    _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
+def _look(number: int, task_output: TaskOutput) -> None:
+    _put(
+        task_output.directory,
+        _looks(number),
+        look_at_files(_get(task_output.directory, _files(number))),
+    )
 
 
-def _found(place: Place, looked: int) -> list[Look] | None:
+def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
-    if not looked:
+    if not look_tasks:
         return None
-    return [one for number in range(looked) for one in _get(place, _looks(number))]
+    return [look for number in range(look_tasks) for look in _get(directory, _looks(number))]
 
 
-def kept(place: Place, name: str) -> bytes:
+def read_kept(directory: OutputDirectory, name: str) -> bytes:
     """Give what the survey kept, by its name."""
-    return unsqueezed(place.read(f"{KEPT}/{name}"))
+    return decompress(directory.read(f"{KEPT}/{name}"))
 
 
 def _survey(
-    asked: Asked,
-    looked: int,
+    request: AnalysisRequest,
+    look_tasks: int,
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
     _number: int,
-    drop: Drop,
-) -> Surveyed:
+    task_output: TaskOutput,
+) -> SurveySummary:
     begin_task()
-    kept_here: dict[str, bytes] = {}
-    keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
-    survey = Surveyor(asked, keep, _found(drop.place, looked)).run()
+    states: dict[str, bytes] = {}
+    keep = states.__setitem__ if is_whole else partial(_keep, task_output.directory)
+    survey = Surveyor(request, keep, _read_looks(task_output.directory, look_tasks)).run()
     if survey.ranges:
-        write(asked, survey, kept_here, drop)
-    return _surveyed(survey)
+        write(request, survey, states, task_output)
+    return _summary_of(survey)
 
 
-def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int:
+def _plan(
+    request: AnalysisRequest, look_tasks: int, size: int, _number: int, task_output: TaskOutput
+) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
     """
     survey = Survey()
-    files = in_order(asked, survey, _found(drop.place, looked))
-    pieces = [] if files is None or likely_overlap(asked, files) else pieces_of(files, size)
-    _put(drop.place, _PLAN, (files, pieces, survey))
-    for number, one in enumerate(pieces):
-        _put(drop.place, _piece(number), one)
+    files = in_order(request, survey, _read_looks(task_output.directory, look_tasks))
+    pieces = [] if files is None or likely_overlap(request, files) else pieces_of(files, size)
+    _put(task_output.directory, _PLAN, (files, pieces, survey))
+    for number, piece in enumerate(pieces):
+        _put(task_output.directory, _piece(number), piece)
     return len(pieces)
 
 
-def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
+def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
-    piece: Piece = _get(drop.place, _piece(number))
-    found = survey_piece(asked, piece, is_first=number == 0)
-    _put(drop.place, _summary(number), found)
+    piece: Piece = _get(task_output.directory, _piece(number))
+    summary = survey_piece(request, piece, is_first=number == 0)
+    _put(task_output.directory, _summary(number), summary)
 
 
 def _fold(
-    asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
-) -> Surveyed:
+    request: AnalysisRequest,
+    look_tasks: int,
+    pieces: int,
+    write: Write,
+    _number: int,
+    task_output: TaskOutput,
+) -> SurveySummary:
     begin_task()
-    keep, place = partial(_keep, drop.place), drop.place
-    plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
+    keep, directory = partial(_keep, task_output.directory), task_output.directory
+    plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(directory, _PLAN)
     files, cut, survey = plan
     if files is not None and not cut:
-        survey = Surveyor(asked, keep, _found(place, looked), overlapping=True).run()
+        survey = Surveyor(request, keep, _read_looks(directory, look_tasks), overlapping=True).run()
     elif files is not None:
-        summaries = (_get(place, _summary(number)) for number in range(pieces))
+        summaries = (_get(directory, _summary(number)) for number in range(pieces))
         try:
-            survey = Fold(asked, keep, files, survey).run(cut, summaries)
+            survey = Fold(request, keep, files, survey).run(cut, summaries)
         except UnprovenError as error:
             overlapping = isinstance(error, OverlapError)
-            found = _found(place, looked)
-            survey = Surveyor(asked, keep, found, overlapping=overlapping).run()
+            looks = _read_looks(directory, look_tasks)
+            survey = Surveyor(request, keep, looks, overlapping=overlapping).run()
     if survey.ranges:
-        write(asked, survey, {}, drop)
-    return _surveyed(survey)
+        write(request, survey, {}, task_output)
+    return _summary_of(survey)
 
 
 def _files(number: int) -> str:
@@ -223,20 +238,20 @@ def _summary(number: int) -> str:
     return f"summary-{number:06d}"
 
 
-def _put(place: Place, name: str, value: object) -> None:
+def _put(directory: OutputDirectory, name: str, value: object) -> None:
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    _keep(place, name, data)
+    _keep(directory, name, data)
 
 
-def _get(place: Place, name: str) -> Any:
+def _get(directory: OutputDirectory, name: str) -> Any:
     # Written by the tasks of this analysis, in a directory of its own.
-    return pickle.loads(kept(place, name))  # noqa: S301 - see above
+    return pickle.loads(read_kept(directory, name))  # noqa: S301 - see above
 
 
-def _surveyed(survey: Survey) -> Surveyed:
-    packets = sum(one.packets for one in survey.notes)
-    unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(
+def _summary_of(survey: Survey) -> SurveySummary:
+    packets = sum(capture.packets for capture in survey.notes)
+    unreadable = UnreadableFiles.of(survey.unreadable)
+    summary = SurveySummary(
         survey.ranges,
         packets,
         survey.span_us,
@@ -245,38 +260,38 @@ def _surveyed(survey: Survey) -> Surveyed:
     )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
-        for one in sorted(survey.notes, key=lambda one: one.file):
-            for reason in one.unused().packets:
-                return replace(found, reason=reason, source=one.file)
-    return found
+        for capture in sorted(survey.notes, key=lambda capture: capture.file):
+            for reason in capture.unused().packets:
+                return replace(summary, reason=reason, source=capture.file)
+    return summary
 
 
-def _keep(place: Place, name: str, data: bytes) -> None:
-    write_there(place, f"{KEPT}/{name}", squeezed(data))
+def _keep(directory: OutputDirectory, name: str, data: bytes) -> None:
+    write_there(directory, f"{KEPT}/{name}", compress(data))
 
 
 # What tasks have summed up; those of ranges and of the survey.
 _SUMS: Final = "_sums/0"
 
 
-def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
+def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> None:
     """Keep what a task has summed up; those of the following tasks have greater numbers."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    write_there(place, f"{_SUMS}/{number:06d}", squeezed(data))
+    write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
 
-def merged_sums(place: Place, span_us: int, count: int) -> AnalysisSums:
+def merged_sums(directory: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
     """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
 
     Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
     """
-    files = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/"))
-    check_listed(place, _SUMS, len(files), count)
+    files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
+    check_listed(directory, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
-    for data in fetched(place, files):
+    for data in fetch_files(directory, files):
         # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
-    place.remove(name for name, _ in files)
+        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - see above
+    directory.remove(name for name, _ in files)
     return sums
 
 
@@ -287,30 +302,34 @@ _INFLATION: Final = 10
 _NOTED_BYTES: Final = LEAST_BYTES
 
 
-def weight(file: Source) -> int:
+def weight(file: InputFile) -> int:
     """About how many bytes a file holds."""
     return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
 
 
-def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
+def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
     """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
-    large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= _NOTED_BYTES]
+    large = [
+        file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
+    ]
     if not large:
         return ()
-    most = max(large, key=lambda one: one.size)
+    largest = max(large, key=lambda file: file.size)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
-    told = f"{most.name}{others}: one task each, as a gzip'd file can only be read from its start."
-    return (f"{told} Unpacked, a large file is read by many.",)
+    text = (
+        f"{largest.name}{others}: one task each, as a gzip'd file can only be read from its start."
+    )
+    return (f"{text} Unpacked, a large file is read by many.",)
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
     """Say what the audit left out, and of answers the moment, failures and rows left out."""
-    failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
+    failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
-        f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
-        f"{one.rows - one.left_out:,}."
-        for one in facts.answers
-        if one.left_out
+        f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV have the first "
+        f"{answer.rows - answer.left_out:,}."
+        for answer in facts.answers
+        if answer.left_out
     )
     left_out = facts.audit.left_out.told
     return (*((left_out,) if left_out else ()), *moment_notes(facts.answers), *failed, *cut)
@@ -334,77 +353,95 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
     does not make them too small.
     """
     processors = max(1, tasks_at_once)
-    wanted = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
-    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, wanted), -(-total // MOST_TASKS))
+    target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
+    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, target), -(-total // MOST_TASKS))
 
 
 def write_tables(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int
-) -> tuple[Surveyed, AnalysisSums]:
-    """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int
+) -> tuple[SurveySummary, AnalysisSums]:
+    """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
     There are none where files are unreadable that are not to be skipped.
     """
-    place = drop.place
-    write_survey = partial(_write_survey, min(total, asked.range_bytes))
-    survey = surveyed(spark, asked, drop, total, write_survey)
-    found = survey.value
-    committed: list[Committed[Any]] = [survey]
-    if found.ranges and total > asked.range_bytes:
-        how = replace(asked, files=())
-        work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
-        committed += run_tasks(spark, found.ranges, work, drop)
-    written = compact(spark, committed, drop)
+    directory = task_output.directory
+    write_survey = partial(_write_survey, min(total, request.range_bytes))
+    survey = survey_capture(spark, request, task_output, total, write_survey)
+    summary = survey.value
+    committed: list[CommittedTask[Any]] = [survey]
+    if summary.ranges and total > request.range_bytes:
+        task_request = replace(request, files=())
+        work = partial(_decode, task_request, request.digest, summary.span_us, summary.ranges > 1)
+        committed += run_tasks(spark, summary.ranges, work, task_output)
+    written_files = compact(spark, committed, task_output)
     # A survey that was given up has written nothing.
-    kept_by = len(committed) if survey.files else len(committed) - 1
-    sums = merged_sums(place, found.span_us, kept_by)
-    place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
-    remove_parts(place)
-    settle(place, drop.told(written))
-    return found, sums
+    sums_written = len(committed) if survey.files else len(committed) - 1
+    sums = merged_sums(directory, summary.span_us, sums_written)
+    directory.remove(entry.name for entry in directory.entries(f"{KEPT}/"))
+    remove_parts(directory)
+    settle(directory, task_output.count_files(written_files))
+    return summary, sums
 
 
 def _write_survey(
-    captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
+    captured: int,
+    request: AnalysisRequest,
+    survey: Survey,
+    states: dict[str, bytes],
+    task_output: TaskOutput,
 ) -> None:
     def write(inflation: Inflation) -> None:
-        how, meter = replace(asked, inflation=inflation), Meter(inflation, captured)
-        with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+        task_request, meter = (
+            replace(request, inflation=inflation),
+            InflationMeter(inflation, captured),
+        )
+        with SummedFiles(task_output, request.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
-            if kept:
+            if states:
                 for number in range(survey.ranges):
-                    writers.write_range(how, number, kept.__getitem__, meter)
+                    writers.write_range(task_request, number, states.__getitem__, meter)
 
-    within_allowance(asked.inflation, write)
+    within_allowance(request.inflation, write)
 
 
 def _decode(
-    asked: Asked,
+    request: AnalysisRequest,
     digest: str,
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
+    task_output: TaskOutput,
 ) -> None:
     begin_task()
 
     def write(inflation: Inflation) -> None:
-        how, meter = replace(asked, inflation=inflation), Meter(inflation, asked.range_bytes)
-        with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
-            writers.write_range(how, number, partial(kept, drop.place), meter)
+        task_request, meter = (
+            replace(request, inflation=inflation),
+            InflationMeter(inflation, request.range_bytes),
+        )
+        with SummedFiles(task_output, digest, number, span_us, is_part=is_part) as writers:
+            writers.write_range(
+                task_request, number, partial(read_kept, task_output.directory), meter
+            )
 
-    within_allowance(asked.inflation, write)
+    within_allowance(request.inflation, write)
 
 
 class SummedFiles(TableFiles):
     """The files that a task writes, and the sums of their rows."""
 
     def __init__(
-        self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
+        self,
+        task_output: TaskOutput,
+        digest: str,
+        number: int,
+        span_us: int,
+        *,
+        is_part: bool = False,
     ) -> None:
-        super().__init__(drop, part_name(digest, max(0, number), 0), is_part=is_part)
-        self._place = drop.place
+        super().__init__(task_output, part_name(digest, max(0, number), 0), is_part=is_part)
+        self._place = task_output.directory
         self._number = number
         self.sums = AnalysisSums(span_us)
 
@@ -419,13 +456,17 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: Meter
+        self,
+        request: AnalysisRequest,
+        number: int,
+        read_kept: Callable[[str], bytes],
+        meter: InflationMeter,
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)
-        for table, rows in decoded_rows(asked, number, kept):
+        for table, rows in decoded_rows(request, number, read_kept):
             self.write(table, rows)
             if table == RECORDS:
                 meter.add(rows)

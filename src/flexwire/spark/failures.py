@@ -52,7 +52,7 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 
 
 @contextmanager
-def explained(
+def explain_failures(
     stage: Callable[[], str], memory: str | None, worker_memory: str | None = None
 ) -> Iterator[None]:
     """Raise what Spark raises as `AnalysisError`, in words for a person who waits.
@@ -69,14 +69,14 @@ def explained(
 
 
 @contextmanager
-def stopped(spark: SparkSession) -> Iterator[None]:
+def stop_at_end(spark: SparkSession) -> Iterator[None]:
     """Stop ``spark`` at the end, in silence where Java has ended by itself: all is stopped then.
 
     A failure of ours is being raised then. Py4J would log what it meets on the way with that
     failure's whole traceback, and PySpark would warn of it. A thread of Py4J's goes on to tell Java
     what it may forget, so nothing that it logs is shown afterwards either.
     """
-    once = _log_once()
+    log_filter = _log_once()
     try:
         yield
     finally:
@@ -84,29 +84,29 @@ def stopped(spark: SparkSession) -> Iterator[None]:
         with suppress(*SPARK_ERRORS):
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                 spark.stop()
-            _log_all(once)
+            _log_all(log_filter)
 
 
 @contextmanager
 def _logged_once() -> Iterator[None]:
-    once = _log_once()
+    log_filter = _log_once()
     try:
         yield
     finally:
-        _log_all(once)
+        _log_all(log_filter)
 
 
 def _log_once() -> Filter:
     # Py4J logs to the root. A filter of its own for each, as one may be within another.
-    once = partial(_is_not_raised_too)
+    log_filter = partial(_is_not_raised_too)
     for logger in _loggers():
-        logger.addFilter(once)
-    return once
+        logger.addFilter(log_filter)
+    return log_filter
 
 
-def _log_all(once: Filter) -> None:
+def _log_all(log_filter: Filter) -> None:
     for logger in _loggers():
-        logger.removeFilter(once)
+        logger.removeFilter(log_filter)
 
 
 def _loggers() -> list[logging.Logger]:
@@ -121,16 +121,16 @@ def _is_not_raised_too(record: logging.LogRecord) -> bool:
 def analysis_error(
     stage: str, error: Exception, memory: str | None, worker_memory: str | None = None
 ) -> AnalysisError:
-    """What `explained` raises for an error."""
+    """What `explain_failures` raises for an error."""
     causes = _java_causes(error)
     if _is_out_of_memory(error, causes):
         return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
-    told = "\n".join([str(error), *(message for _, message in causes)])
-    if _PYTHON_OUT_OF_MEMORY.search(told):
+    messages = "\n".join([str(error), *(message for _, message in causes)])
+    if _PYTHON_OUT_OF_MEMORY.search(messages):
         return AnalysisError(
             f"{stage}: a Python worker ran out of memory; {_worker_remedy(memory, worker_memory)}"
         )
-    if _CRASHED in told:
+    if _CRASHED in messages:
         return AnalysisError(
             f"{stage}: a Python worker was ended in the middle; the system does so when it runs "
             f"out of memory, and then {_worker_remedy(memory, None)}"
@@ -139,7 +139,7 @@ def analysis_error(
         name, message = causes[-1]
     else:
         name, message = type(error).__name__, str(error)
-    text = _told(name, message)
+    text = _describe(name, message)
     ours = _OURS.match(text)
     if ours:
         return AnalysisError(f"{stage}: {text[ours.end() :]}")
@@ -211,12 +211,12 @@ def _worker_remedy(memory: str | None, worker_memory: str | None) -> str:
     )
 
 
-def _options(name: str, given: str) -> str:
-    more = f"{2 * int(given[:-1])}{given[-1]}"
+def _options(name: str, value: str) -> str:
+    more = f"{2 * int(value[:-1])}{value[-1]}"
     return f'--{name.replace("_", "-")} {more}, or {name}="{more}" in Python'
 
 
-def _told(name: str, message: str) -> str:
+def _describe(name: str, message: str) -> str:
     """A cause's class and message in one line; of a Python traceback, what stands below it."""
     message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
     lines = [line for line in message.splitlines() if line.strip()]

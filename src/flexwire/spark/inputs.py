@@ -20,7 +20,7 @@ from flexwire.extras import needed_by
 from flexwire.facts.captures import (
     NO_ADDED_TAGS,
     AddedTags,
-    Sampled,
+    SampledCaptures,
     added_tags,
     sampled_files,
     sampled_notes,
@@ -31,12 +31,12 @@ from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
-from flexwire.spark.publishing.stored import stored_staging
+from flexwire.spark.publishing.object_store import store_staging
+from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_captures, list_files
 from flexwire.storage.filesystems import scheme_of, shown
-from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.local import make_private_directory
-from flexwire.storage.place import Place
-from flexwire.survey.survey import Asked
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.output import is_delta
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
-    from flexwire.logs.request_log.lines import LogFile
+    from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
-    from flexwire.storage.source import Source
-    from flexwire.survey.request import Marks
+    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.request import FileMarks
 
-    Marked = Iterable[tuple[str, Marks]]
+    Marked = Iterable[tuple[str, FileMarks]]
 
 
 __all__ = [
@@ -58,21 +58,21 @@ __all__ = [
     "Inputs",
     "capture_sources",
     "input_sources",
-    "output_place",
+    "output_directory",
 ]
 
 
-def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
-    """The files that `list_sources` finds, no two of one name."""
-    return _of_one_name(list_sources(paths))
+def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
+    """The files that `list_captures` finds, no two of one name."""
+    return _of_one_name(list_captures(paths))
 
 
 class Inputs(NamedTuple):
     """What paths name: captures, the files of logs, and brokers' request logs."""
 
-    captures: list[Source]
-    logs: list[Source]
-    request_logs: list[LogFile]
+    captures: list[InputFile]
+    logs: list[InputFile]
+    request_logs: list[RequestLogFile]
 
 
 def input_sources(paths: Iterable[str | Path]) -> Inputs:
@@ -83,20 +83,20 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     together: a request that both show would count twice.
     """
     words = f"{CAPTURES}, {BROKERS_LOGS}, or {WORDS}"
-    found = _of_one_name(list_files(paths, _is_input, words))
-    captures: list[Source] = []
-    logs: list[Source] = []
-    request_logs: list[LogFile] = []
-    for one in found:
-        name = one.url.rpartition("/")[2]
+    files = _of_one_name(list_files(paths, _is_input, words))
+    captures: list[InputFile] = []
+    logs: list[InputFile] = []
+    request_logs: list[RequestLogFile] = []
+    for file in files:
+        name = file.url.rpartition("/")[2]
         if is_log_file(name):
-            logs.append(one)
+            logs.append(file)
         elif is_capture(name):
-            captures.append(one)
-        elif (log := log_file(one, len(request_logs))) is not None:
+            captures.append(file)
+        elif (log := log_file(file, len(request_logs))) is not None:
             request_logs.append(log)
         else:
-            captures.append(one)
+            captures.append(file)
     if captures and request_logs:
         raise CaptureError(
             f"a request log, beside the capture {captures[0].name}: a request that both show would "
@@ -110,15 +110,15 @@ def _is_input(name: str) -> bool:
     return is_capture(name) or is_log_file(name) or is_broker_log(name)
 
 
-def _of_one_name(sources: list[Source]) -> list[Source]:
-    if len({one.name for one in sources}) < len(sources):
-        names = [one.name for one in sources]
+def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
+    if len({source.name for source in sources}) < len(sources):
+        names = [source.name for source in sources]
         twice = next(name for name in names if names.count(name) > 1)
         raise StorageError("two files differ only in what is not shown of a URL", url=twice)
     return sources
 
 
-def output_place(out: str | Path) -> Place:
+def output_directory(out: str | Path) -> OutputDirectory:
     """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
     text = str(out)
     if scheme_of(text) == "memory":
@@ -126,12 +126,15 @@ def output_place(out: str | Path) -> Place:
             "expected a directory or a store that every process sees; memory:// is of one alone",
             url=shown(text),
         )
-    return Place(text)
+    return OutputDirectory(text)
 
 
 @contextmanager
-def begun(
-    out: Place, files: list[Source], output: OutputOptions, logs: Sequence[Source] = ()
+def begin_output(
+    out: OutputDirectory,
+    files: list[InputFile],
+    output: OutputOptions,
+    logs: Sequence[InputFile] = (),
 ) -> Iterator[Staging]:
     """Begin the output of an analysis of ``files`` into ``out``; what is not published is removed.
 
@@ -139,8 +142,8 @@ def begun(
     """
     if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
-            from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
-        digest = Asked((*files, *logs)).digest
+            from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
+        digest = AnalysisRequest((*files, *logs)).digest
         with delta_staging(out, files, digest, append=output.append) as grown:
             yield grown
         return
@@ -149,7 +152,7 @@ def begun(
             f"{out} holds Delta tables of other analyses; give --tables delta, or choose another "
             "--out"
         )
-    with stored_staging(out) if out.path is None else local_staging(out.path) as staging:
+    with store_staging(out) if out.path is None else local_staging(out.path) as staging:
         yield staging
 
 
@@ -160,37 +163,37 @@ _PREFIX: Final = ".flexwire-opened-"
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
     """The key logs that a caller gave."""
-    given = to_list(keys, "keys", "a list of paths")
-    return tuple(to_text(str(one) if isinstance(one, Path) else one, "keys") for one in given)
+    paths = to_list(keys, "keys", "a list of paths")
+    return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
 
 
 @contextmanager
-def opened_beside(
-    to: Place, files: list[Source], keys: tuple[str, ...]
-) -> Iterator[tuple[list[Source], OpenedCaptures | None]]:
+def open_captures(
+    out: OutputDirectory, files: list[InputFile], keys: tuple[str, ...]
+) -> Iterator[tuple[list[InputFile], OpenedCaptures | None]]:
     """Captures as key logs open them, until the block ends, and what became of the connections."""
     if not keys:
         yield files, None
         return
     if not files:
         raise CaptureError("a key log opens captures, and there is none", source=keys[0])
-    read = read_key_logs(keys)
-    if to.path is not None:
-        make_private_directory(to.path.parent)
-    beside = None if to.path is None else to.path.parent
+    key_logs = read_key_logs(keys)
+    if out.path is not None:
+        make_private_directory(out.path.parent)
+    beside = None if out.path is None else out.path.parent
     scratch = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside))
     try:
-        done = open_sources(files, scratch / "captures", read)
-        if not done.paths:
+        opened = open_sources(files, scratch / "captures", key_logs)
+        if not opened.paths:
             raise CaptureError("no packet in the captures", source=files[0].name)
-        yield list_sources(done.paths), done
+        yield list_captures(opened.paths), opened
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def with_tls(facts: Facts, done: OpenedCaptures, files: Sequence[Source]) -> Facts:
+def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
     """The facts with what became of the TLS connections."""
-    counts = done.counts
+    counts = opened.counts
     tls = TlsFacts(
         opened=counts.opened,
         partly_opened=counts.partly.total(),
@@ -201,14 +204,14 @@ def with_tls(facts: Facts, done: OpenedCaptures, files: Sequence[Source]) -> Fac
         lost_bytes=counts.lost_bytes,
         unread_bytes=counts.unread_bytes,
         damaged_places=len(counts.damaged),
-        sources=tuple(one.name for one in files[:_MOST_SOURCES]),
+        sources=tuple(file.name for file in files[:_MOST_SOURCES]),
         source_files=len(files),
     )
     return replace(facts, tls=tls)
 
 
 def _reasons(counted: Counter[str]) -> tuple[TlsReason, ...]:
-    return tuple(TlsReason(*one) for one in counted.most_common(_MOST_REASONS))
+    return tuple(TlsReason(*reason) for reason in counted.most_common(_MOST_REASONS))
 
 
 SHOWN: Final = 200
@@ -217,16 +220,16 @@ REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True i
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFiles:
     """How many files cannot be opened or are not captures; of the first of them, why."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()
 
     @classmethod
-    def of(cls, errors: Sequence[CaptureError]) -> Unreadable:
+    def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
         """Those that gave these errors."""
-        shown = (UnreadableFile(one.source, one.reason) for one in errors[:SHOWN])
+        shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
     def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
@@ -246,7 +249,7 @@ class Unreadable:
             )
         raise CaptureError(reason, source=first.source)
 
-    def told(self, facts: Facts) -> Facts:
+    def add_to(self, facts: Facts) -> Facts:
         """The same facts with these files in them."""
         return replace(facts, unreadable=self.shown, unreadable_files=self.count)
 
@@ -255,19 +258,19 @@ class Unreadable:
 class CaptureMarks:
     """What all captures of an analysis say of themselves, in bounded space."""
 
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
 
     @classmethod
     def of(cls, marked: Marked) -> CaptureMarks:
         """What these files say."""
-        every = list(marked)
+        marks_by_file = list(marked)
         return cls(
-            sampled_files(one.part for _, one in every if one.part is not None),
-            added_tags((name, one.added_tags) for name, one in every),
+            sampled_files(marks.part for _, marks in marks_by_file if marks.part is not None),
+            added_tags((name, marks.added_tags) for name, marks in marks_by_file),
         )
 
-    def told(self, facts: Facts) -> Facts:
+    def add_to(self, facts: Facts) -> Facts:
         """The same facts with this in them."""
         return replace(facts, sampled=self.sampled, added_tags=self.added_tags)
 
@@ -280,6 +283,6 @@ NO_MARKS: Final = CaptureMarks()
 """No capture says anything of itself."""
 
 
-def mark_notes(sampled: Iterable[Sampled], added: AddedTags) -> tuple[str, ...]:
+def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
     """What a user should hear of captures that hold a part, or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.told),) if added.files else ()))

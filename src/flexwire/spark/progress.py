@@ -30,7 +30,7 @@ def silent(stage: str, done: int, total: int) -> None:
     """Hear of everything and say nothing."""
 
 
-class Clock:
+class StageClock:
     """How long each stage took, and which one is the latest."""
 
     def __init__(self) -> None:
@@ -60,18 +60,18 @@ class _Stages:
 
 
 @contextmanager
-def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
+def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
     """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 
     progress(stage, 0, 0)
-    watch = _handled if is_connect(spark) else _polled
+    watch = _handle_progress if is_connect(spark) else _poll_progress
     with watch(spark, _Stages(progress, stage)):
         yield
 
 
 @contextmanager
-def _handled(spark: SparkSession, heard: _Stages) -> Iterator[None]:
+def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None]:
     """Spark Connect says itself how far the queries of a session are."""
     lock = threading.Lock()
 
@@ -82,9 +82,9 @@ def _handled(spark: SparkSession, heard: _Stages) -> Iterator[None]:
         done: bool,  # noqa: ARG001, FBT001 - see above
     ) -> None:
         with lock:
-            for one in stages or ():
-                heard.seen[one.stage_id] = (one.num_completed_tasks, one.num_tasks)
-            heard.tell()
+            for stage in stages or ():
+                stages_seen.seen[stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
+            stages_seen.tell()
 
     # PySpark's own type is an abstract class, which no function is.
     handler = cast("ProgressHandler", handle)
@@ -96,7 +96,7 @@ def _handled(spark: SparkSession, heard: _Stages) -> Iterator[None]:
 
 
 @contextmanager
-def _polled(spark: SparkSession, stages: _Stages) -> Iterator[None]:
+def _poll_progress(spark: SparkSession, stages: _Stages) -> Iterator[None]:
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, stages, over), daemon=True)
     watcher.start()

@@ -51,9 +51,9 @@ def register(
                 "push_filters needs PySpark 4.1 or later; 4.0 hands no filters over"
             )
         spark.conf.set(_PUSHDOWN, "true")
-    for one in (FilteredKafkaLog if push_filters else KafkaLog, KafkaCapture):
+    for source in (FilteredKafkaLog if push_filters else KafkaLog, KafkaCapture):
         try:
-            spark.dataSource.register(one)
+            spark.dataSource.register(source)
         except AnalysisException as error:
             # PySpark 4.0 refuses the name of one that it found, which is the same.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import ListenerFacts, RequestLogFacts
-from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
-from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
+from flexwire.logs.request_log import BadLine, LoggedRequest, RequestLogReader, read_lines
+from flexwire.logs.request_log.lines import RequestLogFile, RequestLogPiece, pieces_of
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
 from flexwire.measures.evidence import REPLICAS_MESSAGE
@@ -31,9 +31,9 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, settle
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.request_log_bodies import structures
-from flexwire.tables.request_logs import FORWARDED, Placed, RequestLogRows, Told
+from flexwire.tables.request_logs import FORWARDED, FileItem, RequestLogCounts, RequestLogRows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
 from flexwire.tasks import begin_task
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LEAST_TASK: Final = 16 << 20
@@ -65,81 +65,83 @@ class RequestLogPlan:
     ``span_us`` is about how long it is from the first line to the last.
     """
 
-    files: tuple[LogFile, ...]
-    works: tuple[tuple[LogPiece, ...], ...]
+    files: tuple[RequestLogFile, ...]
+    works: tuple[tuple[RequestLogPiece, ...], ...]
     digest: str
     span_us: int
 
     @property
     def total(self) -> int:
         """About how many bytes of lines there are."""
-        return sum(one.weight for one in self.files)
+        return sum(file.weight for file in self.files)
 
 
-def plan_request_logs(files: Sequence[LogFile], tasks_at_once: int, zone: Zone) -> RequestLogPlan:
+def plan_request_logs(
+    files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
+) -> RequestLogPlan:
     """Plan the reading of request logs. Raises `CaptureError` where they are none."""
-    if all(one.is_server_log for one in files):
+    if all(file.is_server_log for file in files):
         reason = "a broker's own log alone: it says which requests it refused, and needs the "
         raise CaptureError(f"{reason}request log beside it", source=files[0].source.name)
-    total = sum(one.weight for one in files)
+    total = sum(file.weight for file in files)
     size = max(LEAST_TASK, min(MOST_TASK, total // (2 * max(1, tasks_at_once))))
     size = max(size, -(-total // (MOST_TASKS // 2)))
     works = tuple(map(tuple, _works(pieces_of(files, size), size)))
-    digest = Asked(tuple(one.source for one in files)).digest
+    digest = AnalysisRequest(tuple(file.source for file in files)).digest
     return RequestLogPlan(tuple(files), works, digest, _span_us(files, zone))
 
 
-def undivided_note(files: Sequence[LogFile]) -> tuple[str, ...]:
+def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
     """Say which files are large and one task each, if any, and why."""
     large = [
-        one
-        for one in files
-        if (one.is_gzipped or one.is_enveloped) and one.weight >= 2 * LEAST_TASK
+        file
+        for file in files
+        if (file.is_gzipped or file.is_enveloped) and file.weight >= 2 * LEAST_TASK
     ]
     if not large:
         return ()
-    most = max(large, key=lambda one: one.weight)
+    largest = max(large, key=lambda file: file.weight)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
-    told = (
-        f"{most.source.name}{others}: one task each, as what is gzip'd can only be read from its "
-        "start, and a line in envelopes of a container is in several of them. Unpacked, and "
+    text = (
+        f"{largest.source.name}{others}: one task each, as what is gzip'd can only be read from "
+        "its start, and a line in envelopes of a container is in several of them. Unpacked, and "
         "without envelopes, a large file is read by many."
     )
-    return (told,)
+    return (text,)
 
 
-def _works(pieces: Iterable[LogPiece], size: int) -> Iterator[list[LogPiece]]:
-    work: list[LogPiece] = []
-    held = 0
+def _works(pieces: Iterable[RequestLogPiece], size: int) -> Iterator[list[RequestLogPiece]]:
+    work: list[RequestLogPiece] = []
+    bytes_held = 0
     for piece in pieces:
-        if work and held + piece.weight > size:
+        if work and bytes_held + piece.weight > size:
             yield work
-            work, held = [], 0
+            work, bytes_held = [], 0
         work.append(piece)
-        held += piece.weight
+        bytes_held += piece.weight
     if work:
         yield work
 
 
-def _span_us(files: Sequence[LogFile], zone: Zone) -> int:
-    found: list[int] = []
+def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
+    times: list[int] = []
     for file in files:
         if file.is_server_log:
             continue
         size = file.source.size
-        whole = file.is_gzipped or file.is_enveloped
-        found += _times(LogPiece(file, 0, None if whole else min(size, _END)), zone)[:1]
-        if not whole and size:
-            found += _times(LogPiece(file, max(0, size - _END)), zone, is_last=True)
-    span = max(found) - min(found) if found else 0
-    is_sure = not any(one.is_gzipped or one.is_enveloped for one in files)
+        is_whole = file.is_gzipped or file.is_enveloped
+        times += _times(RequestLogPiece(file, 0, None if is_whole else min(size, _END)), zone)[:1]
+        if not is_whole and size:
+            times += _times(RequestLogPiece(file, max(0, size - _END)), zone, is_last=True)
+    span = max(times) - min(times) if times else 0
+    is_sure = not any(file.is_gzipped or file.is_enveloped for file in files)
     return span if is_sure else max(span, _LEAST_SPAN_US)
 
 
-def _times(piece: LogPiece, zone: Zone, *, is_last: bool = False) -> list[int]:
+def _times(piece: RequestLogPiece, zone: Zone, *, is_last: bool = False) -> list[int]:
     times: list[int] = []
-    for one in LogReader(zone).read(read_lines(piece)):
-        time_us = getattr(one, "time_us", None)
+    for item in RequestLogReader(zone).read(read_lines(piece)):
+        time_us = getattr(item, "time_us", None)
         if time_us is not None:
             times.append(time_us)
             if not is_last:
@@ -157,15 +159,15 @@ _SHOWN: Final = 50
 
 
 @dataclass(slots=True)
-class _Read:
+class _LineCounts:
     """What a task says of the lines that it read: of each file how many, and those not used."""
 
-    told: Told = field(default_factory=Told)
+    requests: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)
     unused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def merge(self, other: _Read) -> None:
-        self.told.merge(other.told)
+    def merge(self, other: _LineCounts) -> None:
+        self.requests.merge(other.requests)
         self.lines.update(other.lines)
         self.unused.update(other.unused)
 
@@ -173,30 +175,30 @@ class _Read:
 def write_request_log_tables(
     spark: SparkSession,
     plan: RequestLogPlan,
-    drop: Drop,
+    task_output: TaskOutput,
     zone: Zone,
     *,
     show_credentials: bool = False,
 ) -> tuple[RequestLogFacts, AnalysisSums]:
-    """Write the tables to ``drop``, and sum up their rows."""
+    """Write the tables to ``task_output``, and sum up their rows."""
     work = partial(_read, plan, zone, show_credentials)
-    committed = run_tasks(spark, max(1, len(plan.works)), work, drop)
-    read = _Read(lines=Counter({one.source.name: 0 for one in plan.files}))
-    for one in committed:
-        read.merge(one.value)
-    written = compact(spark, committed, drop)
-    sums = merged_sums(drop.place, plan.span_us, len(committed))
-    remove_parts(drop.place)
-    settle(drop.place, drop.told(written))
+    committed = run_tasks(spark, max(1, len(plan.works)), work, task_output)
+    counts = _LineCounts(lines=Counter({file.source.name: 0 for file in plan.files}))
+    for task in committed:
+        counts.merge(task.value)
+    written_files = compact(spark, committed, task_output)
+    sums = merged_sums(task_output.directory, plan.span_us, len(committed))
+    remove_parts(task_output.directory)
+    settle(task_output.directory, task_output.count_files(written_files))
     # Small, and known only now: of each connection what several tasks have told.
-    _write(drop.place, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
-    packets = _packets(read)
+    _write(task_output.directory, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
+    packets = _packets(counts)
     sums.add(PACKETS, packets)
-    _write(drop.place, PACKETS, PACKETS_TABLE, [packets])
-    return _facts(plan, zone, read), sums
+    _write(task_output.directory, PACKETS, PACKETS_TABLE, [packets])
+    return _facts(plan, zone, counts), sums
 
 
-def _write(files: Place, table: str, schema: pa.Schema, rows: Any) -> None:
+def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> None:
     write_one_file(files, f"{TABLES}/{table}/{table}.parquet", schema, rows)
 
 
@@ -205,18 +207,18 @@ def _read(
     zone: Zone,
     shows: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
-) -> _Read:
+    task_output: TaskOutput,
+) -> _LineCounts:
     begin_task()
-    read = _Read()
+    counts = _LineCounts()
     rows = RequestLogRows(show_credentials=shows)
     is_part = len(plan.works) > 1
-    with SummedFiles(drop, plan.digest, number, plan.span_us, is_part=is_part) as files:
+    with SummedFiles(task_output, plan.digest, number, plan.span_us, is_part=is_part) as files:
         if number == 0:
             for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
                 files.begin(table, columns)
         for lines in _batches(
-            chain.from_iterable(_placed(p, zone, read) for p in plan.works[number])
+            chain.from_iterable(_placed(p, zone, counts) for p in plan.works[number])
         ):
             replicas: Counter[str] = Counter()
             for table, batch in rows.of(lines):
@@ -227,47 +229,47 @@ def _read(
                     _count_replicas(rows, batch, replicas)
                 if table.endswith(f"/{REPLICAS_MESSAGE}"):
                     replicas.update(replica_rows(batch)["connection"].to_pylist())
-    read.told = rows.told
-    return read
+    counts.requests = rows.told
+    return counts
 
 
-def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
+def _placed(piece: RequestLogPiece, zone: Zone, counts: _LineCounts) -> Iterator[FileItem]:
     """Give what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
 
     def counted() -> Iterator[Line]:
         for line in read_lines(piece):
-            read.lines[name] += not line.is_next
+            counts.lines[name] += not line.is_next
             yield line
 
-    for item in LogReader(zone).read(counted()):
+    for item in RequestLogReader(zone).read(counted()):
         if isinstance(item, BadLine):
-            read.unused[name, item.reason] += 1
+            counts.unused[name, item.reason] += 1
         elif item is not None:
-            yield Placed(file, item)
+            yield FileItem(file, item)
 
 
-def _batches(lines: Iterator[Placed]) -> Iterator[list[Placed]]:
-    held: list[Placed] = []
+def _batches(lines: Iterator[FileItem]) -> Iterator[list[FileItem]]:
+    batch: list[FileItem] = []
     heavy = 0
-    for one in lines:
-        held.append(one)
-        heavy += _weight(one)
-        if len(held) >= _LINES or heavy >= _HEAVIEST:
-            yield held
-            held, heavy = [], 0
-    if held:
-        yield held
+    for line in lines:
+        batch.append(line)
+        heavy += _weight(line)
+        if len(batch) >= _LINES or heavy >= _HEAVIEST:
+            yield batch
+            batch, heavy = [], 0
+    if batch:
+        yield batch
 
 
-def _weight(line: Placed) -> int:
+def _weight(line: FileItem) -> int:
     """About how many bytes a line takes that anybody may choose the length of."""
-    one = line.item
-    if not isinstance(one, LoggedRequest):
+    item = line.item
+    if not isinstance(item, LoggedRequest):
         return 0
-    texts = [text for text in (one.request, one.response) if text is not None]
-    names = (one.header.client_id, one.principal, one.listener, *one.ends)
+    texts = [text for text in (item.request, item.response) if text is not None]
+    names = (item.header.client_id, item.principal, item.listener, *item.ends)
     return sum(len(text) + _STRUCTURE * structures(text) for text in texts) + sum(
         len(name or "") for name in names
     )
@@ -289,38 +291,39 @@ def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Coun
 _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
 
 
-def _packets(read: _Read) -> pa.RecordBatch:
+def _packets(counts: _LineCounts) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415 - its types alone are needed above
 
     rows = []
-    for name, lines in sorted(read.lines.items()):
+    for name, lines in sorted(counts.lines.items()):
         rows.append({"source": name, "packets": lines})
-        reasons = sorted((why, count) for (of, why), count in read.unused.items() if of == name)
+        reasons = sorted((why, count) for (of, why), count in counts.unused.items() if of == name)
         rows += [{"source": name, "reason": why, "packets": count} for why, count in reasons]
     return pa.RecordBatch.from_pylist(rows, PACKETS_TABLE)
 
 
-def _facts(plan: RequestLogPlan, zone: Zone, read: _Read) -> RequestLogFacts:
-    told = read.told
-    every = told.listeners
+def _facts(plan: RequestLogPlan, zone: Zone, counts: _LineCounts) -> RequestLogFacts:
+    requests = counts.requests
+    listener_counts = requests.listeners
     listeners = [
-        ListenerFacts(*one, requests, every.replicas[one])
-        for one, requests in every.requests.most_common(_SHOWN)
+        ListenerFacts(*listener, requests, listener_counts.replicas[listener])
+        for listener, requests in listener_counts.requests.most_common(_SHOWN)
     ]
     return RequestLogFacts(
-        files=sum(not one.is_server_log for one in plan.files),
-        server_logs=sum(one.is_server_log for one in plan.files),
-        lines=sum(read.lines.values()),
-        requests=told.requests,
-        forwarded=told.forwarded,
-        refused=told.refused,
-        cut=told.cut,
-        text=told.text,
-        unused=sum(read.unused.values()),
-        left_out_fields=told.left_out,
-        only_deprecated=bool(told.requests) and told.deprecated == told.requests + told.forwarded,
+        files=sum(not file.is_server_log for file in plan.files),
+        server_logs=sum(file.is_server_log for file in plan.files),
+        lines=sum(counts.lines.values()),
+        requests=requests.requests,
+        forwarded=requests.forwarded,
+        refused=requests.refused,
+        cut=requests.cut,
+        text=requests.text,
+        unused=sum(counts.unused.values()),
+        left_out_fields=requests.left_out,
+        only_deprecated=bool(requests.requests)
+        and requests.deprecated == requests.requests + requests.forwarded,
         timezone=zone.name,
         listeners=tuple(listeners),
-        listener_count=len(every.requests),
-        requests_beyond=every.beyond,
+        listener_count=len(listener_counts.requests),
+        requests_beyond=listener_counts.beyond,
     )

@@ -37,12 +37,12 @@ def scratch_directory() -> Path:
     """
     base = local_directory()
     sweep(base)
-    made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+    directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     # Open as long as the process lives, which is how others see that it does.
-    lock = os.open(made / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    lock = os.open(directory / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
 
 
 def local_directory() -> Path:
@@ -63,17 +63,17 @@ def keep_in(directory: Path) -> list[str]:
 def sweep(base: Path) -> None:
     """Remove the directories of processes that are gone; those of other users stay."""
     with suppress(OSError):
-        for found in base.glob(f"{PREFIX}*"):
-            if _is_ours(found) and _is_left(found):
-                shutil.rmtree(found, ignore_errors=True)
+        for directory in base.glob(f"{PREFIX}*"):
+            if _is_ours(directory) and _is_left(directory):
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_ours(directory: Path) -> bool:
     try:
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _is_left(directory: Path) -> bool:

@@ -35,7 +35,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class SessionStart:
     """Where an analysis starts Spark unless a session runs, and with how much memory."""
 
     master: str | None
@@ -87,8 +87,8 @@ def session(
             running.conf.set(key, value)
         return running
     if master is not None and (is_submitted() or _REMOTE in os.environ):
-        told = "spark-submit" if is_submitted() else _REMOTE
-        raise ArgumentError(f"{told} says where Spark runs, so leave the master {master!r} out")
+        origin = "spark-submit" if is_submitted() else _REMOTE
+        raise ArgumentError(f"{origin} says where Spark runs, so leave the master {master!r} out")
     remote = remote_of(master)
     if remote is not None:
         return _connected(app_name, remote, conf or {})
@@ -154,15 +154,15 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     # It starts Java unless that runs; a SparkConf knows nothing before.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
     # What spark-submit was given, or stands in Spark's own files.
-    given = SparkConf()
+    defaults = SparkConf()
     if is_submitted():
         # Java runs, with its own memory.
         all_settings = {
             key: value
             for key, value in all_settings.items()
-            if key in ALWAYS or not (given.contains(key) or key.startswith("spark.driver."))
+            if key in ALWAYS or not (defaults.contains(key) or key.startswith("spark.driver."))
         }
-    cores = int(all_settings.get(_CORES) or given.get(_CORES, "1"))
+    cores = int(all_settings.get(_CORES) or defaults.get(_CORES, "1"))
     for key, value in bound.items():
         all_settings[key] = times(value, cores)
     builder = SparkSession.builder.appName(app_name)

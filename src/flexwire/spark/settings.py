@@ -116,15 +116,15 @@ def on_this_machine(threads: int) -> dict[str, str]:
 
 
 @contextmanager
-def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Set what may change while a session runs, and set it back in the end."""
-    before = {name: spark.conf.get(name, None) for name in conf}
+    old_values = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, old in before.items():
+        for name, old in old_values.items():
             if old is None:
                 spark.conf.unset(name)
             else:
@@ -132,33 +132,33 @@ def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
-    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else {})):
+    with temporary_settings(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
 @contextmanager
-def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what questions about tables run with, meanwhile; ``is_small`` as `are_small` has it."""
-    with meanwhile(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
+    with temporary_settings(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield
 
 
-def java_for(found: Output) -> dict[str, str]:
+def java_for(output: Output) -> dict[str, str]:
     """What to start Java with to ask answers of these tables."""
-    return SMALL_JAVA if _bytes(found) < ONE_COMPILER_BYTES else {}
+    return SMALL_JAVA if _bytes(output) < ONE_COMPILER_BYTES else {}
 
 
-def are_small(found: Output) -> bool:
+def are_small(output: Output) -> bool:
     """Whether to compile queries of these tables takes longer than to run them as they are."""
-    if _bytes(found) >= SMALL_BYTES:
+    if _bytes(output) >= SMALL_BYTES:
         return False
-    return sum(map(_values, map(found.dataset, found.names))) < SMALL_VALUES
+    return sum(map(_values, map(output.dataset, output.names))) < SMALL_VALUES
 
 
-def _bytes(found: Output) -> int:
-    return sum(file.size for name in found.names for file in found.files(name))
+def _bytes(output: Output) -> int:
+    return sum(file.size for name in output.names for file in output.files(name))
 
 
 def _values(table: ds.Dataset) -> int:

@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.facts.facts import SOURCES_SHOWN
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import REQUEST_LOG_TABLES
@@ -54,7 +54,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 FORMAT = 3
 TABLES = (
     *("frames", "connections", "records", "packets", "messages", "audit"),
-    *(one.place for one in (*REQUEST_LOG_TABLES, *LOG_TABLES)),
+    *(table.place for table in (*REQUEST_LOG_TABLES, *LOG_TABLES)),
 )
 
 
@@ -102,35 +102,35 @@ class Tables:
         """The messages that have a table, by name."""
         if not self.messages.is_dir():
             return []
-        return sorted(one.name for one in self.messages.iterdir() if one.is_dir())
+        return sorted(directory.name for directory in self.messages.iterdir() if directory.is_dir())
 
 
 def finished_tables(root: Path) -> Tables:
     """The tables below a directory, `FlexwireError` unless they are there and complete."""
-    check_finished(Place(str(root)))
+    check_finished(OutputDirectory(str(root)))
     return Tables(root)
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
     """Write the marks of tables that are complete: whose they are, and of which analysis."""
-    mark_place(Place(str(tables.root)), sources)
+    mark_place(OutputDirectory(str(tables.root)), sources)
 
 
-def mark_place(tables: Place, sources: Iterable[str]) -> None:
+def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
-    every = [*sources]
-    told = {
+    source_names = [*sources]
+    description = {
         "format": FORMAT,
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
-        "files": len(every),
+        "files": len(source_names),
         # All of them are in the table of packets.
-        "sources": every[:SOURCES_SHOWN],
+        "sources": source_names[:SOURCES_SHOWN],
         # So that a reader knows when a listing lacks some.
         TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
-    tables.write(SUCCESS, json.dumps(told, indent=1).encode() + b"\n")
+    tables.write(SUCCESS, json.dumps(description, indent=1).encode() + b"\n")
 
 
 def check_ours(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a rule has against one place of a spec, what a run found, and what all rules have."""
+"""Findings, the report of a run, and what all rules have in common."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# How much of a line is kept, and of a message printed.
+# The longest excerpt that is kept, and the longest message that is printed.
 _LONGEST_EXCERPT = 1000
 _LONGEST_MESSAGE = 500
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """What a rule has against one place; findings sort by file and place.
+    """A violation of a rule at one place; findings sort by file and place.
 
-    ``line`` and ``column`` count from 1, in characters. ``excerpt`` is that line of the file, or
-    the part of it around the column, and ``excerpt_column`` the place in it, from 1.
+    ``line`` and ``column`` count from 1, in characters. ``excerpt`` is the line of the file, or a
+    part of it around the column. ``excerpt_column`` is the place in the excerpt, from 1.
     """
 
     source: str
@@ -40,8 +40,10 @@ class Finding:
         return f"{self.source}:{self.line}:{self.column}: {self.rule} {self.message}"
 
 
-def found(source: str, line: int, column: int, rule: str, message: str, text: str) -> Finding:
-    """Make a finding, given the whole line of the text; all of it can be shown on a terminal."""
+def make_finding(
+    source: str, line: int, column: int, rule: str, message: str, text: str
+) -> Finding:
+    """Return a finding, given the whole line of the text. A terminal can show all of it."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
     if len(message) > _LONGEST_MESSAGE:
@@ -50,7 +52,7 @@ def found(source: str, line: int, column: int, rule: str, message: str, text: st
 
 
 def window(line: str, column: int, width: int) -> tuple[str, int]:
-    """Cut a line to a width, so that the column is inside, and give the column's new place.
+    """Cut a line to a width around a column; return it with the column's new place.
 
     >>> window("abcdefghijklmnopqrstuvwxyz", 14, 9)
     ('…klmnopq…', 5)
@@ -67,19 +69,19 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 
 
 def _one_column_each(text: str) -> str:
-    """Give a line in which every character takes one column, so that marks stand under it."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    """Return a line in which every character takes one column, so that marks line up below it."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 Level = Literal["error", "warning", "note"]
 
 
-class Told(Protocol):
-    """What a format shows of a rule besides its id."""
+class RuleInfo(Protocol):
+    """The properties of a rule that a format shows besides its id."""
 
     @property
     def category(self) -> Enum:
-        """The category, which has a name."""
+        """The rule's category, which has a name."""
 
     @property
     def level(self) -> Level:
@@ -96,28 +98,28 @@ class Told(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``command`` found, in order, the files that it read, and its rules by their ids.
+    """The findings of ``command`` in order, the files that it read, and its rules by id.
 
-    ``unstable`` counts the findings that are left out because the old version was unstable.
+    ``unstable`` counts the findings that were left out because the old version was unstable.
     """
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
-    rules: Mapping[str, Told]
+    rules: Mapping[str, RuleInfo]
     command: str
     unstable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A rule as it is read about. Its module's name is its id, its module's docstring its page."""
+class RulePage:
+    """A rule and its page. The name of its module is its id, the module's docstring its page."""
 
     module: str
     docstring: str | None
 
     @property
     def id(self) -> str:
-        """The id: in capitals, and worded so that it reads well after "allow"."""
+        """The id, in capitals; it reads well after "allow"."""
         return self.module.rpartition(".")[2].upper()
 
     @property
@@ -127,12 +129,12 @@ class Page:
 
     @property
     def page(self) -> str:
-        """What is flagged, why, what to write instead, and by whose rule."""
+        """What the rule flags, why, what to write instead, and the source of the rule."""
         return (self.docstring or "").strip()
 
 
 def rules_of(package: ModuleType) -> dict[str, Any]:
-    """Give the rules that stand in the modules of a package, by id, in alphabetical order."""
-    names = sorted(one.name for one in iter_modules(package.__path__))
-    found = [import_module(f"{package.__name__}.{name}").RULE for name in names]
-    return {rule.id: rule for rule in found}
+    """Return the rules in the modules of a package, by id, in alphabetical order."""
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    rules = [import_module(f"{package.__name__}.{name}").RULE for name in names]
+    return {rule.id: rule for rule in rules}

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from flexwire.storage.filesystems import reported
-from flexwire.storage.source import source_at
+from flexwire.storage.filesystems import report_failures
+from flexwire.storage.input_file import input_file_at
 
 if TYPE_CHECKING:
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
     """What is in ``url``, read only; names begin with the library's own name for ``url``."""
 
-    def __init__(self, opened: Door, url: str) -> None:
-        super().__init__(opened.files)
+    def __init__(self, store: FileStore, url: str) -> None:
+        super().__init__(store.files)
         self._url = url
-        self._key = opened.key(url)
+        self._key = store.key(url)
 
     def open_input_file(self, path: str) -> Any:
         """Open a file for reading at any position."""
-        found = source_at(self._url_of(path))
-        return pa.PythonFile(found.open_at_will(), mode="r")
+        file = input_file_at(self._url_of(path))
+        return pa.PythonFile(file.open_at_will(), mode="r")
 
     def open_input_stream(self, path: str) -> Any:
         """Open a file for reading forward."""
@@ -37,11 +37,11 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
 
     def get_file_info(self, paths: list[str]) -> Any:
         """Return what each path is. `StorageError` where that cannot be said."""
-        found = []
+        infos = []
         for path in paths:
-            with reported(self._url_of(path), "look for"):
-                found += super().get_file_info([path])
-        return found
+            with report_failures(self._url_of(path), "look for"):
+                infos += super().get_file_info([path])
+        return infos
 
     def _url_of(self, path: str) -> str:
         return self._url + path.removeprefix(self._key)

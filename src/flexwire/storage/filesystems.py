@@ -65,8 +65,8 @@ def scheme_of(url: str) -> str:
     if not match or scheme == "file" or (scheme not in STORES and match[2] == "/"):
         return ""
     if scheme not in STORES:
-        known = ", ".join(f"{one}://" for one in STORES)
-        raise _refused(url, f"expected a path, file://, {known}")
+        schemes = ", ".join(f"{scheme_name}://" for scheme_name in STORES)
+        raise _refused(url, f"expected a path, file://, {schemes}")
     if match[2] == "/":
         raise _refused(url, f"expected two slashes after the scheme: {scheme}://")
     rest = url[match.end() :]
@@ -132,7 +132,7 @@ RETRIES: Final = 3
 _REASON_CHARACTERS = 300
 
 
-class Door:
+class FileStore:
     """What one library gives, and the name that it knows a URL by."""
 
     __slots__ = ("files", "kind")
@@ -162,19 +162,19 @@ class Door:
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 
-def door(url: str) -> Door:
-    """The door of a URL. `StorageError` where its library is missing, or cannot start."""
+def open_store(url: str) -> FileStore:
+    """The store of a URL. `StorageError` where its library is missing, or cannot start."""
     scheme = scheme_of(url)
-    with reported(url, "open"):
+    with report_failures(url, "open"):
         try:
-            return _opened(scheme, _authority(url), os.getpid())
+            return _open_library(scheme, _authority(url), os.getpid())
         except ImportError:
             reason = f"{scheme}:// needs more packages: {remedy(STORES[scheme])}"
             raise StorageError(reason, url=shown(url)) from None
 
 
 @contextmanager
-def reported(url: str, tried: str) -> Iterator[None]:
+def report_failures(url: str, tried: str) -> Iterator[None]:
     """What a library raises, as a `StorageError` that says what was ``tried`` on ``url``."""
     try:
         yield
@@ -198,7 +198,7 @@ def reason_of(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 - a fork opens its own
+def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
     kind = _library(scheme)
     # gcsfs logs a traceback for each error, which without any handler goes to the terminal.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
@@ -208,7 +208,9 @@ def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 
     if scheme in {"s3", "s3a"}:
         # By default it asks 5 times, inside 5 times of its own, inside botocore's 5.
         files.retries = RETRIES
-    return Door(files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme))
+    return FileStore(
+        files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)
+    )
 
 
 def _library(scheme: str) -> Any:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from cramjam import zstd
 
-from flexwire.storage.pages import Entry, moment_of
-from flexwire.storage.source import version_here
+from flexwire.storage.input_file import version_here
+from flexwire.storage.store_listing import FileEntry, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,10 +31,10 @@ DIRECTORY_MODE: Final = 0o700
 
 def make_private_directory(directory: Path) -> None:
     """Create a directory and its missing parents; `OSError` where something is in the way."""
-    for place in (*reversed(directory.parents), directory):
+    for ancestor in (*reversed(directory.parents), directory):
         # Two processes may create it at once.
-        if not place.is_dir():
-            place.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        if not ancestor.is_dir():
+            ancestor.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
 
 
 def create_private_file(path: Path) -> FileIO:
@@ -44,10 +44,10 @@ def create_private_file(path: Path) -> FileIO:
 
 def make_tree_private(root: Path) -> None:
     """Take the rights of everybody else from a directory and all that is in it."""
-    for place, _, names in os.walk(root):
-        Path(place).chmod(DIRECTORY_MODE)
+    for directory_name, _, names in os.walk(root):
+        Path(directory_name).chmod(DIRECTORY_MODE)
         for name in names:
-            Path(place, name).chmod(FILE_MODE)
+            Path(directory_name, name).chmod(FILE_MODE)
 
 
 def _private(path: str, flags: int) -> int:
@@ -57,12 +57,12 @@ def _private(path: str, flags: int) -> int:
 _QUICKLY: Final = 1  # a level of zstd
 
 
-def squeezed(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Compress what is left for another task."""
     return bytes(zstd.compress(data, _QUICKLY))
 
 
-def unsqueezed(data: bytes) -> bytes:
+def decompress(data: bytes) -> bytes:
     """Give it as it was."""
     return bytes(zstd.decompress(data))
 
@@ -79,16 +79,16 @@ def writing(target: Path) -> Iterator[Path]:
     is replaced at once, and nothing is left of one whose block raises.
     """
     make_private_directory(target.parent)
-    growing = target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
-    create_private_file(growing).close()
+    unfinished = target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
+    create_private_file(unfinished).close()
     try:
-        yield growing
-        with growing.open("rb") as file:
+        yield unfinished
+        with unfinished.open("rb") as file:
             os.fsync(file.fileno())
-        growing.replace(target)
+        unfinished.replace(target)
     except BaseException:
         with suppress(OSError):
-            growing.unlink()
+            unfinished.unlink()
         raise
     _sync_directory(target.parent)
 
@@ -100,8 +100,8 @@ def move(file: Path, target: Path) -> None:
     """
     make_private_directory(target.parent)
     if file.stat().st_dev != target.parent.stat().st_dev:
-        with writing(target) as growing:
-            shutil.copyfile(file, growing)
+        with writing(target) as unfinished:
+            shutil.copyfile(file, unfinished)
         file.unlink()
         return
     file.chmod(FILE_MODE)
@@ -111,23 +111,23 @@ def move(file: Path, target: Path) -> None:
     file.replace(target)
 
 
-def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[Entry]:
+def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
     """Every file below ``root`` whose name there begins with ``prefix``, without `writing`'s own.
 
     With ``unfinished`` only those: what a process left there that was killed.
     """
     start = root / prefix[: prefix.rfind("/") + 1]
-    for place, directories, names in os.walk(start, onerror=_raise_unless_gone):
+    for directory_name, directories, names in os.walk(start, onerror=_raise_unless_gone):
         directories.sort()
         for name in sorted(names):
-            path = Path(place, name)
+            path = Path(directory_name, name)
             relative = path.relative_to(root).as_posix()
             if name.startswith(_MARK) is not unfinished or not relative.startswith(prefix):
                 continue
             with suppress(FileNotFoundError):  # removed meanwhile
                 status = path.stat()
                 modified = moment_of(status.st_mtime)
-                yield Entry(relative, status.st_size, modified, version_here(status))
+                yield FileEntry(relative, status.st_size, modified, version_here(status))
 
 
 def remove(root: Path, name: str) -> None:

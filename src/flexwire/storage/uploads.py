@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 PART_BYTES: Final = 32 << 20
 """A file of up to twice this is one request; of a larger one, two parts are under way at once."""
@@ -22,33 +22,33 @@ PART_BYTES: Final = 32 << 20
 _PARTS_AT_ONCE = 2
 
 
-def put_file(opened: Door, key: str, file: Path) -> None:
+def put_file(store: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
     # A library takes a missing file for something of its own, or for nothing.
     with file.open("rb"):
         pass
-    if opened.renames:
-        _by_renaming(opened, key, lambda growing: opened.files.put_file(str(file), growing))
-    elif opened.kind == "gs" and file.stat().st_size <= PART_BYTES:
-        put_bytes(opened, key, file.read_bytes())
+    if store.renames:
+        _by_renaming(store, key, lambda unfinished: store.files.put_file(str(file), unfinished))
+    elif store.kind == "gs" and file.stat().st_size <= PART_BYTES:
+        put_bytes(store, key, file.read_bytes())
     else:
-        opened.files.put_file(str(file), key, **_parts(opened))
+        store.files.put_file(str(file), key, **_parts(store))
 
 
-def put_bytes(opened: Door, key: str, data: bytes) -> None:
+def put_bytes(store: FileStore, key: str, data: bytes) -> None:
     """Write ``key`` with this content."""
-    if opened.renames:
-        _by_renaming(opened, key, lambda growing: opened.files.pipe_file(growing, data))
+    if store.renames:
+        _by_renaming(store, key, lambda unfinished: store.files.pipe_file(unfinished, data))
     else:
-        opened.files.pipe_file(key, data, **_parts(opened, len(data)))
+        store.files.pipe_file(key, data, **_parts(store, len(data)))
 
 
-def remove(opened: Door, keys: Sequence[str]) -> None:
+def remove(store: FileStore, keys: Sequence[str]) -> None:
     """Remove up to a thousand files; those that are not there are no error."""
-    if opened.kind == "s3":
+    if store.kind == "s3":
         bucket = keys[0].partition("/")[0]
         objects = [{"Key": key.partition("/")[2]} for key in keys]
-        answer = opened.files.call_s3(
+        answer = store.files.call_s3(
             "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True}
         )
         for error in answer.get("Errors", ()):
@@ -56,21 +56,21 @@ def remove(opened: Door, keys: Sequence[str]) -> None:
         return
     for key in keys:
         with suppress(FileNotFoundError):
-            opened.files.rm_file(key)
+            store.files.rm_file(key)
 
 
-def sweep(opened: Door, key: str, before: datetime) -> int:
+def sweep(store: FileStore, key: str, before: datetime) -> int:
     """Abort S3's unfinished uploads below ``key`` that began before that time."""
-    if opened.kind != "s3":
+    if store.kind != "s3":
         return 0
     bucket, _, start = f"{key.rstrip('/')}/".partition("/")
-    asked: dict[str, Any] = {"Bucket": bucket, "Prefix": start}
+    request: dict[str, Any] = {"Bucket": bucket, "Prefix": start}
     count = 0
     while True:
-        page = opened.files.call_s3("list_multipart_uploads", **asked)
+        page = store.files.call_s3("list_multipart_uploads", **request)
         for upload in page.get("Uploads", ()):
             if upload["Initiated"] < before:
-                opened.files.call_s3(
+                store.files.call_s3(
                     "abort_multipart_upload",
                     Bucket=bucket,
                     Key=upload["Key"],
@@ -79,31 +79,31 @@ def sweep(opened: Door, key: str, before: datetime) -> int:
                 count += 1
         if not page.get("IsTruncated"):
             return count
-        asked["KeyMarker"] = page["NextKeyMarker"]
-        asked["UploadIdMarker"] = page["NextUploadIdMarker"]
+        request["KeyMarker"] = page["NextKeyMarker"]
+        request["UploadIdMarker"] = page["NextUploadIdMarker"]
 
 
-def _parts(opened: Door, size: int = PART_BYTES) -> dict[str, int]:
-    if opened.kind == "s3":
+def _parts(store: FileStore, size: int = PART_BYTES) -> dict[str, int]:
+    if store.kind == "s3":
         return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
-    if opened.kind == "gs":
+    if store.kind == "gs":
         # gcsfs sends what is smaller than a part between two lines of its own. A file that holds
         # such a line, or ends with "\r", is cut off there. A part is sent as it is.
         return {"chunksize": min(size, PART_BYTES) or 1}
-    return {"max_concurrency": _PARTS_AT_ONCE} if opened.kind == "az" else {}
+    return {"max_concurrency": _PARTS_AT_ONCE} if store.kind == "az" else {}
 
 
-def _by_renaming(opened: Door, key: str, write: Any) -> None:
+def _by_renaming(store: FileStore, key: str, write: Any) -> None:
     directory, _, name = key.rpartition("/")
-    growing = f"{directory}/.flexwire-{secrets.token_hex(8)}-{name}"
+    unfinished = f"{directory}/.flexwire-{secrets.token_hex(8)}-{name}"
     try:
-        opened.files.makedirs(directory, exist_ok=True)
-        write(growing)
+        store.files.makedirs(directory, exist_ok=True)
+        write(unfinished)
         # Its rename does not replace; between the two calls there is neither.
         with suppress(FileNotFoundError):
-            opened.files.rm_file(key)
-        opened.files.mv(growing, key)
+            store.files.rm_file(key)
+        store.files.mv(unfinished, key)
     except BaseException:
         with suppress(Exception):
-            opened.files.rm_file(growing)
+            store.files.rm_file(unfinished)
         raise

@@ -9,28 +9,25 @@ hold are read again. So the result is what `Surveyor` finds, and the fold never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flexwire.capture.files.reading import SectionHead
 from flexwire.capture.reassembly.packet_scan import FURTHER_REASONS, FileNotes
-from flexwire.capture.reassembly.segments import Position
-from flexwire.survey.piece_merger import Composing, OverlapError, UnprovenError
+from flexwire.capture.reassembly.segments import FilePosition
+from flexwire.survey.piece_merger import OverlapError, PieceMerger, UnprovenError
 from flexwire.survey.piece_survey import has_kernels
-from flexwire.survey.request import reader_of
-from flexwire.survey.state import Findings, InTurn
+from flexwire.survey.request import make_reader
+from flexwire.survey.state import SequentialFiles, SurveyState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import numpy as np
-
     from flexwire.capture.files.reading import Head
-    from flexwire.storage.source import Source
-    from flexwire.survey.pieces import Piece, Summary
-    from flexwire.survey.request import Asked, Survey
+    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.pieces import Piece, PieceSummary
+    from flexwire.survey.request import AnalysisRequest, Survey
 
-    Array = np.ndarray[Any, np.dtype[Any]]
-    _Surveyed = tuple[Piece, Summary | None]
+    _Surveyed = tuple[Piece, PieceSummary | None]
 
 
 class Fold:
@@ -41,18 +38,18 @@ class Fold:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: AnalysisRequest,
         keep: Callable[[str, bytes], None],
-        files: list[Source],
+        files: list[InputFile],
         survey: Survey,
     ) -> None:
         self._asked = asked
-        self._files = InTurn(files)
-        self._findings = Findings(asked, keep)
+        self._files = SequentialFiles(files)
+        self._findings = SurveyState(asked, keep)
         self._findings.survey = survey
-        self._at: Position | None = None
+        self._at: FilePosition | None = None
 
-    def run(self, pieces: Sequence[Piece], summaries: Iterable[Summary | None]) -> Survey:
+    def run(self, pieces: Sequence[Piece], summaries: Iterable[PieceSummary | None]) -> Survey:
         """Take in the surveys of all pieces, in order. Raises `UnprovenError`."""
         if not has_kernels():
             # There are some where the pieces were cut.
@@ -77,7 +74,7 @@ class Fold:
                 findings.begin_range(self._at, keys)
             begins = False
             if summary is not None and is_next:
-                Composing(self._asked, self._files, findings, summary).run()
+                PieceMerger(self._asked, self._files, findings, summary).run()
                 self._at = self._after(summary)
                 self._note(summary.notes)
                 findings.add(summary.size, self._at)
@@ -87,7 +84,7 @@ class Fold:
                 # Within a gzip'd file nobody can go on.
                 raise UnprovenError
 
-    def _is_next(self, start: Position) -> bool:
+    def _is_next(self, start: FilePosition) -> bool:
         """Whether a piece begins where all before it ends."""
         at = self._at
         if start.head is None:
@@ -100,7 +97,7 @@ class Fold:
             and _same(at.head, start.head)
         )
 
-    def _after(self, summary: Summary) -> Position | None:
+    def _after(self, summary: PieceSummary) -> FilePosition | None:
         """Where a piece ends, as a reader says it that has read all before."""
         stop, at = summary.stop, self._at
         if stop is None or stop.is_end or at is None or at.file != stop.file:
@@ -130,9 +127,9 @@ class Fold:
         """Survey a piece that is not known to begin where it was supposed to."""
         findings = self._findings
         until = piece.until
-        last = until or Position(piece.files[-1].name, is_end=True)
+        last = until or FilePosition(piece.files[-1].name, is_end=True)
         files = self._files.between(self._at, last)
-        reader = reader_of(self._asked, files, self._at, until)
+        reader = make_reader(self._asked, files, self._at, until)
         for item in reader:
             if isinstance(item, FileNotes):
                 self._note([item])

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
-from flexwire.capture.pairing.apis import apis
-from flexwire.capture.pairing.pairing import Facts
+from flexwire.capture.pairing.apis import api_table
+from flexwire.capture.pairing.pairing import HeaderColumns
 from flexwire.capture.reassembly.course import NOTED_FRAMES
-from flexwire.capture.reassembly.flows import joined
-from flexwire.capture.reassembly.frames import FrameColumns, taken
+from flexwire.capture.reassembly.flows import join_frames
+from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import HEAD_BYTES, MARK, MARK_ID, Run, key_of
-from flexwire.survey.piece_survey import Apart, first_steps
-from flexwire.survey.request import reader_of
+from flexwire.survey.piece_survey import ExchangeIsolation, first_steps
+from flexwire.survey.request import make_reader
+from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
@@ -37,14 +37,13 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedFrame
-    from flexwire.capture.reassembly.segments import Position, SegmentColumns, SegmentReader
-    from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
-    from flexwire.survey.guessed_connections import Log
-    from flexwire.survey.pieces import Frames, Summary
-    from flexwire.survey.request import Asked
-    from flexwire.survey.state import Findings, InTurn
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns, SegmentReader
+    from flexwire.capture.reassembly.streams import Handoff, HandoffResult, SideResult, SideState
+    from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.pieces import PieceFrames, PieceSummary
+    from flexwire.survey.request import AnalysisRequest
+    from flexwire.survey.speculation import StepLog
+    from flexwire.survey.state import SequentialFiles, SurveyState
 
 
 _NUMBER = struct.Struct(">i")
@@ -61,7 +60,7 @@ class OverlapError(UnprovenError):
     """Files overlap in time and show the same connections, so they have to be merged."""
 
 
-class Crossed(NamedTuple):
+class CrossingFrame(NamedTuple):
     """A frame that crossed into the piece: its payload, and when what was held was last seen."""
 
     payload: bytes
@@ -72,16 +71,16 @@ class Proof(NamedTuple):
     """What truly became of a connection; ``indexes`` are to be added to those of its frames."""
 
     connection: str
-    taken: Taken
+    taken: HandoffResult
     indexes: tuple[int, int]
-    crossed: tuple[Crossed | None, Crossed | None]
+    crossed: tuple[CrossingFrame | None, CrossingFrame | None]
 
 
-def prove(lent: Lent, run: Run, payloads: Payloads, limit: int) -> Proof | None:
+def prove(lent: Handoff, run: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
     """Say what became of a connection that stands as ``lent``; None if it is not as supposed."""
     said, taken = run.lent, run.taken
-    request = _End(lent.request, said.request, taken.request, limit)
-    response = _End(lent.response, said.response, taken.response, limit)
+    request = _SideProof(lent.request, said.request, taken.request, limit)
+    response = _SideProof(lent.response, said.response, taken.response, limit)
     ends = (request, response)
     if lent.client != said.client or not all(one.goes_on() for one in ends):
         return None
@@ -101,14 +100,14 @@ def prove(lent: Lent, run: Run, payloads: Payloads, limit: int) -> Proof | None:
     )
 
 
-class _End:
+class _SideProof:
     """One end: how it truly stood, how it was said to, and how far it has come since."""
 
-    def __init__(self, true: Standing, said: Standing, went: Went, limit: int) -> None:
+    def __init__(self, true: SideState, said: SideState, went: SideResult, limit: int) -> None:
         self._true, self._said, self._limit = true, said, limit
         self.went = went
         self.index = true.next_index - said.next_index
-        self.crossed: Crossed | None = None
+        self.crossed: CrossingFrame | None = None
 
     @property
     def seeks(self) -> bool:
@@ -155,7 +154,9 @@ class _End:
         sizes = went.sizes - len(payload) - PREFIX_LENGTH + len(frame)
         last = length if went.frames == 1 else went.length
         self.went = went._replace(sizes=sizes, length=last)
-        self.crossed = Crossed(frame[PREFIX_LENGTH:], true.last_us if true.held else INT64_MIN)
+        self.crossed = CrossingFrame(
+            frame[PREFIX_LENGTH:], true.last_us if true.held else INT64_MIN
+        )
         return True
 
     def _grow(self, frame: bytes, following: bytes) -> None:
@@ -169,7 +170,7 @@ class _End:
 
 
 def _noted(
-    run: Run, request: Crossed | None, response: Crossed | None
+    run: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
     """The correlation ids noted, with those of frames that crossed; None where one is not sure."""
     noted = list(run.taken.noted)
@@ -204,7 +205,7 @@ _SEEN_BYTES = 64 << 20
 class _Round:
     """Frames of many connections, of each such as follow one another: rows, and others."""
 
-    rows: list[Array] = field(default_factory=list)
+    rows: list[NumpyArray] = field(default_factory=list)
     frames: list[CapturedFrame] = field(default_factory=list)
 
 
@@ -212,20 +213,26 @@ def _asked_for_topics() -> int:
     return int(catalog().entry(TOPIC_NAMES_MESSAGE).api_key or 0)
 
 
-class Composing:
+class PieceMerger:
     """A piece that begins where all before it ends, on its way into the findings of these."""
 
-    def __init__(self, asked: Asked, files: InTurn, findings: Findings, summary: Summary) -> None:
+    def __init__(
+        self,
+        asked: AnalysisRequest,
+        files: SequentialFiles,
+        findings: SurveyState,
+        summary: PieceSummary,
+    ) -> None:
         self._asked = asked
         self._files = files
         self._findings = findings
         self._flows = findings.flows
         self._summary = summary
-        self._frames: Frames = summary.frames
+        self._frames: PieceFrames = summary.frames
         self._rounds: list[_Round] = []
         self._failed: dict[str, int] = {}  # how many segments of a key counted
         self._rows_of = self._by_key()
-        self._apart = Apart(summary.frames.left_out, findings.turns)
+        self._apart = ExchangeIsolation(summary.frames.left_out, findings.turns)
         self._first_steps = first_steps(summary.logs)
         rows = len(self._frames.connection)
         self._connection = np.full(rows, -1, np.int32)
@@ -252,7 +259,7 @@ class Composing:
         flows.files.update(summary.files)
         findings.end_connections()
 
-    def _by_key(self) -> dict[str, Array]:
+    def _by_key(self) -> dict[str, NumpyArray]:
         """The rows of each key, in order."""
         frames = self._frames
         numbers: dict[str, int] = {}
@@ -279,21 +286,21 @@ class Composing:
         else:
             self._failed[key] = 0
 
-    def _numbered(self, connections: Array) -> Array:
+    def _numbered(self, connections: NumpyArray) -> NumpyArray:
         """The true numbers of connections that the piece has numbered."""
         used, places = np.unique(connections, return_inverse=True)
         names = self._frames.names
         numbers = [self._flows.number(names[one]) for one in used.tolist()]
         return np.array(numbers, np.int32)[places]
 
-    def _follow(self, key: str, assembler: FrameAssembler, log: Log, rows: Array) -> None:
+    def _follow(self, key: str, assembler: FrameAssembler, log: StepLog, rows: NumpyArray) -> None:
         """Take the steps of a log as long as they are proven."""
         flows, at, segments, number = self._flows, 0, 0, 0
         ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
         for step_number, step in enumerate(log.steps, first_step):
             start, stop = np.searchsorted(ordinals, (at, at + step.frames)).tolist()
             its = rows[start:stop]
-            if not isinstance(step, Run):
+            if not isinstance(step, FastPathStep):
                 if self._shakes_hands(its):
                     self._failed[key] = segments
                     return
@@ -316,7 +323,9 @@ class Composing:
         if not log.is_whole:
             self._failed[key] = segments
 
-    def _proof(self, assembler: FrameAssembler, run: Run, rows: Array) -> Proof | None:
+    def _proof(
+        self, assembler: FrameAssembler, run: FastPathStep, rows: NumpyArray
+    ) -> Proof | None:
         lent = assembler.lend()
         if lent is None:
             return None
@@ -337,7 +346,7 @@ class Composing:
         if proof is None:
             return None
         crossed = proof.crossed[0]
-        if crossed is not None and apis().is_handshake(crossed.payload):
+        if crossed is not None and api_table().is_handshake(crossed.payload):
             return None
         for its, one in zip((asks, answers), proof.crossed, strict=True):
             if one is not None:
@@ -356,25 +365,25 @@ class Composing:
     def _note(self, connection: str, payload: bytes, *, is_request: bool) -> None:
         self._apart.note(connection, correlation_ids(payload, is_request=is_request))
 
-    def _count(self, proof: Proof, rows: Array) -> None:
+    def _count(self, proof: Proof, rows: NumpyArray) -> None:
         frames = self._frames
         ask, answer = proof.indexes
         self._connection[rows] = self._flows.number(proof.connection)
         self._index[rows] += np.where(frames.is_response[rows], answer, ask)
 
-    def _shakes_hands(self, rows: Array) -> bool:
+    def _shakes_hands(self, rows: NumpyArray) -> bool:
         """Whether a request among these rows says that those after it are read in another way."""
         if not len(rows):
             return False
         facts = self._frames.facts
         asks = rows[facts.kind[rows] == L.REQUEST]
         both = zip(facts.api_key[asks].tolist(), facts.api_version[asks].tolist(), strict=True)
-        return any(apis().shakes_hands(*one) for one in both)
+        return any(api_table().shakes_hands(*one) for one in both)
 
     def _check(self, found: list[CapturedFrame]) -> None:
         """See that no frame changes how those after it are read."""
         for one in found:
-            if one.direction == "request" and apis().is_handshake(one.payload):
+            if one.direction == "request" and api_table().is_handshake(one.payload):
                 raise UnprovenError
             self._note(one.connection, one.payload, is_request=one.direction == "request")
 
@@ -385,7 +394,7 @@ class Composing:
 
     def _see_all(self) -> None:
         """Take in the frames of all rounds, in few goes: each takes as long as a thousand rows."""
-        rows: list[Array] = []
+        rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []
         of_rows: list[int] = []
         of_frames: list[int] = []
@@ -402,7 +411,7 @@ class Composing:
                 self._see(np.concatenate(rows), frames, order)
                 rows, frames, of_rows, of_frames, size = [], [], [], [], 0
 
-    def _see(self, rows: Array, found: list[CapturedFrame], order: Array) -> None:
+    def _see(self, rows: NumpyArray, found: list[CapturedFrame], order: NumpyArray) -> None:
         """Take in rows of the piece's frames, and frames after them, in an order."""
         if not len(order):
             return
@@ -413,9 +422,11 @@ class Composing:
         others = FrameColumns.from_frames(found, "", flows.connections)
         places = np.argsort(order, kind="stable")
         made = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
-        frames, _ = joined(made, flows.connections, "")
+        frames, _ = join_frames(made, flows.connections, "")
         piece = self._frames.facts
-        given = Facts.joined([piece.take(rows), Facts.fresh(len(found), [])], piece.clients)
+        given = HeaderColumns.joined(
+            [piece.take(rows), HeaderColumns.fresh(len(found), [])], piece.clients
+        )
         given = given.take(order)
         rows = np.append(rows, np.full(len(found), -1))[order]
         is_given = given.is_given.astype(np.bool_)
@@ -433,7 +444,7 @@ class Composing:
             software = self._frames.software[int(rows[place])]
             findings.note_software(name, int(frames.index[place]), software)
 
-    def _check_given(self, frames: FrameColumns, is_given: Array) -> None:
+    def _check_given(self, frames: FrameColumns, is_given: NumpyArray) -> None:
         """See that no row was given after the request from which on its connection has tokens."""
         for place in np.unique(frames.connection[is_given]).tolist():
             if not self._findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS:
@@ -441,11 +452,13 @@ class Composing:
             is_its = frames.connection == place
             last = np.flatnonzero(is_its & is_given)[-1]
             others = np.flatnonzero(is_its & ~is_given & ~frames.is_response)
-            first = (one for one in others if apis().is_handshake(frames.payload(int(one))))
+            first = (one for one in others if api_table().is_handshake(frames.payload(int(one))))
             if next(first, -1) < last:
                 raise UnprovenError
 
-    def _note_topics(self, rows: Array, facts: Facts, said: Facts, is_unread: Array) -> None:
+    def _note_topics(
+        self, rows: NumpyArray, facts: HeaderColumns, said: HeaderColumns, is_unread: NumpyArray
+    ) -> None:
         """Take in what the bodies of responses say, if they answer what the piece supposed."""
         is_named = (facts.kind == L.ANSWER) & (facts.api_key == _asked_for_topics())
         is_same = (said.kind == facts.kind) & (said.api_key == facts.api_key)
@@ -457,7 +470,7 @@ class Composing:
         for some in {topics[int(rows[place])] for place in places}:
             self._findings.note_names(some)
 
-    def _columns(self, rows: Array) -> FrameColumns:
+    def _columns(self, rows: NumpyArray) -> FrameColumns:
         piece = self._frames
         start, stop = piece.start[rows], piece.stop[rows]
         data = [piece.data]
@@ -480,8 +493,8 @@ class Composing:
             connections=self._flows.connections,
             data=np.concatenate(data) if len(data) > 1 else data[0],
             file="",
-            error=taken(piece.error, rows),
-            unplaced=set(taken(dict.fromkeys(piece.unplaced), rows)),
+            error=pick_rows(piece.error, rows),
+            unplaced=set(pick_rows(dict.fromkeys(piece.unplaced), rows)),
         )
 
     def _read_again(self) -> None:
@@ -518,11 +531,11 @@ class Composing:
         if begin is not None:
             yield self._reader(begin, end)
 
-    def _reader(self, start: Position, stop: Position | None) -> SegmentReader:
-        return reader_of(self._asked, self._files.between(start, stop), start, stop)
+    def _reader(self, start: FilePosition, stop: FilePosition | None) -> SegmentReader:
+        return make_reader(self._asked, self._files.between(start, stop), start, stop)
 
 
-def _places(rows: Array, told: Mapping[int, object]) -> list[int]:
+def _places(rows: NumpyArray, told: Mapping[int, object]) -> list[int]:
     """The places of those rows, in order, of which something is told."""
     found: list[int] = np.flatnonzero(np.isin(rows, list(told))).tolist()
     return found

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
-from flexwire.capture.pairing.pairing import Facts, Turns
-from flexwire.capture.reassembly.frames import taken
+from flexwire.capture.pairing.pairing import HeaderColumns, Pairing
+from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import Run, SupposedFlows, key_of
-from flexwire.survey.pieces import Chunk, Frames, Summary
-from flexwire.survey.request import reader_of
+from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
+from flexwire.survey.request import make_reader
+from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.capture.reassembly.frames import FrameColumns
-    from flexwire.capture.reassembly.segments import Position, SegmentColumns
-    from flexwire.survey.guessed_connections import Log
+    from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.survey.pieces import Piece
-    from flexwire.survey.request import Asked, Software
-    from flexwire.survey.state import Clocks, Topic
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.survey.request import AnalysisRequest
+    from flexwire.survey.speculation import StepLog
+    from flexwire.survey.state import KeyClocks, TopicName
+    from flexwire.tables.frames import Software
 
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
@@ -47,29 +47,29 @@ _TOLD = ("error", "software", "topics")
 _MOST_WAITING: Final = DEFAULT_IN_FLIGHT // 4
 
 
-class Steps(NamedTuple):
+class RowSteps(NamedTuple):
     """Where the rows of a piece belong: ``order`` is that of their keys, and in it of the rows.
 
     In that order, ``key`` numbers their keys, and ``step`` the runs of their logs, -1 for others.
     """
 
-    order: Array
-    key: Array
-    step: Array
+    order: NumpyArray
+    key: NumpyArray
+    step: NumpyArray
 
 
-def first_steps(logs: Mapping[str, Log]) -> dict[str, int]:
+def first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
     """The number of the first step of each log, where steps are numbered through."""
     sizes = np.cumsum([0, *(len(one.steps) for one in logs.values())]).tolist()
     return dict(zip(logs, sizes, strict=False))
 
 
-def steps_of(frames: Frames, logs: Mapping[str, Log], *, is_first: bool) -> Steps:
+def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
     """The steps of all rows; of the first piece, which supposes nothing, a connection is a step."""
     connection = frames.connection.astype(np.int64)
     if is_first:
         order = np.argsort(connection, kind="stable")
-        return Steps(order, connection[order], connection[order])
+        return RowSteps(order, connection[order], connection[order])
     numbers: dict[str, int] = {}
     of_name = [numbers.setdefault(key_of(one), len(numbers)) for one in frames.names]
     key = np.array(of_name, np.int64)[connection] if of_name else connection
@@ -79,15 +79,17 @@ def steps_of(frames: Frames, logs: Mapping[str, Log], *, is_first: bool) -> Step
         left = rows
         log = logs.get(one)
         for number, step in enumerate([] if log is None else log.steps, firsts.get(one, 0)):
-            steps.append(number if isinstance(step, Run) else -1)
+            steps.append(number if isinstance(step, FastPathStep) else -1)
             sizes.append(min(left, step.frames))
             left -= sizes[-1]
         steps.append(-1)
         sizes.append(left)
-    return Steps(order, key[order], np.repeat(np.array(steps, np.int64), sizes))
+    return RowSteps(order, key[order], np.repeat(np.array(steps, np.int64), sizes))
 
 
-def without_exchanges(frames: Frames, made_up: Array, steps: Steps, *, is_first: bool) -> Frames:
+def without_exchanges(
+    frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
+) -> PieceFrames:
     """Leave the rows out that need not be handed over; ``made_up`` are those of no true frame."""
     if not len(made_up):
         return frames
@@ -112,34 +114,38 @@ def without_exchanges(frames: Frames, made_up: Array, steps: Steps, *, is_first:
     return _taken(frames, np.flatnonzero(~is_left_out), ordinal, _spans(codes))
 
 
-def _taken(frames: Frames, rows: Array, ordinal: Array, left_out: Array) -> Frames:
+def _taken(
+    frames: PieceFrames, rows: NumpyArray, ordinal: NumpyArray, left_out: NumpyArray
+) -> PieceFrames:
     some: dict[str, Any] = {name: getattr(frames, name)[rows] for name in _EXCHANGE_COLUMNS}
-    some |= {name: taken(getattr(frames, name), rows) for name in _TOLD}
+    some |= {name: pick_rows(getattr(frames, name), rows) for name in _TOLD}
     return replace(
         frames,
         **some,
         facts=frames.facts.take(rows),
-        unplaced=set(taken(dict.fromkeys(frames.unplaced), rows)),
+        unplaced=set(pick_rows(dict.fromkeys(frames.unplaced), rows)),
         ordinal=ordinal[rows],
         left_out=left_out,
     )
 
 
-def _silent(frames: Frames) -> Array:
+def _silent(frames: PieceFrames) -> NumpyArray:
     """Which rows are requests that no response is expected of."""
     facts = frames.facts
-    found: Array = (facts.kind == L.REQUEST) & (facts.is_given > 0) & (facts.is_expected == 0)
+    found: NumpyArray = (facts.kind == L.REQUEST) & (facts.is_given > 0) & (facts.is_expected == 0)
     return found
 
 
-def _strange(frames: Frames, made_up: Array) -> Array:
+def _strange(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
     """Which rows are of connections with frames of which others have to say what they are."""
     found = np.zeros(len(frames.names), np.bool_)
     found[frames.connection[(frames.facts.is_given == 0) & ~made_up]] = True
     return found[frames.connection]
 
 
-def _exchanges(frames: Frames, made_up: Array, steps: Steps, step: Array) -> tuple[Array, Array]:
+def _exchanges(
+    frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, step: NumpyArray
+) -> tuple[NumpyArray, NumpyArray]:
     """The rows of requests and of their responses that nothing else in the piece concerns."""
     kind, ids = frames.facts.kind, frames.facts.correlation_id
     is_given = frames.facts.is_given > 0
@@ -163,7 +169,9 @@ def _exchanges(frames: Frames, made_up: Array, steps: Steps, step: Array) -> tup
     return asks[few], answers[few]
 
 
-def _crowded(frames: Frames, steps: Steps, asks: Array, answers: Array) -> Array:
+def _crowded(
+    frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
+) -> NumpyArray:
     """Which rows are of keys with so many requests at once that some may be forgotten."""
     found = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
@@ -184,7 +192,7 @@ def _crowded(frames: Frames, steps: Steps, asks: Array, answers: Array) -> Array
     return found
 
 
-def _wanted(frames: Frames, steps: Steps) -> Array:
+def _wanted(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
     """Rows that say of a step what its frames say together.
 
     They are its first and last, by their time, and its first and last request: by the last, and by
@@ -205,7 +213,7 @@ def _wanted(frames: Frames, steps: Steps) -> Array:
     return order[np.concatenate(found)]
 
 
-def _telling(frames: Frames, step: Array) -> Array:
+def _telling(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
     """The rows whose bodies say something; of those of a step that say the same, the first."""
     found = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
@@ -213,18 +221,18 @@ def _telling(frames: Frames, step: Array) -> Array:
     return np.array([*frames.software, *found.values()], np.int64)
 
 
-def _begins(column: Array) -> Array:
+def _begins(column: NumpyArray) -> NumpyArray:
     """Where a value is another than that before it."""
-    found: Array = np.ones(len(column), np.bool_)
+    found: NumpyArray = np.ones(len(column), np.bool_)
     np.not_equal(column[1:], column[:-1], out=found[1:])
     return found
 
 
-def _codes(number: Array, ids: Array) -> Array:
+def _codes(number: NumpyArray, ids: NumpyArray) -> NumpyArray:
     return number.astype(np.int64) << L.SIDE_SHIFT | ids.astype(np.int64) & L.CORRELATION_MASK
 
 
-def _spans(codes: Array) -> Array:
+def _spans(codes: NumpyArray) -> NumpyArray:
     """The first and the last of the numbers that follow one another."""
     if not len(codes):
         return np.zeros((0, 2), np.int64)
@@ -232,13 +240,13 @@ def _spans(codes: Array) -> Array:
     return np.stack([codes[starts], codes[np.append(starts[1:] - 1, -1)]], axis=1)
 
 
-class Apart:
+class ExchangeIsolation:
     """Whether the exchanges that were left out are apart from what only the whole knows.
 
     ``waiting`` is what waits from before the piece, and other frames are noted.
     """
 
-    def __init__(self, left_out: Array, turns: Turns) -> None:
+    def __init__(self, left_out: NumpyArray, turns: Pairing) -> None:
         self._first, self._last = left_out[:, 0], left_out[:, 1]
         self._ids = turns.waiting() if len(left_out) else {}
 
@@ -265,30 +273,30 @@ _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
 def has_kernels() -> bool:
     """Whether pieces can be surveyed: without kernels, no connection is lent."""
-    return all(extension(name) is not None for name in ("frames", "pairing"))
+    return all(load_kernel(name) is not None for name in ("frames", "pairing"))
 
 
-def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | None:
+def survey_piece(asked: AnalysisRequest, piece: Piece, *, is_first: bool) -> PieceSummary | None:
     """Survey a piece; None where it is not known where it begins."""
     start = piece.begin()
     if start is None:
         return None
-    survey = _PieceSurvey(asked, is_first=is_first)
-    reader = reader_of(asked, list(piece.files), start, piece.until)
-    at: Position | None = start
+    survey = _PieceSurveyor(asked, is_first=is_first)
+    reader = make_reader(asked, list(piece.files), start, piece.until)
+    at: FilePosition | None = start
     notes: list[FileNotes] = []
-    chunks: list[Chunk] = []
+    chunks: list[PieceChunk] = []
     for item in reader:
         if isinstance(item, FileNotes):
             notes.append(item)
             continue
         survey.take(item)
         after = reader.position
-        chunks.append(Chunk(at, after, np.unique(item.key)))
+        chunks.append(PieceChunk(at, after, np.unique(item.key)))
         at = after
     flows = survey.flows
     assemblers, logs = flows.assemblers(), flows.logs()
-    return Summary(
+    return PieceSummary(
         start,
         reader.position,
         survey.size,
@@ -304,28 +312,28 @@ def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | Non
     )
 
 
-class _PieceSurvey:
+class _PieceSurveyor:
     """Takes the chunks of a piece."""
 
-    def __init__(self, asked: Asked, *, is_first: bool) -> None:
+    def __init__(self, asked: AnalysisRequest, *, is_first: bool) -> None:
         self._asked = asked
         self._is_first = is_first
-        self.flows = SupposedFlows(brokers=asked.brokers, is_first=is_first)
-        self._turns = Turns(show_credentials=asked.show_credentials)
+        self.flows = SpeculativeFlows(brokers=asked.brokers, is_first=is_first)
+        self._turns = Pairing(show_credentials=asked.show_credentials)
         self.size = 0
-        self.clocks: list[tuple[str, list[Clocks], int]] = []
+        self.clocks: list[tuple[str, list[KeyClocks], int]] = []
         self._rows = 0
-        self._columns: list[dict[str, Array]] = []
-        self._facts: list[Facts] = []
+        self._columns: list[dict[str, NumpyArray]] = []
+        self._facts: list[HeaderColumns] = []
         self._clients: dict[str, int] = {}
-        self._payloads: list[Array] = []
+        self._payloads: list[NumpyArray] = []
         self._payload_bytes = 0
         self._error: dict[int, str] = {}
         self._unplaced: set[int] = set()
         self._software: dict[int, Software] = {}
         self._told: set[str] = set()  # connections whose software is known
-        self._topics: dict[int, frozenset[Topic]] = {}
-        self._same_topics: dict[frozenset[Topic], frozenset[Topic]] = {}
+        self._topics: dict[int, frozenset[TopicName]] = {}
+        self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
     def take(self, segments: SegmentColumns) -> None:
         self.size += segments.weight
@@ -338,7 +346,7 @@ class _PieceSurvey:
     def _take(self, frames: FrameColumns) -> None:
         made_up = self._made_up(frames)
         real = np.flatnonzero(~made_up)
-        facts = Facts.fresh(len(frames), [])
+        facts = HeaderColumns.fresh(len(frames), [])
         some = frames if len(real) == len(frames) else frames.take(real)
         said = self._turns.facts(some)
         is_given = self._is_given(some, said)
@@ -351,7 +359,7 @@ class _PieceSurvey:
         unpaired = (facts.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
         self._keep(frames, facts, made_up, (facts.is_given == 0) | unpaired)
 
-    def _made_up(self, frames: FrameColumns) -> Array:
+    def _made_up(self, frames: FrameColumns) -> NumpyArray:
         """Which frames began before the piece."""
         found = np.zeros(len(frames), np.bool_)
         for row in np.flatnonzero(frames.index == 0).tolist():
@@ -360,9 +368,9 @@ class _PieceSurvey:
                 found[row] = one.is_made_up("response" if frames.is_response[row] else "request")
         return found
 
-    def _is_given(self, frames: FrameColumns, facts: Facts) -> Array:
+    def _is_given(self, frames: FrameColumns, facts: HeaderColumns) -> NumpyArray:
         """Which frames need not be read again, whatever was before them."""
-        found: Array = (facts.kind == L.REQUEST) & ~frames.is_response
+        found: NumpyArray = (facts.kind == L.REQUEST) & ~frames.is_response
         found |= np.isin(facts.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
         found[[*facts.odd, *frames.error]] = False
         by_objects = [
@@ -374,7 +382,9 @@ class _PieceSurvey:
             found &= ~np.isin(frames.connection, by_objects)
         return found
 
-    def _read(self, frames: FrameColumns, facts: Facts, is_given: Array, rows: Array) -> None:
+    def _read(
+        self, frames: FrameColumns, facts: HeaderColumns, is_given: NumpyArray, rows: NumpyArray
+    ) -> None:
         """Read the bodies that say something of the whole, as `Findings.read` does."""
         asks = is_given & ~frames.is_response
         for found, places in self._bodies(frames, facts, SOFTWARE_MESSAGE, asks):
@@ -388,7 +398,7 @@ class _PieceSurvey:
             self._topics[self._rows + int(rows[row])] = same
 
     def _bodies(
-        self, frames: FrameColumns, facts: Facts, name: str, wanted: Array
+        self, frames: FrameColumns, facts: HeaderColumns, name: str, wanted: NumpyArray
     ) -> Iterator[tuple[pa.RecordBatch, dict[tuple[str, int], int]]]:
         """Some rows of a message's table, and the places of all by connection and index."""
         rows = np.flatnonzero(wanted & (facts.api_key == catalog().entry(name).api_key))
@@ -401,7 +411,7 @@ class _PieceSurvey:
         for found in bodies(some, facts.take(rows), name, self._asked.release):
             yield found, places
 
-    def _numbered(self, clients: Array, texts: list[str]) -> Array:
+    def _numbered(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
         """The numbers of client ids, as the piece counts them."""
         used, places = np.unique(clients, return_inverse=True)
         numbers = [
@@ -413,7 +423,11 @@ class _PieceSurvey:
         return np.array(numbers, np.int32)[places]
 
     def _keep(
-        self, frames: FrameColumns, facts: Facts, made_up: Array, with_payload: Array
+        self,
+        frames: FrameColumns,
+        facts: HeaderColumns,
+        made_up: NumpyArray,
+        with_payload: NumpyArray,
     ) -> None:
         sizes = np.where(with_payload, frames.stop - frames.start, 0)
         stop = self._payload_bytes + np.cumsum(sizes)
@@ -428,14 +442,14 @@ class _PieceSurvey:
         self._facts.append(facts)
         self._rows += len(frames)
 
-    def frames(self, logs: dict[str, Log]) -> Frames:
+    def frames(self, logs: dict[str, StepLog]) -> PieceFrames:
         """The frames of the piece, but for exchanges that are over within a step of their log."""
 
-        def column(name: str, kind: type) -> Array:
-            parts: list[Array] = [np.asarray(one[name], kind) for one in self._columns]
+        def column(name: str, kind: type) -> NumpyArray:
+            parts: list[NumpyArray] = [np.asarray(one[name], kind) for one in self._columns]
             return np.concatenate([np.zeros(0, kind), *parts])
 
-        frames = Frames(
+        frames = PieceFrames(
             names=self.flows.connections,
             connection=column("connection", np.int32),
             is_response=column("is_response", np.bool_),
@@ -445,7 +459,7 @@ class _PieceSurvey:
             start=column("start", np.int64),
             stop=column("stop", np.int64),
             data=np.concatenate([np.zeros(0, np.uint8), *self._payloads]),
-            facts=Facts.joined(self._facts, list(self._clients)),
+            facts=HeaderColumns.joined(self._facts, list(self._clients)),
             ordinal=column("start", np.int64),
             left_out=np.zeros((0, 2), np.int64),
             error=self._error,

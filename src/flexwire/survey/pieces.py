@@ -8,27 +8,25 @@ supposed; `flexwire.survey.fold` proves it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.capture.files.blocks import file_head, guessed_boundary
-from flexwire.capture.reassembly.segments import Position
-from flexwire.survey.request import opener
+from flexwire.capture.reassembly.segments import FilePosition
+from flexwire.survey.request import make_opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
-    from flexwire.capture.pairing.pairing import Facts
+    from flexwire.capture.pairing.pairing import HeaderColumns
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
-    from flexwire.storage.source import Source
-    from flexwire.survey.guessed_connections import Log
-    from flexwire.survey.request import Software
-    from flexwire.survey.state import Clocks, Topic
+    from flexwire.columnar.arrays import NumpyArray
+    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.speculation import StepLog
+    from flexwire.survey.state import KeyClocks, TopicName
+    from flexwire.tables.frames import Software
 
-    Array = np.ndarray[Any, np.dtype[Any]]
 
 COMPRESSED: Final = ".gz"
 
@@ -41,14 +39,14 @@ class Piece:
     the one that does not begin before ``stop`` in its last: None for the end.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     start: int = 0
     stop: int | None = None
 
     @property
-    def until(self) -> Position | None:
+    def until(self) -> FilePosition | None:
         """Where a reader of its files is to stop; None for their end."""
-        return None if self.stop is None else Position(self.files[-1].name, self.stop)
+        return None if self.stop is None else FilePosition(self.files[-1].name, self.stop)
 
     @property
     def size(self) -> int:
@@ -56,29 +54,29 @@ class Piece:
         end = self.files[-1].size if self.stop is None else self.stop
         return sum(one.size for one in self.files[:-1]) + end - self.start
 
-    def begin(self) -> Position | None:
+    def begin(self) -> FilePosition | None:
         """Where it begins; a guess within a file, and None if there is none.
 
         Raises `CaptureError` where the file cannot be opened or is not a capture.
         """
         first = self.files[0]
         if not self.start:
-            return Position(first.name)
-        opens = opener(self.files)
+            return FilePosition(first.name)
+        opens = make_opener(self.files)
         known = file_head(first.name, opens)
         if known is None:
             return None
         at = guessed_boundary(first.name, known, self.start, opens)
-        return None if at is None else Position(first.name, at, head=known.head)
+        return None if at is None else FilePosition(first.name, at, head=known.head)
 
 
-def pieces_of(files: list[Source], size: int) -> list[Piece]:
+def pieces_of(files: list[InputFile], size: int) -> list[Piece]:
     """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
     return list(_pieces(files, max(size, 1)))
 
 
-def _pieces(files: list[Source], size: int) -> Iterator[Piece]:
-    group: list[Source] = []
+def _pieces(files: list[InputFile], size: int) -> Iterator[Piece]:
+    group: list[InputFile] = []
     total = 0
     for file in files:
         count = 1 if file.name.endswith(COMPRESSED) else max(1, round(file.size / size))
@@ -96,16 +94,16 @@ def _pieces(files: list[Source], size: int) -> Iterator[Piece]:
         yield Piece(tuple(group))
 
 
-class Chunk(NamedTuple):
+class PieceChunk(NamedTuple):
     """A part of a piece that is read at once: where it begins and ends, and the keys in it."""
 
-    start: Position | None
-    stop: Position | None
-    keys: Array
+    start: FilePosition | None
+    stop: FilePosition | None
+    keys: NumpyArray
 
 
 @dataclass(slots=True)
-class Frames:
+class PieceFrames:
     """The frames of a piece that are handed over, a row each.
 
     ``connection`` counts in ``names``. Only some have a payload, ``data[start:stop]``; those that
@@ -116,40 +114,40 @@ class Frames:
     """
 
     names: list[str]
-    connection: Array
-    is_response: Array
-    index: Array
-    time_us: Array
-    first_us: Array
-    start: Array
-    stop: Array
-    data: Array
-    facts: Facts
-    ordinal: Array
-    left_out: Array
+    connection: NumpyArray
+    is_response: NumpyArray
+    index: NumpyArray
+    time_us: NumpyArray
+    first_us: NumpyArray
+    start: NumpyArray
+    stop: NumpyArray
+    data: NumpyArray
+    facts: HeaderColumns
+    ordinal: NumpyArray
+    left_out: NumpyArray
     error: dict[int, str]
     unplaced: set[int]
     software: dict[int, Software] = field(default_factory=dict)
-    topics: dict[int, frozenset[Topic]] = field(default_factory=dict)
+    topics: dict[int, frozenset[TopicName]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Summary:
+class PieceSummary:
     """What the survey of a piece found out, if it began at ``start``.
 
     ``logs`` are of all keys, ``fresh`` the assemblers of those that were not supposed to go on, and
     ``ended`` the connections that ended on them. ``keys`` are all, as they appeared.
     """
 
-    start: Position
-    stop: Position | None
+    start: FilePosition
+    stop: FilePosition | None
     size: int
     notes: list[FileNotes]
-    clocks: list[tuple[str, list[Clocks], int]]
-    chunks: list[Chunk]
+    clocks: list[tuple[str, list[KeyClocks], int]]
+    chunks: list[PieceChunk]
     keys: list[str]
     files: dict[str, str]
-    logs: dict[str, Log]
+    logs: dict[str, StepLog]
     fresh: dict[str, FrameAssembler]
     ended: dict[str, list[CapturedConnection]]
-    frames: Frames
+    frames: PieceFrames

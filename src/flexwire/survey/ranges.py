@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexwire.capture.pairing.pairing import Turns, paired
+from flexwire.capture.pairing.pairing import Pairing, build_paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.survey.state import reader_between
-from flexwire.survey.survey import NAMES, Known, Snapshot, known_name, start_name
+from flexwire.survey.survey import NAMES, RangeContext, RangeStart, known_name, start_name
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.capture.reassembly.frames import FrameColumns
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.survey import AnalysisRequest
 
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]
@@ -30,7 +30,7 @@ _CHUNKS_HELD = 4
 
 
 def decoded(
-    asked: Asked, number: int, kept: Callable[[str], bytes]
+    asked: AnalysisRequest, number: int, kept: Callable[[str], bytes]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Give the rows of a range as `decoded_rows` does, but with all facts in each row."""
     for table, rows in decoded_rows(asked, number, kept):
@@ -38,33 +38,36 @@ def decoded(
 
 
 def decoded_rows(
-    asked: Asked, number: int, kept: Callable[[str], bytes], wanted: Wanted = EVERYTHING
+    asked: AnalysisRequest,
+    number: int,
+    kept: Callable[[str], bytes],
+    wanted: RowFilter = EVERYTHING,
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of a range, each batch with the name of its table below the tables.
 
     ``kept`` gives what the survey kept, by its name.
     """
     # They were pickled by a survey of this very analysis, in a directory of its own.
-    known: Known = pickle.loads(kept(known_name(number)))  # noqa: S301 - see above
+    known: RangeContext = pickle.loads(kept(known_name(number)))  # noqa: S301 - see above
     if number:
-        start: Snapshot = pickle.loads(kept(start_name(number)))  # noqa: S301 - see above
+        start: RangeStart = pickle.loads(kept(start_name(number)))  # noqa: S301 - see above
     else:
-        turns = Turns(show_credentials=asked.show_credentials)
-        start = Snapshot(None, Flows(brokers=asked.brokers), turns)
+        turns = Pairing(show_credentials=asked.show_credentials)
+        start = RangeStart(None, Flows(brokers=asked.brokers), turns)
     names: dict[str, str] = pickle.loads(kept(NAMES))  # noqa: S301 - see above
-    yield from _Range(asked, known, start, names, wanted).rows()
+    yield from _RangeDecoder(asked, known, start, names, wanted).rows()
 
 
-class _Range:
+class _RangeDecoder:
     """A range on its way into tables."""
 
     def __init__(
         self,
-        asked: Asked,
-        known: Known,
-        start: Snapshot,
+        asked: AnalysisRequest,
+        known: RangeContext,
+        start: RangeStart,
         names: dict[str, str],
-        wanted: Wanted,
+        wanted: RowFilter,
     ) -> None:
         self._asked = asked
         self._known = known
@@ -106,7 +109,7 @@ class _Range:
             return
         facts = self._start.turns.facts(frames)
         shows = self._asked.show_credentials
-        batch = paired(frames, facts, self._known.told, show_credentials=shows)
+        batch = build_paired(frames, facts, self._known.told, show_credentials=shows)
         batch = self._wanted.frames(batch)
         if len(batch):
             self._held.append(batch)

@@ -8,42 +8,41 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files.comments import Part, added_tags_in, part_in
+from flexwire.capture.files.comments import CapturedPart, added_tags_in, part_in
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import open_capture, packets_of
-from flexwire.capture.pairing.pairing import Told
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.pairing.pairing import Hindsight
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.segments import CHUNK_BYTES, FileNotes, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.storage.filesystems import scheme_of
-from flexwire.storage.source import PIECE_BYTES
+from flexwire.storage.input_file import PIECE_BYTES
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Iterable, Sequence
 
     from flexwire.capture.files.reading import Opener
-    from flexwire.capture.pairing.pairing import Turns
+    from flexwire.capture.pairing.pairing import Pairing
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.flows import Flows
-    from flexwire.capture.reassembly.merging import Front, Waiting
-    from flexwire.capture.reassembly.segments import Position
-    from flexwire.storage.source import Source
+    from flexwire.capture.reassembly.merging import MergePosition, QueuedFile
+    from flexwire.capture.reassembly.segments import FilePosition
+    from flexwire.storage.input_file import InputFile
+    from flexwire.tables.frames import Software
 
 
 NAMES = "names"
 """The name of what is kept for all ranges: the names of topics by their ids."""
-
-Software = tuple[str | None, str | None]
 
 RANGE_BYTES = 1 << 30
 """About so many bytes of segments are decoded by one task."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnalysisRequest:
     """What is to be analyzed, and how: the same for the survey and for every range.
 
     ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
@@ -52,8 +51,8 @@ class Asked:
     record batches inflate to.
     """
 
-    files: tuple[Source, ...]
-    brokers: Brokers = field(default_factory=Brokers)
+    files: tuple[InputFile, ...]
+    brokers: BrokerEnds = field(default_factory=BrokerEnds)
     release: str | None = None
     show_credentials: bool = False
     record_bytes: bool = False
@@ -73,44 +72,44 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Snapshot:
+class RangeStart:
     """Where a range begins: the place in the files, and the state of all connections there."""
 
-    position: Position | Front | None
+    position: FilePosition | MergePosition | None
     flows: Flows
-    turns: Turns
+    turns: Pairing
 
 
-class AtOnce(NamedTuple):
+class MergePlan(NamedTuple):
     """How the files of a range are merged: which are to be begun, and how many segments it has.
 
     The last range has all that are left, None.
     """
 
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[QueuedFile, ...]
     rows: int | None
 
 
 @dataclass(slots=True)
-class Known:
+class RangeContext:
     """What a range has to be told: where it ends, and what the whole capture says.
 
     ``files`` are those that it lies in, ``software`` is the name and version of each connection's
     client. Files are read one after the other, unless they are to be read ``at_once``.
     """
 
-    files: tuple[Source, ...]
-    stop: Position | Front | None
-    told: Told
+    files: tuple[InputFile, ...]
+    stop: FilePosition | MergePosition | None
+    told: Hindsight
     software: dict[str, Software]
-    at_once: AtOnce | None = None
+    at_once: MergePlan | None = None
 
     @classmethod
-    def joined(cls, some: Sequence[Known]) -> Known:
+    def joined(cls, some: Sequence[RangeContext]) -> RangeContext:
         """What a range has to be told that is some which follow one another."""
         files = dict.fromkeys(file for one in some for file in one.files)
         tolds = [one.told for one in some]
-        told = Told(
+        told = Hindsight(
             {name: said for one in tolds for name, said in one.judgements.items()},
             {name: said for one in tolds for name, said in one.unanswered.items()},
             {name: said for one in tolds for name, said in one.early.items()},
@@ -119,13 +118,13 @@ class Known:
         return cls(tuple(files), some[-1].stop, told, software, _joined(some))
 
 
-def _joined(some: Sequence[Known]) -> AtOnce | None:
+def _joined(some: Sequence[RangeContext]) -> MergePlan | None:
     parts = [one.at_once for one in some if one.at_once is not None]
     if not parts:
         return None
     waiting = tuple(waiting for one in parts for waiting in one.waiting)
     is_last = parts[-1].rows is None
-    return AtOnce(waiting, None if is_last else sum(one.rows or 0 for one in parts))
+    return MergePlan(waiting, None if is_last else sum(one.rows or 0 for one in parts))
 
 
 @dataclass(slots=True)
@@ -146,7 +145,7 @@ class Survey:
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
     unreadable: list[CaptureError] = field(default_factory=list)
-    marks: list[tuple[str, Marks]] = field(default_factory=list)
+    marks: list[tuple[str, FileMarks]] = field(default_factory=list)
     redone: int = field(default=0, compare=False)
 
 
@@ -169,34 +168,34 @@ _LEAST_PIECE = 256 * 1024
 _LOOKS_AT_ONCE = 16
 
 
-class Marks(NamedTuple):
+class FileMarks(NamedTuple):
     """What a capture file says of itself, before its first packet.
 
     ``part`` is what it holds, where that is not all. ``added_tags`` are the header tags that its
     tap adds to the requests that it sends on.
     """
 
-    part: Part | None = None
+    part: CapturedPart | None = None
     added_tags: tuple[int, ...] = ()
 
 
-NO_MARKS: Final = Marks()
+NO_MARKS: Final = FileMarks()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FileLook:
     """When the first segment of a file was captured, or why the file gives none.
 
     Without any it is that of a packet, or 0. ``marks`` are what it says of itself.
     """
 
-    source: Source
+    source: InputFile
     first_us: int = 0
     error: CaptureError | None = None
-    marks: Marks = NO_MARKS
+    marks: FileMarks = NO_MARKS
 
 
-def opener(sources: Iterable[Source], among: int = 1) -> Opener:
+def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
     """Open these files by their names, as they were listed, to be read ``among`` so many at once.
 
     Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
@@ -205,11 +204,11 @@ def opener(sources: Iterable[Source], among: int = 1) -> Opener:
     return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
 
-def reader_of(
-    asked: Asked,
-    files: list[Source],
-    start: Position | None = None,
-    stop: Position | None = None,
+def make_reader(
+    asked: AnalysisRequest,
+    files: list[InputFile],
+    start: FilePosition | None = None,
+    stop: FilePosition | None = None,
 ) -> SegmentReader:
     """Read the segments of some files, in their order, as the survey does."""
     return SegmentReader(
@@ -217,12 +216,12 @@ def reader_of(
         chunk_bytes=asked.chunk_bytes,
         start=start,
         stop=stop,
-        opener=opener(files),
+        opener=make_opener(files),
         show_credentials=asked.show_credentials,
     )
 
 
-def looks(sources: Iterable[Source]) -> list[Look]:
+def look_at_files(sources: Iterable[InputFile]) -> list[FileLook]:
     """Look at each file, in their order. Raises `StorageError` for one that is gone or another."""
     every = list(sources)
     if not any(scheme_of(one.url) for one in every):
@@ -231,33 +230,33 @@ def looks(sources: Iterable[Source]) -> list[Look]:
         return list(pool.map(_look, every))
 
 
-def marks_of(sources: Iterable[Source]) -> list[tuple[str, Marks]]:
+def read_marks(sources: Iterable[InputFile]) -> list[tuple[str, FileMarks]]:
     """Each file that says something of itself, by its name."""
     found = []
     for source in sources:
-        with suppress(CaptureError), open_capture(source.name, opener([source])) as (file, _):
+        with suppress(CaptureError), open_capture(source.name, make_opener([source])) as (file, _):
             if (marks := _marks(file)) != NO_MARKS:
                 found.append((source.name, marks))
     return found
 
 
-def _marks(file: io.BufferedReader[Any]) -> Marks:
-    return Marks(part_in(file), added_tags_in(file))
+def _marks(file: io.BufferedReader[Any]) -> FileMarks:
+    return FileMarks(part_in(file), added_tags_in(file))
 
 
-def _look(source: Source) -> Look:
+def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
             # What comes before all segments may be long.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
-        return Look(source, error=error)
+        return FileLook(source, error=error)
     first_us = (packet_us or 0) if segment_us is None else segment_us
-    return Look(source, first_us, marks=marks)
+    return FileLook(source, first_us, marks=marks)
 
 
-def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Marks]:
+def _first_us(source: InputFile, stop: int) -> tuple[int | None, int | None, FileMarks]:
     """When the first packet, and the first segment, of a part of a file was captured.
 
     And what it says of itself.
@@ -278,8 +277,10 @@ def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Marks]
     return first_us, None, marks
 
 
-def _first_segment_us(source: Source) -> int | None:
-    chunks = SegmentReader([source.name], chunk_bytes=LOOK_BYTES, opener=opener([source])).chunks()
+def _first_segment_us(source: InputFile) -> int | None:
+    chunks = SegmentReader(
+        [source.name], chunk_bytes=LOOK_BYTES, opener=make_opener([source])
+    ).chunks()
     with closing(chunks):
         first = next(chunks)
     if isinstance(first, FileNotes):
@@ -289,7 +290,7 @@ def _first_segment_us(source: Source) -> int | None:
     return int(first.timestamp_us[0])
 
 
-def _opener(sources: Iterable[Source], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
+def _opener(sources: Iterable[InputFile], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
     by_name = {one.name: one for one in sources}
 
     def opened(name: str, start: int) -> io.BufferedReader[Any]:

@@ -5,31 +5,30 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
+from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.frames import gathered
-from flexwire.capture.reassembly.merging import Front, MergedReader, Waiting
-from flexwire.capture.reassembly.segments import Position, SegmentReader
+from flexwire.capture.reassembly.frames import gather_bytes
+from flexwire.capture.reassembly.merging import MergedReader, MergePosition, QueuedFile
+from flexwire.capture.reassembly.segments import FilePosition, SegmentReader
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.request import (
     NAMES,
-    AtOnce,
-    Known,
-    Snapshot,
-    Software,
+    MergePlan,
+    RangeContext,
+    RangeStart,
     Survey,
     known_name,
-    opener,
-    reader_of,
+    make_opener,
+    make_reader,
     start_name,
 )
+from flexwire.survey.speculation import key_of
 from flexwire.tables.messages import message_rows
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
@@ -38,13 +37,13 @@ from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.capture.pairing.pairing import Facts
+    from flexwire.capture.pairing.pairing import HeaderColumns
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.storage.source import Source
-    from flexwire.survey.request import Asked, Look
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.columnar.arrays import NumpyArray
+    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.request import AnalysisRequest, FileLook
+    from flexwire.tables.frames import Software
 
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
@@ -52,36 +51,36 @@ SOFTWARE_MESSAGE = "ApiVersionsRequest"
 
 _UINT16 = 0xFFFF
 
-Topic = tuple[str, str]
+TopicName = tuple[str, str]
 """The id and the name of a topic."""
 
-Clocks = tuple[str, int, int]
+KeyClocks = tuple[str, int, int]
 """A connection key, and the clock of the file at its first and at its last segment."""
 
 
 @dataclass(slots=True)
-class _Range:
+class _OpenRange:
     """What is found out of a range while the survey goes through it."""
 
     size: int = 0
     rows: int = 0
-    stop: Place = None
+    stop: CutPosition = None
     connections: set[int] = field(default_factory=set)
 
 
-class Findings:
+class SurveyState:
     """Takes the frames of a capture in order; `tell` keeps what the whole of it says."""
 
-    def __init__(self, asked: Asked, keep: Callable[[str, bytes], None]) -> None:
+    def __init__(self, asked: AnalysisRequest, keep: Callable[[str, bytes], None]) -> None:
         self._asked = asked
         self._keep = keep
         self.flows = Flows(brokers=asked.brokers)
-        self.turns = Turns(show_credentials=asked.show_credentials)
-        self.order = Order()
+        self.turns = Pairing(show_credentials=asked.show_credentials)
+        self.order = SegmentOrder()
         self._software: dict[str, tuple[int, Software]] = {}
         self._names: dict[str, str] = {}
-        self._ranges: list[_Range] = []
-        self._times = _Times()
+        self._ranges: list[_OpenRange] = []
+        self._times = _FrameTimes()
         self.survey = Survey()
 
     @property
@@ -89,29 +88,29 @@ class Findings:
         """How many bytes the range has until now."""
         return self._ranges[-1].size
 
-    def begin_range(self, position: Place, keys: Iterable[str] | None = None) -> None:
+    def begin_range(self, position: CutPosition, keys: Iterable[str] | None = None) -> None:
         """Begin a range at a position, the first one at None.
 
         If it shows only connections of some ``keys``, and is not the last, it gets these alone.
         """
         number = len(self._ranges)
-        self._ranges.append(_Range())
+        self._ranges.append(_OpenRange())
         if number:
             flows, turns = self.flows, self.turns
             if keys is not None:
                 some = set(keys)
                 flows = flows.only(keys)
                 turns = turns.only(lambda name: key_of(name) in some)
-            snapshot = Snapshot(position, flows, turns)
+            snapshot = RangeStart(position, flows, turns)
             self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
-    def add(self, size: int, stop: Place, rows: int = 0) -> None:
+    def add(self, size: int, stop: CutPosition, rows: int = 0) -> None:
         """Count bytes and segments of the range, which ends there for now."""
         self._ranges[-1].size += size
         self._ranges[-1].rows += rows
         self._ranges[-1].stop = stop
 
-    def see(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
+    def see(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
         """Take in frames; of those that are given, others read the bodies."""
         facts = self.turns.facts(frames, given)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
@@ -120,7 +119,7 @@ class Findings:
             self.read(frames, facts)
         return facts
 
-    def read(self, frames: FrameColumns, facts: Facts) -> None:
+    def read(self, frames: FrameColumns, facts: HeaderColumns) -> None:
         """Read the bodies of frames that say something of the whole."""
         for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
             for connection, index, software in software_in(rows):
@@ -135,7 +134,7 @@ class Findings:
         if known is None or index < known[0]:
             self._software[connection] = index, software
 
-    def note_names(self, names: Iterable[Topic]) -> None:
+    def note_names(self, names: Iterable[TopicName]) -> None:
         """Take in names of topics; of two names of one id the last in their order stays."""
         for identity, name in set(names):
             self._names[identity] = max(name, self._names.get(identity, name))
@@ -146,7 +145,7 @@ class Findings:
             self.survey.connections.append(ended)
             self.turns.end(ended.connection)
 
-    def finish(self, files: Files) -> Survey:
+    def finish(self, files: CaptureFiles) -> Survey:
         """The capture has ended, after these files; keep what each range has to know."""
         for frames in self.flows.finish():
             self.see(frames)
@@ -158,7 +157,7 @@ class Findings:
         self.survey.ranges = len(self._ranges)
         return self.survey
 
-    def _tell(self, files: Files) -> None:
+    def _tell(self, files: CaptureFiles) -> None:
         kafka = {one.connection: one for one in self.survey.connections}
         unanswered, early = self.turns.unanswered(), self.turns.early()
         all_names = self.flows.connections
@@ -168,7 +167,7 @@ class Findings:
         for number, one in enumerate(self._ranges):
             within, at_once = files.until(one.stop, one.rows)
             names = {all_names[place] for place in one.connections}
-            told = Told(
+            told = Hindsight(
                 judgements={
                     name: Judgement(ended.is_kafka, ended.reads_as_kafka, ended.seen_from_start)
                     for name in names
@@ -182,19 +181,19 @@ class Findings:
                 for name in names & self._software.keys()
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
-            known = Known(within, one.stop, told, software, at_once)
+            known = RangeContext(within, one.stop, told, software, at_once)
             self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 
 def bodies(
-    frames: FrameColumns, facts: Facts, name: str, release: str | None
+    frames: FrameColumns, facts: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one message's table that frames carry."""
     entry = catalog().entry(name)
     rows = np.flatnonzero(facts.api_key == entry.api_key)
     if not len(rows):
         return
-    some = paired(frames.take(rows), facts.take(rows), Told())
+    some = build_paired(frames.take(rows), facts.take(rows), Hindsight())
     carried = some.filter(pc.equal(some["body"], name))
     if len(carried):
         yield message_rows(carried, name, release=release)
@@ -212,8 +211,11 @@ def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
 
 
 def topics_told(
-    frames: FrameColumns, facts: Facts, release: str | None, wanted: Array | None = None
-) -> Iterator[tuple[int, frozenset[Topic]]]:
+    frames: FrameColumns,
+    facts: HeaderColumns,
+    release: str | None,
+    wanted: NumpyArray | None = None,
+) -> Iterator[tuple[int, frozenset[TopicName]]]:
     """The rows of responses that name some topics, of those that are wanted, and these topics.
 
     What has the bytes of another one is not decoded again: clients ask for the same again and
@@ -230,7 +232,7 @@ def topics_told(
     some = frames.take(read)
     names = [some.connections[one] for one in some.connection.tolist()]
     place_of = {both: at for at, both in enumerate(zip(names, some.index.tolist(), strict=True))}
-    found: dict[int, frozenset[Topic]] = {}
+    found: dict[int, frozenset[TopicName]] = {}
     for decoded in bodies(some, facts.take(read), TOPIC_NAMES_MESSAGE, release):
         for connection, index, topics in _topics_in(decoded):
             found[place_of[connection, index]] = topics
@@ -239,7 +241,7 @@ def topics_told(
             yield row, found[one]
 
 
-def _alike(frames: FrameColumns, facts: Facts, rows: Array) -> Array:
+def _alike(frames: FrameColumns, facts: HeaderColumns, rows: NumpyArray) -> NumpyArray:
     """Give a number for each row: two have the same if their bodies are decoded to the same."""
     begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
     sizes = frames.stop[rows] - begins
@@ -248,7 +250,7 @@ def _alike(frames: FrameColumns, facts: Facts, rows: Array) -> Array:
         return different
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    data = gathered(frames.data, begins, offsets)
+    data = gather_bytes(frames.data, begins, offsets)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     texts = pa.Array.from_buffers(pa.binary(), len(rows), buffers)
     codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
@@ -259,7 +261,7 @@ def _alike(frames: FrameColumns, facts: Facts, rows: Array) -> Array:
     return np.where(plain, alike, different)
 
 
-def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic]]]:
+def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[TopicName]]]:
     """The connection, the frame's index and the topics of responses that name some."""
     lists = pc.struct_field(rows["body"], "topics")
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
@@ -277,7 +279,7 @@ def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic
             yield connection, index, found
 
 
-class _Times:
+class _FrameTimes:
     """When the first and the last frame of each connection was seen."""
 
     def __init__(self) -> None:
@@ -295,7 +297,7 @@ class _Times:
             self._first = np.append(self._first, np.full(more, INT64_MAX))
             self._last = np.append(self._last, np.full(more, INT64_MIN))
 
-    def span_us(self, wanted: Array) -> int:
+    def span_us(self, wanted: NumpyArray) -> int:
         """From the first to the last frame of some connections; 0 where they have none."""
         self._make_room(len(wanted))
         wanted = wanted & (self._last >= self._first)
@@ -304,7 +306,7 @@ class _Times:
         return int(self._last[wanted].max() - self._first[wanted].min())
 
 
-class Order:
+class SegmentOrder:
     """Whether the segments of each connection come in order, over files too.
 
     They are read in the order of each file. The clock of a file is the latest time in it until
@@ -320,7 +322,7 @@ class Order:
         """Take in a chunk; whether it is in order."""
         return self.goes_on(segments.file, *clocks(segments))
 
-    def goes_on(self, file: str, keys: list[Clocks], clock: int) -> bool:
+    def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
         """Take in a part of a file, by the clock of that part alone; whether it is in order."""
         if file != self._file:
             self._file, self._clock = file, 0
@@ -333,7 +335,7 @@ class Order:
         return True
 
 
-def clocks(segments: SegmentColumns) -> tuple[list[Clocks], int]:
+def clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     """The clock at the first and at the last segment of each key in a chunk, and at its end."""
     found = np.maximum.accumulate(segments.timestamp_us)
     # Of those that are put at one place the last stays.
@@ -346,86 +348,90 @@ def clocks(segments: SegmentColumns) -> tuple[list[Clocks], int]:
     return told, int(found[-1])
 
 
-Place = Position | Front | None
+CutPosition = FilePosition | MergePosition | None
 """Where a range begins or ends: None at the start and at the end of the capture."""
 
 
-class Files(Protocol):
+class CaptureFiles(Protocol):
     """The files of a capture, in its order."""
 
-    def until(self, stop: Place, rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """Give the files of the next range, which ends there after so many segments."""
 
 
-class InTurn:
+class SequentialFiles:
     """Files that are read one after the other, of which any row is found by where it lies.
 
     There may be a million, so that nobody goes through all their names for each piece.
     """
 
-    def __init__(self, files: list[Source]) -> None:
+    def __init__(self, files: list[InputFile]) -> None:
         self._files = files
         self._places = {one.name: place for place, one in enumerate(files)}
-        self._start: Position | None = None
+        self._start: FilePosition | None = None
 
-    def between(self, start: Position | None, stop: Position | None) -> list[Source]:
+    def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
         """The files from one position to another; None is the start or the end of all."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]
 
-    def until(self, stop: Place, _rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(
+        self, stop: CutPosition, _rows: int
+    ) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """See `Files`."""
-        end = stop if isinstance(stop, Position) else None
+        end = stop if isinstance(stop, FilePosition) else None
         within, self._start = self.between(self._start, end), end
         return tuple(within), None
 
 
-class Merging:
+class MergedFiles:
     """Files that are merged by time."""
 
-    def __init__(self, asked: Asked, looks: list[Look]) -> None:
+    def __init__(self, asked: AnalysisRequest, looks: list[FileLook]) -> None:
         self._asked = asked
         # A clock begins at 0.
-        found = [(Waiting(max(0, one.first_us), one.source.name), one.source) for one in looks]
+        found = [(QueuedFile(max(0, one.first_us), one.source.name), one.source) for one in looks]
         found.sort(key=lambda one: one[0])
         self._waiting = [waiting for waiting, _ in found]
         self._sources = {source.name: source for _, source in found}
-        self._front = Front((), 0)
+        self._front = MergePosition((), 0)
 
     def reader(self) -> MergedReader:
         """Read all of them."""
         return _merged(self._asked, self._waiting, tuple(self._sources.values()))
 
-    def until(self, stop: Place, rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """See `Files`."""
         before = self._front
-        is_last = not isinstance(stop, Front)
-        if isinstance(stop, Front):
+        is_last = not isinstance(stop, MergePosition)
+        if isinstance(stop, MergePosition):
             self._front = stop
         last = len(self._waiting) if is_last else self._front.begun
         waiting = tuple(self._waiting[before.begun : last])
         names = [one.position.file for one in before.under_way] + [one.file for one in waiting]
         within = tuple(self._sources[name] for name in names)
-        return within, AtOnce(waiting, None if is_last else rows)
+        return within, MergePlan(waiting, None if is_last else rows)
 
 
-def reader_between(asked: Asked, known: Known, start: Place) -> SegmentReader | MergedReader:
+def reader_between(
+    asked: AnalysisRequest, known: RangeContext, start: CutPosition
+) -> SegmentReader | MergedReader:
     """Read the segments of a range that begins there."""
     at_once = known.at_once
     if at_once is not None:
-        front = start if isinstance(start, Front) else None
+        front = start if isinstance(start, MergePosition) else None
         return _merged(asked, at_once.waiting, known.files, front, at_once.rows)
-    start = start if isinstance(start, Position) else None
-    stop = known.stop if isinstance(known.stop, Position) else None
-    return reader_of(asked, list(known.files), start, stop)
+    start = start if isinstance(start, FilePosition) else None
+    stop = known.stop if isinstance(known.stop, FilePosition) else None
+    return make_reader(asked, list(known.files), start, stop)
 
 
 def _merged(
-    asked: Asked,
-    waiting: list[Waiting] | tuple[Waiting, ...],
-    files: tuple[Source, ...],
-    start: Front | None = None,
+    asked: AnalysisRequest,
+    waiting: list[QueuedFile] | tuple[QueuedFile, ...],
+    files: tuple[InputFile, ...],
+    start: MergePosition | None = None,
     rows: int | None = None,
 ) -> MergedReader:
     return MergedReader(
@@ -434,6 +440,6 @@ def _merged(
         rows=rows,
         chunk_bytes=asked.chunk_bytes,
         most_skipped=asked.range_bytes,
-        opener=partial(opener, files),
+        opener=partial(make_opener, files),
         show_credentials=asked.show_credentials,
     )

@@ -24,33 +24,33 @@ from flexwire.survey.request import (
     NAMES,
     NO_MARKS,
     RANGE_BYTES,
-    Asked,
-    Known,
-    Snapshot,
+    AnalysisRequest,
+    RangeContext,
+    RangeStart,
     Survey,
     known_name,
-    looks,
-    reader_of,
+    look_at_files,
+    make_reader,
     start_name,
 )
-from flexwire.survey.state import Findings, InTurn, Merging, clocks
+from flexwire.survey.state import MergedFiles, SequentialFiles, SurveyState, clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
-    from flexwire.storage.source import Source
-    from flexwire.survey.request import Look
-    from flexwire.survey.state import Files, Order, Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.request import FileLook
+    from flexwire.survey.state import CaptureFiles, CutPosition, SegmentOrder
 
 
 __all__ = [
     "NAMES",
     "RANGE_BYTES",
-    "Asked",
-    "Known",
-    "Snapshot",
+    "AnalysisRequest",
+    "RangeContext",
+    "RangeStart",
     "Survey",
     "Surveyor",
     "in_order",
@@ -60,8 +60,8 @@ __all__ = [
 
 
 def in_order(
-    asked: Asked, survey: Survey, found: Sequence[Look] | None = None
-) -> list[Source] | None:
+    asked: AnalysisRequest, survey: Survey, found: Sequence[FileLook] | None = None
+) -> list[InputFile] | None:
     """Give the files that can be read, in the order of the capture; tell the survey of the others.
 
     ``found`` is what was seen of each file, in their order, if somebody has looked. None where one
@@ -73,10 +73,10 @@ def in_order(
 
 
 def looked_at(
-    asked: Asked, survey: Survey, found: Sequence[Look] | None = None
-) -> list[Look] | None:
+    asked: AnalysisRequest, survey: Survey, found: Sequence[FileLook] | None = None
+) -> list[FileLook] | None:
     """Give the files that can be read as `in_order` does, and when each begins."""
-    found = looks(asked.files) if found is None else found
+    found = look_at_files(asked.files) if found is None else found
     survey.unreadable = [one.error for one in found if one.error is not None]
     if survey.unreadable and not asked.skip_unreadable:
         return None
@@ -99,9 +99,9 @@ class Surveyor:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: AnalysisRequest,
         keep: Callable[[str, bytes], None],
-        found: Sequence[Look] | None = None,
+        found: Sequence[FileLook] | None = None,
         *,
         overlapping: bool = False,
     ) -> None:
@@ -125,33 +125,35 @@ class Surveyor:
                 return self._in_turn([one.source for one in found], survey)
         except OverlapError:
             pass
-        return self._merged(Merging(asked, found), survey)
+        return self._merged(MergedFiles(asked, found), survey)
 
-    def _in_turn(self, files: list[Source], known: Survey) -> Survey:
+    def _in_turn(self, files: list[InputFile], known: Survey) -> Survey:
         """Read file after file. Raises `OverlapError`."""
         findings = self._findings(known)
-        return self._read(findings, reader_of(self._asked, files), InTurn(files), findings.order)
+        return self._read(
+            findings, make_reader(self._asked, files), SequentialFiles(files), findings.order
+        )
 
-    def _merged(self, files: Merging, known: Survey) -> Survey:
+    def _merged(self, files: MergedFiles, known: Survey) -> Survey:
         """Merge files by time."""
         findings = self._findings(known)
         findings.survey.is_merged = True
         return self._read(findings, files.reader(), files)
 
-    def _findings(self, known: Survey) -> Findings:
-        findings = Findings(self._asked, self._keep)
+    def _findings(self, known: Survey) -> SurveyState:
+        findings = SurveyState(self._asked, self._keep)
         findings.survey = replace(known, notes=list(known.notes), connections=[])
         return findings
 
     def _read(
         self,
-        findings: Findings,
+        findings: SurveyState,
         reader: SegmentReader | MergedReader,
-        files: Files,
-        order: Order | None = None,
+        files: CaptureFiles,
+        order: SegmentOrder | None = None,
     ) -> Survey:
         findings.begin_range(None)
-        stop: Place = None
+        stop: CutPosition = None
         for item in reader:
             if isinstance(item, FileNotes):
                 if item.error is not None:
@@ -176,7 +178,7 @@ INFLATED_BYTES: Final = 64 << 20
 """Of a gzip'd file, whose end is nowhere but after all of it, so many bytes are read at most."""
 
 
-def likely_overlap(asked: Asked, files: list[Source]) -> bool:
+def likely_overlap(asked: AnalysisRequest, files: list[InputFile]) -> bool:
     """Whether one of the first files ends with a connection later than another begins with it.
 
     A gzip'd file is read until its clock is where the last of the others begins, if that is soon.
@@ -193,16 +195,16 @@ def likely_overlap(asked: Asked, files: list[Source]) -> bool:
     return False
 
 
-def _begins(asked: Asked, file: Source) -> dict[str, int]:
+def _begins(asked: AnalysisRequest, file: InputFile) -> dict[str, int]:
     """When connections were first seen in the first bytes of a file."""
-    with closing(reader_of(asked, [file]).chunks()) as chunks:
+    with closing(make_reader(asked, [file]).chunks()) as chunks:
         first = next(chunks)
     if not isinstance(first, SegmentColumns):
         return {}
     return {key: begins for key, begins, _ in clocks(first)[0]}
 
 
-def _ends(asked: Asked, file: Source, last_us: int) -> dict[str, int]:
+def _ends(asked: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, int]:
     """When connections were last seen in the last bytes of a file, or in its first if gzip'd."""
     is_inflated = file.name.endswith(COMPRESSED)
     start = Piece((file,), 0 if is_inflated else max(0, file.size - LOOK_BYTES)).begin()
@@ -210,7 +212,7 @@ def _ends(asked: Asked, file: Source, last_us: int) -> dict[str, int]:
     if start is None:
         return found
     size = 0
-    with closing(reader_of(asked, [file], start).chunks()) as chunks:
+    with closing(make_reader(asked, [file], start).chunks()) as chunks:
         for item in chunks:
             if isinstance(item, SegmentColumns):
                 told, clock = clocks(item)

@@ -7,7 +7,7 @@ Kafka's Java reads it), "failed", or what the frame was without a body to decode
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,18 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
-from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_columns import SizeHints
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from flexwire.tables.spec_places import RECORDS_FIELDS
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.tables.records import Rows
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -156,33 +157,6 @@ def ends_of(connection: str) -> tuple[str, str]:
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
-class UnusedPackets(Protocol):
-    """How many packets were not used, by reason, and the bytes of one of each, if they are told."""
-
-    @property
-    def packets(self) -> Mapping[str, int]:
-        """By reason."""
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        """By reason."""
-
-
-class FileNotes(Protocol):
-    """What is told of a capture file: how many packets it has, and those that were not used."""
-
-    @property
-    def file(self) -> str:
-        """Which file it is."""
-
-    @property
-    def packets(self) -> int:
-        """All of them."""
-
-    def unused(self) -> UnusedPackets:
-        """Give those that were not used."""
-
-
 def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
     """Give the rows of the table of connections, in their order."""
     told = [msgspec.structs.asdict(one) for one in connections]
@@ -217,7 +191,7 @@ class TableRows:
 
     def __init__(
         self,
-        wanted: Wanted = EVERYTHING,
+        wanted: RowFilter = EVERYTHING,
         *,
         release: str | None = None,
         show_credentials: bool = False,
@@ -230,7 +204,7 @@ class TableRows:
         self._inflation = inflation
         self._wanted = wanted
         # Of this range alone, so that it gives the same batches each time.
-        self._hints = {name: Hints() for name in _OF_RECORDS}
+        self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
         self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]

@@ -20,12 +20,12 @@ import pyarrow as pa
 from flexwire.columnar.batch_digests import KEYS_DTYPE, BatchDigests, least_of
 from flexwire.columnar.program import bits
 from flexwire.columnar.record_columns import MOMENT, to_moments
-from flexwire.logs.planning import Outcome, Transactions
-from flexwire.logs.reading import Damaged, digest_piece
+from flexwire.logs.pieces import TransactionOutcome, Transactions
+from flexwire.logs.records import BatchDamage, digest_piece
 from flexwire.records.inflation import INFLATION
 from flexwire.records.record import COMPRESSIONS, TimestampType
-from flexwire.tables.inflated import Meter, digested_bytes
-from flexwire.tables.log_rewriting import Extents, Window, rewritten, sample_at
+from flexwire.tables.inflation import InflationMeter, digested_bytes
+from flexwire.tables.log_samples import BatchExtents, SampleWindow, rewritten, sample_at
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, OUTCOMES, RECORD_SIZES, REWRITES
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
     from flexwire.records.inflation import Inflation
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
     Rows = Iterator[tuple[str, pa.RecordBatch]]
     Words = np.ndarray[Any, Any]
@@ -57,24 +57,24 @@ _INDEX: Final = np.dtype("<i8")
 _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
 
 
-class Superseded(NamedTuple):
+class SupersededCounts(NamedTuple):
     """How many records were looked at, how many of them a later one supersedes, and their bytes."""
 
     keyed_records: int = 0
     records: int = 0
     bytes: int = 0
 
-    def plus(self, other: Superseded) -> Superseded:
+    def plus(self, other: SupersededCounts) -> SupersededCounts:
         """Both together."""
-        return Superseded(*(one + two for one, two in zip(self, other, strict=True)))
+        return SupersededCounts(*(one + two for one, two in zip(self, other, strict=True)))
 
 
-def last_of_each(keys: Words) -> tuple[Words, Superseded]:
+def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
     """Give the keys in order of their hashes, of each only that with the highest offset."""
     found = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(found)
     if not is_same.any() and not (found["hash"][1:] == found["hash"][:-1]).any():
-        return found, Superseded()
+        return found, SupersededCounts()
     is_alike = found["hash"][1:] == found["hash"][:-1]
     is_later = found["offset"][1:] >= found["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
@@ -83,7 +83,7 @@ def last_of_each(keys: Words) -> tuple[Words, Superseded]:
         is_same = _is_same(found)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
     gone = found["size"][~is_last]
-    return _taken(found, np.flatnonzero(is_last)), Superseded(0, len(gone), int(gone.sum()))
+    return _taken(found, np.flatnonzero(is_last)), SupersededCounts(0, len(gone), int(gone.sum()))
 
 
 def _by_hash(hashes: Words) -> Words:
@@ -122,7 +122,7 @@ class KeyRuns:
 
     def __init__(self, spill: Callable[[bytes], None]) -> None:
         self.spilled: list[int] = []
-        self.found = Superseded()
+        self.found = SupersededCounts()
         self._spill = spill
         self._held: list[Words] = []
         self._count = 0
@@ -130,7 +130,7 @@ class KeyRuns:
     def add(self, keys: Words) -> None:
         """Take in keys, which may be written over afterwards."""
         self._add(keys)
-        self.found = self.found.plus(Superseded(len(keys)))
+        self.found = self.found.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
             self._merge()
 
@@ -169,8 +169,8 @@ def packed(keys: Words) -> bytes:
     return bytes(index.tobytes() + np.ascontiguousarray(keys).tobytes())
 
 
-class _Run:
-    def __init__(self, source: Source) -> None:
+class _KeyRun:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         with source.open(0, _INDEX_BYTES) as file:
             self.index: Words = np.frombuffer(file.read(), _INDEX)
@@ -184,11 +184,11 @@ class _Run:
             return np.frombuffer(file.read(), KEYS_DTYPE)
 
 
-def superseded_between(runs: Iterable[Source], first: int, last: int) -> Superseded:
+def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> SupersededCounts:
     """Count what is superseded between the runs of a partition, in their parts up to ``last``."""
-    read = [_Run(one) for one in runs]
+    read = [_KeyRun(one) for one in runs]
     counts = np.diff(sum(one.index for one in read))
-    found = Superseded()
+    found = SupersededCounts()
     for start, stop in _spans(counts[first:last].tolist(), first):
         keys = np.concatenate([one.read(start, stop) for one in read])
         found = found.plus(last_of_each(keys)[1])
@@ -239,10 +239,10 @@ _TYPES: Final = [
     TimestampType.LOG_APPEND_TIME,
 ]
 _TIMESTAMP_TYPES = pa.array([str(one.value) for one in _TYPES])
-_OUTCOMES = pa.array([OUTCOMES.get(one) for one in Outcome], pa.string())
+_OUTCOMES = pa.array([OUTCOMES.get(one) for one in TransactionOutcome], pa.string())
 # Kafka's log cleaner leaves records of aborted transactions out when it looks for the last record
 # of each key, and it does not come to those of a transaction that is open.
-_SETTLED: Final = (Outcome.NONE, Outcome.COMMITTED)
+_SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 
 
@@ -261,12 +261,12 @@ class LogWork:
 
     pieces: tuple[tuple[int, LogPiece], ...]
     shared: frozenset[int]
-    windows: dict[int, tuple[Window, ...]]
+    windows: dict[int, tuple[SampleWindow, ...]]
     seed: int
     transactions: Mapping[int, Transactions] = field(default_factory=dict)
 
 
-class LogRows:
+class LogTableRows:
     """Gives the rows of a task. ``spill`` is given runs of keys, each with its partition's number.
 
     ``inflation`` bounds what the batches inflate to. As soon as all of them take more than the
@@ -287,7 +287,7 @@ class LogRows:
         self._work = work
         self._spill = spill
         captured = sum(piece.stop - piece.start for _, piece in work.pieces)
-        self._meter = Meter(inflation, captured)
+        self._meter = InflationMeter(inflation, captured)
 
     def _heard(self, digests: dict[str, Words]) -> None:
         self._meter.take(digested_bytes(digests))
@@ -310,7 +310,7 @@ class LogRows:
         )
         for at in range(start, stop):
             piece = self._work.pieces[at][1]
-            reading = _Piece(piece, digests, self._meter.inflation)
+            reading = _PieceRows(piece, digests, self._meter.inflation)
             for rows in reading:
                 yield BATCHES, rows
             for window in self._work.windows.get(at, ()):
@@ -326,24 +326,24 @@ class LogRows:
         yield KEYS, key_row(first.partition, runs.found)
 
 
-class _Piece:
+class _PieceRows:
     """Reads a piece, and has its `extents` then: of every batch there is."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
         self._digests = digests
         self._inflation = inflation
-        self._damaged: list[Damaged] = []
-        self._extents: list[Extents] = []
+        self._damaged: list[BatchDamage] = []
+        self._extents: list[BatchExtents] = []
 
     @property
-    def extents(self) -> Extents:
+    def extents(self) -> BatchExtents:
         """Where its batches stand."""
-        return Extents(*(np.concatenate(one) for one in zip(*self._extents, strict=True)))
+        return BatchExtents(*(np.concatenate(one) for one in zip(*self._extents, strict=True)))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for found in digest_piece(self._piece, self._digests, self._inflation):
-            if isinstance(found, Damaged):
+            if isinstance(found, BatchDamage):
                 self._damaged.append(found)
             else:
                 yield self._batches(found)
@@ -357,7 +357,9 @@ class _Piece:
         }
         is_control = columns["attributes"] & CONTROL_MASK != 0
         self._extents.append(
-            Extents(columns["position"], columns["size"], columns["uncompressed_size"], is_control)
+            BatchExtents(
+                columns["position"], columns["size"], columns["uncompressed_size"], is_control
+            )
         )
         made = _facts(columns) | {
             name: pa.array(columns[name])
@@ -444,7 +446,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, LOG_SCHEMAS[RECORD_SIZES])
 
 
-def key_row(partition: Partition, found: Superseded) -> pa.RecordBatch:
+def key_row(partition: Partition, found: SupersededCounts) -> pa.RecordBatch:
     """Give the row of what was found of a partition; none where nothing was looked at."""
     row = {
         **partition._asdict(),

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT
-from flexwire.logs.planning import Outcome
+from flexwire.logs.pieces import TransactionOutcome
 from flexwire.tables.schema import Column, Table, schema_of
 
 BATCHES: Final = "log_batches"
@@ -19,10 +19,10 @@ KEYS: Final = "log_keys"
 REWRITES: Final = "log_rewrites"
 
 OUTCOMES: Final = {
-    Outcome.COMMITTED: "committed",
-    Outcome.ABORTED: "aborted",
-    Outcome.OPEN: "open",
-    Outcome.UNKNOWN: "not known",
+    TransactionOutcome.COMMITTED: "committed",
+    TransactionOutcome.ABORTED: "aborted",
+    TransactionOutcome.OPEN: "open",
+    TransactionOutcome.UNKNOWN: "not known",
 }
 """What the table of batches says of the transaction of a batch."""
 

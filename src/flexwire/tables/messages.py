@@ -25,13 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import withheld_tagged_fields
-from flexwire.capture.reassembly.frames import gathered
+from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import carries_credentials, parse_response, response_header_version, withhold
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.message_schema import (
@@ -44,7 +44,7 @@ from flexwire.tables.message_schema import (
     table_schema,
 )
 from flexwire.tables.schema import OUTCOMES, without_record_bytes
-from flexwire.tables.tagged import TAGGED_FIELD_USES, tagged_field_uses
+from flexwire.tables.tagged_fields import TAGGED_FIELD_USES, tagged_field_uses
 from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 
-class Carried:
+class CarrierFrames:
     """The frames of a batch that stand in some of its rows, ascending; without these, all.
 
     ``facts`` are their columns but for the payloads, which stay where they are: ``begins`` and
@@ -98,7 +98,7 @@ class BodyPlaces(NamedTuple):
     unknown_tagged_fields: pa.ListArray
 
 
-def body_places(carried: Carried) -> BodyPlaces:
+def body_places(carried: CarrierFrames) -> BodyPlaces:
     """Look for the bodies of frames, which have the columns of `NEEDED`."""
     frames = carried.facts
     direction = frames["direction"]
@@ -121,17 +121,17 @@ def body_places(carried: Carried) -> BodyPlaces:
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
 
 
-def bodies(carried: Carried, starts: Words, rows: Words) -> pa.BinaryArray:
+def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray:
     """Give the bodies of some frames by where each begins in its payload."""
     begins = carried.begins[rows] + starts[rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
-    data = gathered(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
+    data = gather_bytes(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 
 
-class _Header(NamedTuple):
+class _ResponseHeader(NamedTuple):
     """A response header without tagged fields; one of no size is not to be relied on."""
 
     size: int
@@ -139,13 +139,13 @@ class _Header(NamedTuple):
     has_tag_section: bool
 
 
-_UNSURE = _Header(0, 0, has_tag_section=False)
+_UNSURE = _ResponseHeader(0, 0, has_tag_section=False)
 _INT32_BITS = 32
 
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _plain_header(api_key: int, version: int) -> _Header:
+def _plain_header(api_key: int, version: int) -> _ResponseHeader:
     """Give the header of responses; unsure where it has no one length, or none has the api key."""
     made = message("ResponseHeader")
     try:
@@ -156,10 +156,10 @@ def _plain_header(api_key: int, version: int) -> _Header:
     schema = made.definition.schema(read.header_version)
     if not all(isinstance(one.type, Integer) for one in schema.inline):
         return _UNSURE
-    return _Header(read.body_offset, read.header_version, schema.flexible)
+    return _ResponseHeader(read.body_offset, read.header_version, schema.flexible)
 
 
-def _responses(carried: Carried, sizes: Words) -> tuple[Words, Words, Words]:
+def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Words]:
     """Give whether each frame begins as a response with a plain header, its size and version."""
     headers, which = _headers(carried.facts)
     width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
@@ -171,7 +171,7 @@ def _responses(carried: Carried, sizes: Words) -> tuple[Words, Words, Words]:
     return is_plain, width, number.astype(np.int32)
 
 
-def _headers(frames: pa.RecordBatch) -> tuple[list[_Header], Words]:
+def _headers(frames: pa.RecordBatch) -> tuple[list[_ResponseHeader], Words]:
     """Give the header of each api key and version, and which of them each frame's is."""
     keys = np.asarray(frames["api_key"].fill_null(-1)).astype(np.int64)
     versions = np.asarray(frames["api_version"].fill_null(-1))
@@ -202,7 +202,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 
 @dataclass(slots=True)
-class _Body:
+class _FrameBody:
     """A frame, and the message in it or the reason why there is none; both if read leniently."""
 
     frame: dict[str, Any]
@@ -216,7 +216,7 @@ class _Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Bodies:
+class MessageBodies:
     """The bodies of one message, read as ``release`` wrote them."""
 
     name: str
@@ -228,7 +228,7 @@ class Bodies:
 
         So a column's presence is asked once and not per message.
         """
-        by_version: dict[int | None, list[tuple[int, _Body]]] = defaultdict(list)
+        by_version: dict[int | None, list[tuple[int, _FrameBody]]] = defaultdict(list)
         for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):
             try:
                 body = self._body(frame)
@@ -242,8 +242,10 @@ class Bodies:
             bodies = [body for _, body in found]
             yield [row for row, _ in found], self._batch(schema, version, bodies)
 
-    def _body(self, frame: dict[str, Any]) -> _Body:
-        body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
+    def _body(self, frame: dict[str, Any]) -> _FrameBody:
+        body = _FrameBody(
+            frame, frame["header_version"], frame["header_unknown_tagged_fields"] or []
+        )
         try:
             self._read(body)
         except (CodecError, FrameError, UnknownMessageError) as error:
@@ -259,7 +261,7 @@ class Bodies:
             body.bytes = frame["payload"]
         return body
 
-    def _read(self, body: _Body, *, lenient: bool = False) -> None:
+    def _read(self, body: _FrameBody, *, lenient: bool = False) -> None:
         frame = body.frame
         payload, version = frame["payload"], frame["api_version"]
         offset = frame["body_offset"]
@@ -274,7 +276,7 @@ class Bodies:
         body.version = version
 
     def _batch(
-        self, schema: pa.Schema, version: int | None, bodies: Sequence[_Body]
+        self, schema: pa.Schema, version: int | None, bodies: Sequence[_FrameBody]
     ) -> pa.RecordBatch:
         kind = schema.field("body").type
         if version is None:
@@ -302,7 +304,7 @@ class Bodies:
         return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
 
 
-def _withhold(body: _Body, *, is_secret: bool) -> None:
+def _withhold(body: _FrameBody, *, is_secret: bool) -> None:
     if body.message is not None:
         body.withheld = withhold(body.message)
     if is_secret:
@@ -337,22 +339,22 @@ def message_rows(
     ``frames`` has at least the columns of `NEEDED`, ``release`` is that of the captured brokers
     where it is known. Without ``record_bytes`` there are only their sizes.
     """
-    carried = Carried(frames.select(NEEDED.names), rows)
-    parts = _Parts(len(carried))
-    if extension("columns_read") is not None and (
+    carried = CarrierFrames(frames.select(NEEDED.names), rows)
+    parts = _RowParts(len(carried))
+    if load_kernel("columns_read") is not None and (
         show_credentials or not carries_credentials(name)
     ):
         _put_columns(parts, carried, name, release, show_credentials=show_credentials)
     left = parts.missing()
     if len(left):
         some = carried.frames(left)
-        for which, batch in Bodies(name, release, show_credentials).decode(some):
+        for which, batch in MessageBodies(name, release, show_credentials).decode(some):
             parts.put(left[which], batch)
     made = parts.joined(table_schema(name, release))
     return made if record_bytes else without_record_bytes(made)
 
 
-class _Parts:
+class _RowParts:
     """Rows that come in parts, in any order."""
 
     def __init__(self, rows: int) -> None:
@@ -398,7 +400,12 @@ class _Parts:
 
 
 def _put_columns(
-    parts: _Parts, carried: Carried, name: str, release: str | None, *, show_credentials: bool
+    parts: _RowParts,
+    carried: CarrierFrames,
+    name: str,
+    release: str | None,
+    *,
+    show_credentials: bool,
 ) -> None:
     """Put the rows that columns are sure of, those of one layout at a time."""
     places = body_places(carried)
@@ -419,7 +426,7 @@ def _put_columns(
 
 
 def _batch(
-    carried: Carried,
+    carried: CarrierFrames,
     places: BodyPlaces,
     rows: Words,
     layouts: dict[int, type[Message]],

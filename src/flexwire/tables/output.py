@@ -1,8 +1,9 @@
 """The output of an analysis, read by path or URL: which one is complete, its tables, its files.
 
 In a directory of this machine the output is the directory. In a store it is the run that
-``current.json`` names (`flexwire.spark.publishing.stored` says why), which nothing changes any
-more: an `Output` that was opened reads that one to the end. Keys are those of `flexwire.storage`.
+``current.json`` names (`flexwire.spark.publishing.object_store` says why), which nothing changes
+any more: an `Output` that was opened reads that one to the end. Keys are those of
+`flexwire.storage`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import pyarrow.parquet as pq
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
-from flexwire.storage.filesystems import reported
-from flexwire.storage.place import Place
+from flexwire.storage.filesystems import report_failures
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from flexwire.storage.pages import Entry
+    from flexwire.storage.store_listing import FileEntry
 
 
 # Spark leaves names with an underscore before them alone.
@@ -54,10 +55,10 @@ class Output:
     Its tables are listed once, when they are first asked for.
     """
 
-    place: Place
+    place: OutputDirectory
 
     @property
-    def root(self) -> Place:
+    def root(self) -> OutputDirectory:
         """Where the names of `files` begin."""
         return self.place
 
@@ -75,7 +76,7 @@ class Output:
         start = f"{MESSAGES}/"
         return [one.removeprefix(start) for one in self.names if one.startswith(start)]
 
-    def files(self, name: str) -> list[Entry]:
+    def files(self, name: str) -> list[FileEntry]:
         """The files of a table, by their names below `root`. `FlexwireError` without the table."""
         found = self._listed.get(name) if isinstance(name, str) else None
         expected = self._expected.get(name, 0) if isinstance(name, str) else 0
@@ -98,14 +99,14 @@ class Output:
         if name in _COLUMNS:
             return schema.schema_of(_COLUMNS[name])
         system, root = self.place.arrow()
-        with reported(self.where(name), "read"):
+        with report_failures(self.where(name), "read"):
             return pq.read_schema(f"{root}/{files[0].name}", filesystem=system)
 
     def dataset(self, name: str) -> ds.Dataset:
         """A table as a dataset of pyarrow, which reads what is asked for, in pieces."""
         system, root = self.place.arrow()
         paths = [f"{root}/{one.name}" for one in self.files(name)]
-        with reported(self.where(name), "open"):
+        with report_failures(self.where(name), "open"):
             return ds.dataset(paths, schema=self.schema(name), format="parquet", filesystem=system)
 
     def table(
@@ -116,7 +117,7 @@ class Output:
     ) -> pa.Table:
         """A table in memory: of its rows those that pass a filter, and of these some columns."""
         found = self.dataset(name)
-        with reported(self.where(name), "read"):
+        with report_failures(self.where(name), "read"):
             return found.to_table(columns=None if columns is None else [*columns], filter=filter)
 
     def read(self, name: str) -> bytes:
@@ -124,8 +125,8 @@ class Output:
         return self.place.read(name)
 
     @cached_property
-    def _listed(self) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = {}
+    def _listed(self) -> dict[str, list[FileEntry]]:
+        found: dict[str, list[FileEntry]] = {}
         for entry in self.place.entries(f"{_TABLES}/"):
             if table := _table_of(entry.name.removeprefix(f"{_TABLES}/")):
                 found.setdefault(table, []).append(entry)
@@ -146,7 +147,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class CountedOutput(Output):
+class PartialOutput(Output):
     """An output that is not complete yet, of whose tables it is known how many files were written.
 
     A listing that has fewer is an error. Nothing is known of a table that is not counted.
@@ -159,7 +160,7 @@ class CountedOutput(Output):
         return self.counts
 
 
-def table_files(entries: Iterable[Entry]) -> Counter[str]:
+def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
     """How many files each table has, of those that lie below the directory of tables."""
     return Counter(filter(None, (_table_of(one.name) for one in entries)))
 
@@ -177,23 +178,23 @@ def output(out: str | Path) -> Output:
     """
     if not isinstance(out, str | Path):
         raise refuse("out", "a str or Path", out)
-    place = Place(str(out))
+    place = OutputDirectory(str(out))
     if place.path is not None and (place.path / MARKER).is_file():
-        place = Place(str(place.path.parent))
+        place = OutputDirectory(str(place.path.parent))
     if is_delta(place):
         raise FlexwireError(
-            f"{place} holds Delta tables; flexwire.spark.delta.reading.output reads them, and so "
+            f"{place} holds Delta tables; flexwire.spark.delta.output.output reads them, and so "
             "does whatever reads Delta"
         )
     return Output(published(place))
 
 
-def is_delta(out: Place) -> bool:
+def is_delta(out: OutputDirectory) -> bool:
     """Whether the tables in ``out`` are Delta's, to which analyses are added."""
     return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
 
 
-def published(out: Place) -> Place:
+def published(out: OutputDirectory) -> OutputDirectory:
     """The place of the complete output below ``out``; `FlexwireError` where there is none."""
     run = current_run(out).get("run")
     if run is not None:
@@ -207,7 +208,7 @@ def published(out: Place) -> Place:
     return out
 
 
-def check_finished(tables: Place) -> None:
+def check_finished(tables: OutputDirectory) -> None:
     """Raise `FlexwireError` unless the tables below a place are there and complete."""
     where = tables.path or tables
     if not tables.exists(MARKER):
@@ -222,7 +223,7 @@ def check_finished(tables: Place) -> None:
         )
 
 
-def current_run(out: Place) -> dict[str, str | None]:
+def current_run(out: OutputDirectory) -> dict[str, str | None]:
     """Which ``run`` is the output in a store, and which was ``before``; empty where none is."""
     if not out.exists(CURRENT):
         return {}

@@ -171,7 +171,7 @@ def _repeats(path: str, kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranges:
+class ValueRanges:
     """Values of a column from the first to the last of a range, both included, for some ranges."""
 
     column: str

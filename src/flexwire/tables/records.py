@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, batch_fact
 from flexwire.columnar.record_pieces import PieceReader
-from flexwire.columnar.records import Wanted
+from flexwire.columnar.records import RecordSelection
 from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.records.inflation import INFLATION, Inflation, records_within
@@ -39,8 +39,8 @@ from flexwire.wire.varint import uuid_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from flexwire.columnar.record_columns import Hints
-    from flexwire.columnar.record_pieces import Group, Refused
+    from flexwire.columnar.record_columns import SizeHints
+    from flexwire.columnar.record_pieces import PieceGroup, RefusedPiece
     from flexwire.tables.spec_places import RecordsField
 
     Row = tuple[Any, ...]
@@ -203,7 +203,7 @@ def record_runs(
     messages: pa.RecordBatch,
     where: RecordsField,
     names: Mapping[str, str] | None = None,
-    hints: Hints | None = None,
+    hints: SizeHints | None = None,
     inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
     """Give the rows of the records table that some rows of a message table carry, in their order.
@@ -227,7 +227,7 @@ def record_runs(
     ]
     data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
     pieces = _Pieces(data, starts[kept], ends[kept], carriers, inflation)
-    wanted = Wanted(
+    wanted = RecordSelection(
         columns=_OF_RECORD, max_inflated=inflation.max_inflated, max_ratio=inflation.ratio
     )
     for group in PieceReader(data, pieces.starts, pieces.ends, wanted, hints):
@@ -322,7 +322,7 @@ class _Objects:
         return pa.array([row[at] for row in self.rows], RECORDS.field(name).type)
 
 
-def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
+def _group_rows(pieces: _Pieces, group: PieceGroup) -> Iterator[RunRows]:
     """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
     first, held = 0, _Objects()
     for refused in group.refused():
@@ -335,7 +335,7 @@ def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
     yield from _merged(pieces, group, slice(first, len(group.batches)), held)
 
 
-def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any, ...], int]]:
+def _refused_rows(pieces: _Pieces, refused: RefusedPiece) -> Iterator[tuple[tuple[Any, ...], int]]:
     data = pieces.data[refused.start : refused.stop].tobytes()
     try:
         begin = refused.start - int(pieces.starts[refused.piece])
@@ -347,7 +347,7 @@ def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any
         raise
 
 
-def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[RunRows]:
+def _merged(pieces: _Pieces, group: PieceGroup, part: slice, held: _Objects) -> Iterator[RunRows]:
     """Give the rows of a part of the group's batches, each where it belongs."""
     counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())

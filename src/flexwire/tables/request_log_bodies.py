@@ -35,14 +35,14 @@ from flexwire.tables.schema import (
     without_record_bytes,
 )
 from flexwire.tables.schema import SIZE_SUFFIX as SIZED
-from flexwire.tables.tagged import tagged_field_uses
+from flexwire.tables.tagged_fields import tagged_field_uses
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import (
     COMPACT_NULLABLE_RECORDS,
     COMPACT_RECORDS,
     NULLABLE_RECORDS,
     RECORDS,
-    Array,
+    ArrayType,
     Bytes,
     Float64,
     String,
@@ -80,7 +80,7 @@ _NOT_JSON: Final = "the body is not JSON"
 
 
 @dataclass(slots=True)
-class Body:
+class LoggedBody:
     """A body, or the reason why there is none.
 
     ``sizes`` are those of the records of its partitions, in order. One is None where the records
@@ -95,19 +95,21 @@ class Body:
     error: str | None = None
 
 
-def read_body(text: bytes, made: type[Message], version: int, *, show_credentials: bool) -> Body:
+def read_body(
+    text: bytes, made: type[Message], version: int, *, show_credentials: bool
+) -> LoggedBody:
     """Read the body of a line."""
     if is_too_large(text):
-        return Body(error=_TOO_MANY)
-    body = Body()
+        return LoggedBody(error=_TOO_MANY)
+    body = LoggedBody()
     try:
         _read(body, msgspec.json.decode(text), made, version)
     except (CodecError, UnknownMessageError) as error:
         # An error quotes what it got.
         is_quiet = carries_credentials(made.entry.name) and not show_credentials
-        return Body(error=_UNFIT if is_quiet else str(error))
+        return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return Body(error=_NOT_JSON)
+        return LoggedBody(error=_NOT_JSON)
     if body.message is not None and not show_credentials:
         body.withheld = withhold(body.message)
     return body
@@ -127,7 +129,7 @@ def structures(text: bytes) -> int:
     return text.count(b"{")
 
 
-def _read(body: Body, obj: Any, made: type[Message], version: int) -> None:
+def _read(body: LoggedBody, obj: Any, made: type[Message], version: int) -> None:
     schema = made.definition.schema(version)
     for names in ({}, made.definition.served.former_names(version)):
         body.sizes, body.left_out = [], 0
@@ -137,7 +139,7 @@ def _read(body: Body, obj: Any, made: type[Message], version: int) -> None:
     body.message = made.from_json(filled, version)
 
 
-def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
+def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
     """Give a structure's JSON form with what the broker left out."""
     if not isinstance(obj, dict):
         return obj
@@ -153,9 +155,9 @@ def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
         if filled.get(name) is None:
             if one.presence is Presence.INLINE:
                 body.left_out += name not in filled or not one.nullable
-                is_list = isinstance(kind, Array) and not one.nullable
+                is_list = isinstance(kind, ArrayType) and not one.nullable
                 filled[name] = [] if is_list else None
-        elif isinstance(kind, Array) and isinstance(kind.element, Schema):
+        elif isinstance(kind, ArrayType) and isinstance(kind.element, Schema):
             found = filled[name]
             if isinstance(found, list):
                 filled[name] = [_filled(item, kind.element, names, body) for item in found]
@@ -165,7 +167,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: Body) -> Any:
     return filled
 
 
-def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: Body) -> bool:
+def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
     """Take the size of a field's records from a structure's JSON form; False if it has none."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
@@ -181,7 +183,7 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: Body) -> b
 
 
 @dataclass(frozen=True, slots=True)
-class BodyRows:
+class LoggedBodyRows:
     """What rows of a message's table have from bodies, and how many fields brokers left out."""
 
     columns: dict[str, pa.Array]
@@ -193,7 +195,7 @@ OF_BODY: Final = ("body_version", "withheld_credentials", "tagged_fields", "erro
 
 def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
-) -> BodyRows:
+) -> LoggedBodyRows:
     """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
     parts = [
         _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
@@ -203,7 +205,7 @@ def rows_by_objects(
     columns = {
         one: pa.concat_arrays([part.columns[one] for part in parts]) for one in parts[0].columns
     }
-    return BodyRows(columns, sum(one.left_out for one in parts))
+    return LoggedBodyRows(columns, sum(one.left_out for one in parts))
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
@@ -220,10 +222,12 @@ def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
 
 def _rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool
-) -> BodyRows:
+) -> LoggedBodyRows:
     made = message(name)
     bodies = [
-        Body() if one is None else read_body(one, made, version, show_credentials=show_credentials)
+        LoggedBody()
+        if one is None
+        else read_body(one, made, version, show_credentials=show_credentials)
         for one in texts
     ]
     column = _column(name, version, bodies)
@@ -235,10 +239,10 @@ def _rows(
     }
     columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
     columns["tagged_fields"] = tagged_field_uses(column, versions, {version: made})
-    return BodyRows({**columns, "body": column}, sum(one.left_out for one in bodies))
+    return LoggedBodyRows({**columns, "body": column}, sum(one.left_out for one in bodies))
 
 
-def _column(name: str, version: int, bodies: Sequence[Body]) -> pa.StructArray:
+def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
     try:
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
@@ -252,7 +256,7 @@ def _column(name: str, version: int, bodies: Sequence[Body]) -> pa.StructArray:
         return _sized_column(name, version, bodies)
 
 
-def _sized_column(name: str, version: int, bodies: Sequence[Body]) -> pa.StructArray:
+def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
     kind = body_type(name, None)
     if all(one.message is None for one in bodies):
         column: pa.StructArray = pa.nulls(len(bodies), kind)
@@ -273,7 +277,7 @@ _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 
 def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
-) -> BodyRows:
+) -> LoggedBodyRows:
     """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
     there = [one for one in texts if one is not None]
     is_plain = show_credentials or not carries_credentials(name)
@@ -282,14 +286,14 @@ def body_rows(
         for plan in _plans(name, version):
             found = _in_columns(plan, there)
             if found is not None:
-                return BodyRows(found)
+                return LoggedBodyRows(found)
     try:
         return rows_by_objects(name, version, texts, show_credentials=show_credentials)
     except UnknownMessageError as error:
         return _unread(name, texts, str(error))
 
 
-def _unread(name: str, texts: Sequence[bytes | None], error: str) -> BodyRows:
+def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
     """What is said of bodies of a version that no release has."""
     count = len(texts)
     told: dict[str, list[Any]] = {
@@ -299,11 +303,11 @@ def _unread(name: str, texts: Sequence[bytes | None], error: str) -> BodyRows:
         "error": [None if one is None else error for one in texts],
     }
     columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
-    return BodyRows({**columns, "body": pa.nulls(count, _table_type(name))})
+    return LoggedBodyRows({**columns, "body": pa.nulls(count, _table_type(name))})
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _BodyPlan:
     """How bodies of a version are read: what they are in JSON, by the names of a release."""
 
     name: str
@@ -321,7 +325,7 @@ def _table_type(name: str) -> pa.StructType:
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _plans(name: str, version: int) -> tuple[_Plan, ...]:
+def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
     """The ways to read a version: by the newest names, and by those of other releases."""
     made = message(name)
     try:
@@ -337,7 +341,7 @@ def _plans(name: str, version: int) -> tuple[_Plan, ...]:
         }
         kind = _json_struct(schema, _table_type(name), turned)
         if kind is not None and kind.num_fields:
-            found.append(_Plan(name, version, schema, pa.schema(list(kind)), turned))
+            found.append(_BodyPlan(name, version, schema, pa.schema(list(kind)), turned))
     return tuple(found)
 
 
@@ -363,7 +367,7 @@ def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.Struct
 
 
 def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | None:
-    if isinstance(wire, Array):
+    if isinstance(wire, ArrayType):
         inner = _json_type(wire.element, kind.value_type, names)
         return None if inner is None else pa.list_(inner)
     if isinstance(wire, NullableStruct):
@@ -377,7 +381,7 @@ class _RefusedError(Exception):
     """What is not plain was found: its row is not known."""
 
 
-def _in_columns(plan: _Plan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
+def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
     """Give the columns; None where anything is not plain."""
     data = b"\n".join(texts)
     if data.count(b"\n") != len(texts) - 1:
@@ -431,7 +435,7 @@ def _struct(
 
 
 def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if isinstance(wire, Array):
+    if isinstance(wire, ArrayType):
         inner = _value(wire.element, column.values, kind.value_type)
         if isinstance(wire.element, Schema) and column.values.null_count:
             raise _RefusedError
@@ -475,7 +479,7 @@ def _defaulted(one: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Arr
     """Give a column with the field's default where it is missing."""
     if isinstance(one.type, Schema | NullableStruct):
         raise _RefusedError
-    if not isinstance(one.type, Array):
+    if not isinstance(one.type, ArrayType):
         default = pa.scalar(in_column(one.default), column.type)
         return pc.if_else(missing, default, column)
     if one.default is None:

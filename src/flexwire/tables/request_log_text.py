@@ -18,7 +18,7 @@ from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.request_log_bodies import SIZE_SUFFIX, is_too_large
 from flexwire.wire.schema import NullableStruct, Presence, Schema
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer
 
 if TYPE_CHECKING:
     from flexwire.wire.types import Type
@@ -45,7 +45,7 @@ def body_of_text(text: str, name: str, version: int) -> bytes | None:
         return None
     try:
         schema = message(name).definition.schema(version)
-        reader = _Reader(text, _names(name, version))
+        reader = _TextReader(text, _names(name, version))
         found = reader.struct(schema)
     except (_UnsureError, UnknownMessageError, RecursionError):
         return None
@@ -78,8 +78,8 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
             ]
             found[schema.name, one.json_name] = tuple(dict.fromkeys(words))
             kind: Any = one.type
-            while isinstance(kind, Array | NullableStruct):
-                kind = kind.element if isinstance(kind, Array) else kind.schema
+            while isinstance(kind, ArrayType | NullableStruct):
+                kind = kind.element if isinstance(kind, ArrayType) else kind.schema
             if isinstance(kind, Schema):
                 add(kind)
 
@@ -87,7 +87,7 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-class _Reader:
+class _TextReader:
     """Reads a text from the front."""
 
     def __init__(self, text: str, names: dict[tuple[str, str], tuple[str, ...]]) -> None:
@@ -160,7 +160,7 @@ class _Reader:
             found[name] = None
 
     def _value(self, kind: Type, *, is_nullable: bool) -> Any:
-        if isinstance(kind, Array):
+        if isinstance(kind, ArrayType):
             return self._array(kind, is_nullable=is_nullable)
         if isinstance(kind, NullableStruct):
             return None if self._takes(_NULL) else self.struct(kind.schema)
@@ -183,7 +183,7 @@ class _Reader:
             raise _UnsureError
         return text
 
-    def _array(self, kind: Array, *, is_nullable: bool) -> list[Any] | None:
+    def _array(self, kind: ArrayType, *, is_nullable: bool) -> list[Any] | None:
         if is_nullable and self._takes(_NULL):
             return None
         self._take("[")

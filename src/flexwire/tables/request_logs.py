@@ -31,13 +31,13 @@ from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
-from flexwire.tables.wanted import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.logs.request_log.lines import LogFile
+    from flexwire.logs.request_log.lines import RequestLogFile
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,7 +52,7 @@ Listener: TypeAlias = tuple[str | None, str | None]
 
 
 @dataclass(slots=True)
-class Listeners:
+class ListenerCounts:
     """Requests by listener, and the fetches of replicas among them.
 
     ``beyond`` are the requests to listeners that are too many to be told apart.
@@ -73,7 +73,7 @@ class Listeners:
         if name in self.requests:
             self.replicas[name] += fetches
 
-    def merge(self, other: Listeners) -> None:
+    def merge(self, other: ListenerCounts) -> None:
         """Take in what others counted."""
         self.requests.update(other.requests)
         self.replicas.update(other.replicas)
@@ -126,7 +126,7 @@ LOGGED: Final = pa.schema(
 
 
 @dataclass(slots=True)
-class Told:
+class RequestLogCounts:
     """What lines said besides rows, counted.
 
     ``listeners`` counts requests by listener and security protocol.
@@ -139,19 +139,19 @@ class Told:
     text: int = 0
     deprecated: int = 0
     left_out: int = 0
-    listeners: Listeners = field(default_factory=Listeners)
+    listeners: ListenerCounts = field(default_factory=ListenerCounts)
 
-    def merge(self, other: Told) -> None:
+    def merge(self, other: RequestLogCounts) -> None:
         """Take in what others said."""
         for name in ("requests", "forwarded", "refused", "cut", "text", "deprecated", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.listeners.merge(other.listeners)
 
 
-class Placed(NamedTuple):
+class FileItem(NamedTuple):
     """What a line says, and the file that it stands in."""
 
-    file: LogFile
+    file: RequestLogFile
     item: LoggedRequest | RefusedRequest
 
     @property
@@ -165,13 +165,13 @@ class RequestLogRows:
 
     def __init__(self, *, show_credentials: bool = False) -> None:
         self._shows = show_credentials
-        self.told = Told()
+        self.told = RequestLogCounts()
 
-    def of(self, lines: Sequence[Placed]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Give the rows of some lines by table; those of `LOGGED` have the name of no table, ""."""
-        own: list[Placed] = []
-        forwarded: list[Placed] = []
-        refused: list[Placed] = []
+        own: list[FileItem] = []
+        forwarded: list[FileItem] = []
+        refused: list[FileItem] = []
         for one in lines:
             if isinstance(one.item, RefusedRequest):
                 refused.append(one)
@@ -182,7 +182,7 @@ class RequestLogRows:
             _read_software(one.item)
         self._tell(own, forwarded, refused)
         if own:
-            batch = _Lines(own)
+            batch = _RequestColumns(own)
             for is_request in (True, False):
                 yield from self._rows(batch, is_request=is_request)
             yield "", batch.connections()
@@ -192,7 +192,7 @@ class RequestLogRows:
             yield from _refused(refused)
 
     def _tell(
-        self, own: Sequence[Placed], forwarded: Sequence[Placed], refused: Sequence[Placed]
+        self, own: Sequence[FileItem], forwarded: Sequence[FileItem], refused: Sequence[FileItem]
     ) -> None:
         told = self.told
         told.requests += len(own)
@@ -209,7 +209,9 @@ class RequestLogRows:
             if isinstance(one.item, LoggedRequest)
         )
 
-    def _rows(self, lines: _Lines, *, is_request: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _rows(
+        self, lines: _RequestColumns, *, is_request: bool
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
         rows = np.arange(len(lines)) if is_request else lines.answered
         facts = lines.facts(rows, is_request=is_request)
         told: list[tuple[Array, dict[str, pa.Array]]] = []
@@ -222,10 +224,10 @@ class RequestLogRows:
         yield FRAMES, _frame_rows(facts, told)
 
 
-class _Lines:
+class _RequestColumns:
     """Lines of requests that are no forwarded ones, as columns."""
 
-    def __init__(self, lines: Sequence[Placed]) -> None:
+    def __init__(self, lines: Sequence[FileItem]) -> None:
         items: list[Any] = [one.item for one in lines]
         self._items = items
         total = np.array([one.total_us for one in items], np.int64)
@@ -429,7 +431,7 @@ def _as_frames(made: dict[str, pa.Array], count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=FRAMES_TABLE)
 
 
-def _forwarded(lines: Sequence[Placed]) -> pa.RecordBatch:
+def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
     rows = []
     for line in lines:
         one = line.item
@@ -457,7 +459,7 @@ def _forwarded(lines: Sequence[Placed]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, FORWARDED_TABLE)
 
 
-def _refused(lines: Sequence[Placed]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Rows of frames that a broker did not read, on connections that it closed for that."""
     frames, connections = [], []
     for line in lines:

@@ -17,7 +17,7 @@ from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.facts.answers import ShownColumn
 from flexwire.tables.spec_places import RECORDS_FIELDS
-from flexwire.tables.tagged import TAGGED_FIELD_USES
+from flexwire.tables.tagged_fields import TAGGED_FIELD_USES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from flexwire.protocol.record_types import (
     record_values,
     with_version,
 )
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.varint import read_unsigned_varint
@@ -62,7 +62,7 @@ _FRAME_VERSION: Final = 1
 _LONGER: Final = 0x80
 
 
-class _Heads(NamedTuple):
+class _RecordHeads(NamedTuple):
     """The type and version of each row as they stand in front, and which rows have them.
 
     ``is_odd`` are rows for the reference, which says what they are.
@@ -75,7 +75,7 @@ class _Heads(NamedTuple):
     is_odd: Words
 
 
-class _Known(NamedTuple):
+class _RecordLayout(NamedTuple):
     """What a type and version are: a record, and the messages of its key and value."""
 
     record: str | None = None
@@ -83,7 +83,7 @@ class _Known(NamedTuple):
     value: str | None = None
 
 
-def _is_of(message: str, known: _Known) -> bool:
+def _is_of(message: str, known: _RecordLayout) -> bool:
     return known.value == message
 
 
@@ -131,7 +131,7 @@ class TypedRecords:
         keys, values = (
             one if one.type == pa.binary() else one.cast(pa.binary()) for one in (keys, values)
         )
-        made = _Decoding(self, keys, values, is_control).columns()
+        made = _BatchDecoder(self, keys, values, is_control).columns()
         return [pruned(one, asked.type) for one, asked in zip(made, self.schema, strict=True)]
 
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
@@ -152,21 +152,21 @@ class TypedRecords:
         framed = framed_messages(module).items()
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
-    def known(self, record_type: int, version: int) -> _Known:
+    def known(self, record_type: int, version: int) -> _RecordLayout:
         """Say what a type and version are; a version of -1 or less is that of no value."""
         module = self.topic.module
         if self.topic.has_keys:
             found = record_keys(module).get(record_type)
             if found is None:
-                return _Known()
+                return _RecordLayout()
             key, key_version = found
             value = with_version(record_values(module)[record_type], version)
-            return _Known(record_name(key), key_version, value)
+            return _RecordLayout(record_name(key), key_version, value)
         names = framed_messages(module).get(record_type)
         if names is None:
-            return _Known()
+            return _RecordLayout()
         value = with_version(names, version)
-        return _Known(value, 0, value)
+        return _RecordLayout(value, 0, value)
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
@@ -209,7 +209,7 @@ def _key_of(record: str) -> str:
     return f"{record}Key"
 
 
-class _Decoding:
+class _BatchDecoder:
     """The rows of one batch."""
 
     def __init__(
@@ -235,29 +235,29 @@ class _Decoding:
         known = self._where(lambda one: one.record is not None)
         self.by_reference = (self.heads.is_odd | ~known | ~self.heads.has_type) & ~self.control
 
-    def _each(self, told: Callable[[_Known], int]) -> Words:
+    def _each(self, told: Callable[[_RecordLayout], int]) -> Words:
         """Give a number of what each row is."""
         rows: Words = np.array([told(one) for one in self.there], np.int64)[self.which]
         return rows
 
-    def _where(self, told: Callable[[_Known], bool]) -> Words:
+    def _where(self, told: Callable[[_RecordLayout], bool]) -> Words:
         """Give the rows that something is true of."""
         rows: Words = np.array([told(one) for one in self.there], bool)[self.which]
         return rows
 
-    def _heads(self) -> _Heads:
+    def _heads(self) -> _RecordHeads:
         if not self.typed.topic.has_keys:
             return _frames(self.values)
         types, has_type = _int16(self.keys)
         versions, has_version = _int16(self.values)
         there = np.asarray(self.values.is_valid())
-        return _Heads(types, versions, has_type, has_version, there & ~has_version)
+        return _RecordHeads(types, versions, has_type, has_version, there & ~has_version)
 
     def columns(self) -> list[pa.Array]:
         names = pa.array([one.record for one in self.there], pa.string())
         names = names.take(pa.array(self.which, mask=~self.has_type))
         made = {one: self._record(one) for one in self.typed.records}
-        found = _Found(self.typed)
+        found = _ReferenceRows(self.typed)
         for row in np.flatnonzero(self.by_reference).tolist():
             found.read(row, self.keys[row].as_py(), self.values[row].as_py())
         has_version = self.heads.has_version & self.has_type
@@ -334,7 +334,7 @@ class _Decoding:
         return values
 
 
-class _Found:
+class _ReferenceRows:
     """What the reference says of rows, each by its number."""
 
     def __init__(self, typed: TypedRecords) -> None:
@@ -401,7 +401,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
             groups.setdefault((one.name, one.version, one.release), []).append(row)
     column = pa.nulls(len(messages), kind)
     for (name, version, release), rows in groups.items():
-        schema = served_of(name, release).schema(version, Encoding.KAFKA)
+        schema = schemas_of(name, release).schema(version, Encoding.KAFKA)
         given = [None if one is None else one.message for one in map(messages.__getitem__, rows)]
         made = message_column(schema, message_type(name), given)
         column = _put(column, rows, _conformed(made, kind))
@@ -466,10 +466,10 @@ def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
     return ((high << 8) | low).astype(np.int16).astype(np.int32), has
 
 
-def _frames(values: pa.BinaryArray) -> _Heads:
+def _frames(values: pa.BinaryArray) -> _RecordHeads:
     (frame, types, versions), has = _first_bytes(values, _FRAME_SIZE)
     has &= (frame == _FRAME_VERSION) & (types < _LONGER) & (versions < _LONGER)
-    return _Heads(types, versions, has, has, ~has)
+    return _RecordHeads(types, versions, has, has, ~has)
 
 
 def _first_bytes(data: pa.BinaryArray, count: int) -> tuple[Words, Words]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AddressPlace:
+class AddressFields:
     """Fields that together are an advertised address: the path to their structure, and both names.
 
     Names are attributes; the path is empty where the fields stand in the message itself.
@@ -44,12 +44,12 @@ class AddressPlace:
         return ".".join((*self.path, f"{self.host}/{self.port}"))
 
 
-def address(host: str | None, port: int) -> HostPort | None:
+def advertised_address(host: str | None, port: int) -> HostPort | None:
     """Return an advertised address, or None for an empty one ("" and -1, as in errors)."""
     return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
 
 
-def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
+def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]:
     """Every place in a response where it tells clients which address to connect to.
 
     The rule: a string field whose name ends in the word "host", directly followed, among the
@@ -64,36 +64,36 @@ def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
     return tuple(_places(resolve(spec, version), ()))
 
 
-def _places(schema: Schema, path: tuple[str, ...]) -> Iterator[AddressPlace]:
-    present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
+def _places(schema: Schema, path: tuple[str, ...]) -> Iterator[AddressFields]:
+    present = [field for field in schema.fields if field.presence is not Presence.ABSENT]
     for host, port in pairwise(present):
         if _is_host(host) and _is_port(port):
-            yield AddressPlace(path, host.attribute, port.attribute)
-    for one in present:
-        inner = struct_of(one.type)
+            yield AddressFields(path, host.attribute, port.attribute)
+    for field in present:
+        inner = struct_of(field.type)
         if inner is not None:
-            yield from _places(inner, (*path, one.attribute))
+            yield from _places(inner, (*path, field.attribute))
 
 
-def _is_host(one: Field) -> bool:
-    return isinstance(one.type, String) and one.attribute.rpartition("_")[2] == "host"
+def _is_host(field: Field) -> bool:
+    return isinstance(field.type, String) and field.attribute.rpartition("_")[2] == "host"
 
 
-def _is_port(one: Field) -> bool:
-    return one.type == INT32 and one.attribute.rpartition("_")[2] == "port"
+def _is_port(field: Field) -> bool:
+    return field.type == INT32 and field.attribute.rpartition("_")[2] == "port"
 
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]:
-    """`address_places` of a bundled response.
+def response_address_fields(message_name: str, version: int) -> tuple[AddressFields, ...]:
+    """`address_fields` of a bundled response.
 
     For a version that the catalog does not have, the places of the newest one decide whether the
     response is looked into; decoding then says that it cannot be.
     """
     entry = catalog().entry(message_name)
-    known = version if version in entry.versions else entry.versions.highest
-    return address_places(entry.spec(known), known)
+    nearest = version if version in entry.versions else entry.versions.highest
+    return address_fields(entry.spec(nearest), nearest)
 
 
 Route = Callable[[HostPort], HostPort]
@@ -102,10 +102,10 @@ Route = Callable[[HostPort], HostPort]
 def may_advertise(request: RequestFrame) -> bool:
     """Return whether the response to this request has a place for an address."""
     name = request.message_name.removesuffix("Request") + "Response"
-    return bool(response_places(name, request.api_version))
+    return bool(response_address_fields(name, request.api_version))
 
 
-def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
+def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
     """Return the response's payload with each address replaced by ``route`` of it.
 
     None when no address changes: the payload then goes on as it is. Every other byte stays, and the
@@ -127,23 +127,27 @@ def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None
 @lru_cache(maxsize=1024)
 def _advertised(
     name: str, version: int
-) -> tuple[Schema, tuple[AddressPlace, ...], tuple[Path, ...]]:
-    places = response_places(name, version)
-    paths = [(*place.path, one) for place in places for one in (place.host, place.port)]
+) -> tuple[Schema, tuple[AddressFields, ...], tuple[Path, ...]]:
+    places = response_address_fields(name, version)
+    paths = [
+        (*place.path, name_of_field)
+        for place in places
+        for name_of_field in (place.host, place.port)
+    ]
     return message(name).definition.schema(version), places, tuple(paths)
 
 
 def _replaced(
-    spans: Iterator[FieldSpan], places: tuple[AddressPlace, ...], route: Route
+    spans: Iterator[FieldSpan], places: tuple[AddressFields, ...], route: Route
 ) -> Iterator[Replacement]:
-    for _, found in groupby(spans, key=attrgetter("structure")):
-        fields = {span.path: span for span in found}
+    for _, structure in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span for span in structure}
         for place in places:
             host = fields.get((*place.path, place.host))
             port = fields.get((*place.path, place.port))
             if host is None or port is None:
                 continue
-            old = address(host.value, port.value)
+            old = advertised_address(host.value, port.value)
             if old is None or (new := route(old)) == old:
                 continue
             yield Replacement(host, new.host)

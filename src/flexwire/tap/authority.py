@@ -87,11 +87,11 @@ class Authority:
 
 def holds_for(chain: bytes, hosts: Iterable[str]) -> bool:
     """Whether the first certificate of a chain is for all these hosts, and holds now."""
-    found = x509.load_pem_x509_certificates(chain)[0]
-    if not found.not_valid_before_utc <= datetime.now(UTC) < found.not_valid_after_utc:
+    certificate = x509.load_pem_x509_certificates(chain)[0]
+    if not certificate.not_valid_before_utc <= datetime.now(UTC) < certificate.not_valid_after_utc:
         return False
     try:
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return False
     return all(_alternative(host) in names for host in hosts)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.capture.files.retention import KeepLimit
     from flexwire.client.notation import HostPort
+    from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.security import TapSecurity
-    from flexwire.tap.stamping import Stamping
 
 MIB: Final = 1024 * 1024
 DEFAULT_FILE_BYTES: Final = 64 * MIB
@@ -59,7 +59,7 @@ def check_share(share: float) -> float:
 
 # The command line reads this file to show its help, and loads nothing of the tap for that.
 def _everything_kept() -> KeepLimit:
-    from flexwire.capture.files.kept_files import NO_LIMIT  # noqa: PLC0415 - see above
+    from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - see above
 
     return NO_LIMIT
 
@@ -141,7 +141,7 @@ class TapConfig:
     only: CaptureFilter = field(default_factory=_all_frames)
     ports: PortRange | None = None
     security: TapSecurity = field(default_factory=_no_tls)
-    stamping: Stamping | None = None
+    stamping: StampConfig | None = None
     prefix: str = "tap"
     frame_limit: int = field(default_factory=_sent_frame_limit)
 

@@ -13,21 +13,21 @@ from flexwire.capture.files.comments import (
     filter_comment,
     sampling_comment,
 )
-from flexwire.capture.files.kept_files import KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.retention import KeptFiles
 from flexwire.client.notation import HostPort, is_address, is_unspecified
-from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
+from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_failure
 from flexwire.errors import CaptureError
-from flexwire.protocol.frames import FrameRoom
+from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
-from flexwire.tap.filtering import FrameFilter, TopicNames, WhenKept
-from flexwire.tap.listeners import begin
+from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
+from flexwire.tap.header_stamps import Stamper
+from flexwire.tap.listeners import connect_protocol
+from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recording import Recorder, Uncaptured, is_drawn
-from flexwire.tap.relay import AsTheyCome, Passing, Relay, Stamped
-from flexwire.tap.saying import Saying
+from flexwire.tap.recorder import NoCapture, Recorder, is_sampled
+from flexwire.tap.relay import DirectForwarder, Forwarder, Relay, StampingForwarder
 from flexwire.tap.security import PLAIN, TapContexts
-from flexwire.tap.stamping import Stamper
 
 if TYPE_CHECKING:
     import socket
@@ -43,7 +43,7 @@ log = logging.getLogger("flexwire.tap")
 CONNECT_SECONDS: Final = 10.0
 
 
-class Brokers:
+class BrokerConnector:
     """Connects to brokers, with TLS where `tls` is set, each by its own name.
 
     `names` are those of addresses that are not a broker's
@@ -89,17 +89,17 @@ class Brokers:
         }
 
     def _failed(self, address: HostPort, error: Exception) -> None:
-        told: str | Exception = error or type(error).__name__
+        reason: str | Exception = error or type(error).__name__
         shaking = ssl.SSLError | ConnectionAbortedError | ConnectionResetError
         if self.tls is not None and isinstance(error, shaking):
             self._statistics.broker_handshakes_failed += 1
-            told = why(error)
+            reason = explain_failure(error)
         else:
             self._statistics.unreachable += 1
         failed = self._unreachable[address] = self._unreachable.get(address, 0) + 1
         # Clients try again many times a second; how often it failed is logged when it ends.
         level = logging.WARNING if failed == 1 else logging.DEBUG
-        log.log(level, "cannot reach %s: %s", address, told)
+        log.log(level, "cannot reach %s: %s", address, reason)
 
 
 # Different reasons why connections ended that are logged; the counts go on.
@@ -108,13 +108,13 @@ _MOST_SAID: Final = 1000
 
 def file_comments(config: TapConfig) -> tuple[bytes, ...]:
     """Return what each capture file says of itself."""
-    said = [sampling_comment(config.sample)] if config.sample < 1 else []
+    comments = [sampling_comment(config.sample)] if config.sample < 1 else []
     if config.stamping is not None and config.stamping.tags:
-        said.append(added_tags_comment(one.tag for one in config.stamping.tags))
-    return (*said, filter_comment(config.only)) if config.only else tuple(said)
+        comments.append(added_tags_comment(tag.tag for tag in config.stamping.tags))
+    return (*comments, filter_comment(config.only)) if config.only else tuple(comments)
 
 
-class Carries(Protocol):
+class ConnectionRunner(Protocol):
     """What takes clients on: this process, or several of its own."""
 
     async def start(self, host: str) -> None:
@@ -154,7 +154,7 @@ class _Client(NamedTuple):
     """By which it reaches the tap."""
 
 
-class Carrier:
+class LocalRunner:
     """Carries connections in this process.
 
     ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
@@ -165,15 +165,15 @@ class Carrier:
         self,
         config: TapConfig,
         port_for: Callable[[HostPort], int | None],
-        kept: KeptFiles | None = None,
+        files: KeptFiles | None = None,
         on_end: Callable[[int], None] | None = None,
     ) -> None:
         self._stats = TapStatistics()
-        self._room = FrameRoom(config.most_held // config.processes)
+        self._room = FrameBudget(config.most_held // config.processes)
         self._config = config
         self._port_for = port_for
         self._on_end = on_end
-        self._kept = KeptFiles(config.keep) if kept is None else kept
+        self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
         # A certificate is for a name, which the address that it stands for is not.
         named = config.security.listen is not None and not is_address(config.listen.host)
@@ -184,10 +184,10 @@ class Carrier:
         # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
-        self._brokers = Brokers(self.stats)
+        self._brokers = BrokerConnector(self.stats)
         self._topics = TopicNames()
         self._said: set[str] = set()
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
@@ -204,7 +204,7 @@ class Carrier:
             config.out,
             prefix=config.prefix,
             max_bytes=config.max_bytes,
-            keep=self._kept,
+            keep=self._files,
             comment=file_comments(config),
         )
 
@@ -277,8 +277,8 @@ class Carrier:
         self._connections.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stats.failures += 1
-            told = "a connection was closed by a defect in the tap"
-            self._saying.say(logging.ERROR, told, told, error=error)
+            kind = "a connection was closed by a defect in the tap"
+            self._saying.say(logging.ERROR, kind, kind, error=error)
 
     async def _connection(self, accepted: socket.socket, upstream: HostPort, number: int) -> None:
         self._waiting.discard(accepted)
@@ -321,28 +321,30 @@ class Carrier:
             return None  # it left at once
         try:
             end = End(over_tls=tls is not None)
-            await begin(client, end, tls, FLUSH_SECONDS)
+            await connect_protocol(client, end, tls, FLUSH_SECONDS)
             return _Client(end, near, self._host_for(end, own))
         except OSError as error:
-            kind = outcome(error)
+            kind = classify_handshake(error)
             setattr(self.stats, kind, getattr(self.stats, kind) + 1)
-            self._say_once(f"{near.host}: closed, as TLS could not be begun: {why(error)}")
+            self._say_once(
+                f"{near.host}: closed, as TLS could not be begun: {explain_failure(error)}"
+            )
             return None
 
-    def _say_once(self, told: str) -> None:
+    def _say_once(self, line: str) -> None:
         """Log what clients repeat many times a second; how often it came is in the counts."""
         level = logging.DEBUG
-        if told not in self._said and len(self._said) < _MOST_SAID:
-            self._said.add(told)
+        if line not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(line)
             level = logging.WARNING
-        log.log(level, "%s", told)
+        log.log(level, "%s", line)
 
     @property
     def _patience(self) -> float:
         return 0.0 if self._closing else FLUSH_SECONDS
 
     async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
-        peer = broker.known("peername")
+        peer = broker.extra_info("peername")
         if peer is None or self._writer is None:
             # The broker left before its name was asked.
             self.stats.unreachable += 1
@@ -354,16 +356,18 @@ class Carrier:
         except CaptureError as error:
             # Better no connection than one whose missing start shows nowhere.
             self.stats.not_captured += 1
-            told = f"{name}: closed, as it cannot be captured: {error}"
-            self._saying.say(logging.ERROR, "connections that cannot be captured", told)
+            line = f"{name}: closed, as it cannot be captured: {error}"
+            self._saying.say(logging.ERROR, "connections that cannot be captured", line)
             return
 
         def route(address: HostPort) -> HostPort:
             return address if self._config.keep_addresses else self._route(address, client.host)
 
-        passing: Passing = AsTheyCome()
+        passing: Forwarder = DirectForwarder()
         if self._config.stamping is not None:
-            passing = Stamped(Stamper(self._config.stamping, str(near), number), self.stats)
+            passing = StampingForwarder(
+                Stamper(self._config.stamping, str(near), number), self.stats
+            )
         relay = Relay(
             client.end,
             broker,
@@ -387,21 +391,26 @@ class Carrier:
 
     def _begin_capture(
         self, writer: PcapngWriter, near: HostPort, far: HostPort
-    ) -> TappedConnection | Uncaptured | WhenKept:
-        if not is_drawn(self._config.sample):
+    ) -> TappedConnection | NoCapture | LazyCapture:
+        if not is_sampled(self._config.sample):
             self.stats.unsampled_connections += 1
-            return Uncaptured(self.stats)
+            return NoCapture(self.stats)
         if self._config.only:
-            return WhenKept(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
+            return LazyCapture(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
         return writer.open_connection(near, far)
 
-    def _recorder(self, capture: TappedConnection | Uncaptured | WhenKept, name: str) -> Recorder:
-        kept = None
-        if isinstance(capture, WhenKept):
-            kept = FrameFilter(self._config.only, self._topics, self.stats)
+    def _recorder(self, capture: TappedConnection | NoCapture | LazyCapture, name: str) -> Recorder:
+        frame_filter = None
+        if isinstance(capture, LazyCapture):
+            frame_filter = FrameFilter(self._config.only, self._topics, self.stats)
         withholds = self._config.security.withholds
         return Recorder(
-            capture, self.stats, name, withholds=withholds, kept=kept, saying=self._saying
+            capture,
+            self.stats,
+            name,
+            withholds=withholds,
+            frame_filter=frame_filter,
+            saying=self._saying,
         )
 
     def _route(self, address: HostPort, host: str) -> HostPort:
@@ -415,7 +424,7 @@ class Carrier:
     def _host_for(self, client: End, own: HostPort) -> str:
         if self._advertised_host is not None:
             return self._advertised_host
-        asked = self._contexts.name_asked_for(client.known("ssl_object"))
+        asked = self._contexts.name_asked_for(client.extra_info("ssl_object"))
         if asked is not None:
             return asked
         return own.host if is_unspecified(self._host) else self._host

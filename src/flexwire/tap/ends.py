@@ -21,7 +21,7 @@ FLUSH_SECONDS: Final = 5.0
 """A peer that reads nothing keeps what was sent to it in a buffer; this is how long it may."""
 
 
-class Calls(NamedTuple):
+class EndCallbacks(NamedTuple):
     """What is called with all that an end says, in its order."""
 
     said: Callable[[bytes], int]
@@ -50,7 +50,7 @@ class End(asyncio.Protocol):
         self._over_tls = over_tls
         self._transport: asyncio.Transport | None = None
         self._gone = asyncio.get_running_loop().create_future()
-        self._calls: Calls | None = None
+        self._calls: EndCallbacks | None = None
         self._other: End | None = None
         self._is_ignored = False
         # What came and was not taken yet, and the ends that came after it.
@@ -70,7 +70,7 @@ class End(asyncio.Protocol):
         """Whether nothing can be written any more."""
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
-    def call(self, calls: Calls, other: End) -> None:
+    def call(self, calls: EndCallbacks, other: End) -> None:
         """Have all that comes told from now on; what is written here comes from the ``other``."""
         self._calls, self._other = calls, other
         # What came first is told first.
@@ -140,7 +140,7 @@ class End(asyncio.Protocol):
             with suppress(OSError):
                 await self._gone
 
-    def known(self, name: str) -> Any:
+    def extra_info(self, name: str) -> Any:
         """What asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
         return self.transport.get_extra_info(name)
 

@@ -21,7 +21,7 @@ from flexwire.client.notation import HIGHEST_PORT, HostPort, parse_host_port
 from flexwire.client.tls import HANDSHAKE_SECONDS
 from flexwire.errors import ArgumentError, TapError
 from flexwire.storage.local import writing
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     import ssl
@@ -75,15 +75,15 @@ class Listener:
                 self._accepted(client)
 
 
-async def resolved(address: HostPort) -> str:
+async def resolve_host(address: HostPort) -> str:
     """The IP address of a host to listen at; `OSError` or `ValueError` where it has none."""
-    found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+    addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     # A client that knows only the name tries IPv4 sooner or later, whichever it is.
-    found.sort(key=lambda one: one[0] is not socket.AF_INET)
-    return str(found[0][4][0])
+    addresses.sort(key=lambda address_info: address_info[0] is not socket.AF_INET)
+    return str(addresses[0][4][0])
 
 
-async def begin(
+async def connect_protocol(
     client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
 ) -> asyncio.Transport:
     """Connect a protocol to a socket that was accepted, with a handshake where there is ``tls``.
@@ -123,7 +123,7 @@ def parse_port_range(text: str) -> PortRange:
     PortRange(first=19100, last=19199)
     """
     first, dash, last = text.partition("-")
-    numbers = [int(one) for one in (first, last) if one.isascii() and one.isdigit()]
+    numbers = [int(part) for part in (first, last) if part.isascii() and part.isdigit()]
     if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # both ends
         raise ArgumentError(f"expected ports as 19100-19199, got {text!r}")
     return PortRange(*numbers)
@@ -140,31 +140,39 @@ class StablePorts:
     def __init__(self, ports: PortRange, path: Path) -> None:
         self.range = ports
         self.path = path
-        found = _read(path)
-        self._known = {
-            address: port for address, port in found.items() if ports.first <= port <= ports.last
+        ports_of_file = _read(path)
+        self._ports = {
+            address: port
+            for address, port in ports_of_file.items()
+            if ports.first <= port <= ports.last
         }
 
     @property
     def addresses(self) -> tuple[HostPort, ...]:
         """The addresses that have a port."""
-        return tuple(self._known)
+        return tuple(self._ports)
 
     def candidates(self, address: HostPort) -> Iterator[int]:
         """The port that the address has, and then those that no address has."""
-        if address in self._known:
-            yield self._known[address]
-        taken = set(self._known.values())
+        if address in self._ports:
+            yield self._ports[address]
+        taken = set(self._ports.values())
         yield from (
             port for port in range(self.range.first, self.range.last + 1) if port not in taken
         )
 
     def keep(self, address: HostPort, port: int) -> None:
         """Note which port an address got; `OSError` where that cannot be written."""
-        if self._known.get(address) == port:
+        if self._ports.get(address) == port:
             return
-        self._known[address] = port
-        text = json.dumps({str(one): self._known[one] for one in sorted(self._known)}, indent=2)
+        self._ports[address] = port
+        text = json.dumps(
+            {
+                str(known_address): self._ports[known_address]
+                for known_address in sorted(self._ports)
+            },
+            indent=2,
+        )
         with writing(self.path) as growing:
             growing.write_text(text + "\n", encoding="utf-8")
 
@@ -189,12 +197,12 @@ def _read(path: Path) -> dict[HostPort, int]:
 def _parsed(data: bytes) -> dict[HostPort, int]:
     if len(data) > _MOST_FILE_BYTES:
         raise ValueError(f"more than {_MOST_FILE_BYTES} bytes")
-    said = json.loads(data)
-    found = {parse_host_port(address): port for address, port in said.items()}
-    are_ports = all(type(port) is int and 0 < port <= HIGHEST_PORT for port in found.values())
-    if not are_ports or len(set(found.values())) < len(said):
+    entries = json.loads(data)
+    ports = {parse_host_port(address): port for address, port in entries.items()}
+    are_ports = all(type(port) is int and 0 < port <= HIGHEST_PORT for port in ports.values())
+    if not are_ports or len(set(ports.values())) < len(entries):
         raise ValueError("expected each port once")
-    return found
+    return ports
 
 
 # A response may name as many addresses as its sender likes; each costs a listener.
@@ -214,13 +222,13 @@ class Listeners:
         self._accepted = accepted
         self._first = HostPort("", 0)
         self._open_ones: dict[HostPort, Listener] = {}
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
         """Find out at which IP address to listen; raises `TapError`."""
         try:
             # A name may have several addresses, and would get a different free port on each.
-            self._first = HostPort(await resolved(listen), listen.port)
+            self._first = HostPort(await resolve_host(listen), listen.port)
         except (OSError, ValueError) as error:
             raise TapError(f"cannot listen on {listen}: {error}") from error
 
@@ -289,8 +297,8 @@ class Listeners:
 
     def _say_none(self, address: HostPort, reason: str) -> None:
         # A broker may advertise new addresses with every answer.
-        told = f"no listener for {address}: {reason}"
-        self._saying.say(logging.ERROR, "addresses without a listener", told)
+        line = f"no listener for {address}: {reason}"
+        self._saying.say(logging.ERROR, "addresses without a listener", line)
 
     def _ports_for(self, address: HostPort) -> Iterator[int]:
         if self.stable is not None:

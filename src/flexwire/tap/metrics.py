@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
-from flexwire.tap.listeners import Listener, begin, resolved
-from flexwire.tap.saying import Saying
+from flexwire.tap.listeners import Listener, connect_protocol, resolve_host
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from flexwire.capture.files.kept_files import KeptFiles
+    from flexwire.capture.files.retention import KeptFiles
 
 
 @dataclass(slots=True)
@@ -124,13 +124,13 @@ class TapStatistics:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
 
-    def count_removed(self, kept: KeptFiles) -> None:
+    def count_removed(self, files: KeptFiles) -> None:
         """Count capture files that made room for later ones."""
-        for file in kept.removed:
+        for file in files.removed:
             self.removed_files += 1
             self.removed_frames += file.frames
             self.removed_bytes += file.size
-        kept.removed.clear()
+        files.removed.clear()
 
     def __add__(self, other: TapStatistics) -> TapStatistics:
         """Both counts together."""
@@ -164,9 +164,9 @@ def openmetrics(counts: TapStatistics, gauges: Mapping[str, int], version: str) 
     <BLANKLINE>
     """
     lines: list[str] = []
-    for one in dataclasses.fields(TapStatistics):
-        kind = "gauge" if one.name in GAUGES else "counter"
-        lines += _family(one.name, kind, getattr(counts, one.name))
+    for field in dataclasses.fields(TapStatistics):
+        kind = "gauge" if field.name in GAUGES else "counter"
+        lines += _family(field.name, kind, getattr(counts, field.name))
     for name, value in gauges.items():
         lines += _family(name, "gauge", value)
     family = _PREFIX.removesuffix("_")
@@ -214,7 +214,7 @@ class MetricsPort:
         self._seconds = seconds
         self._listener: Listener | None = None
         self._answering: dict[asyncio.Task[None], socket.socket] = {}
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     @property
     def address(self) -> HostPort:
@@ -228,7 +228,7 @@ class MetricsPort:
         """
         self._render = render
         try:
-            host = await resolved(self._address)
+            host = await resolve_host(self._address)
             if not self._beyond_loopback and not ip_address(host).is_loopback:
                 raise TapError(
                     f"expected a loopback address for metrics, got {self._address}; others than "
@@ -262,8 +262,8 @@ class MetricsPort:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._answering.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
-            told = "metrics were not given, by a defect in the tap"
-            self._saying.say(logging.ERROR, told, told, error=error)
+            line = "metrics were not given, by a defect in the tap"
+            self._saying.say(logging.ERROR, line, line, error=error)
 
     async def _answer(self, client: socket.socket) -> None:
         # A monitor that leaves early, sends too much or takes too long gets nothing more.
@@ -271,7 +271,7 @@ class MetricsPort:
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(MOST_HEAD_BYTES, loop)
             protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-            transport = await begin(client, protocol, None, _CLOSE_SECONDS)
+            transport = await connect_protocol(client, protocol, None, _CLOSE_SECONDS)
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
                 async with asyncio.timeout(self._seconds):

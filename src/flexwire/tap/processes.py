@@ -20,13 +20,13 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.tap.config import MOST_PROCESSES
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.security import TapContexts
-from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work
+from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ _EXIT_SECONDS: Final = 2.0
 _RESTART_SECONDS: Final = 5.0
 
 
-class _Process:
+class _WorkerHandle:
     """One process, as the tap knows it."""
 
     def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
@@ -66,8 +66,8 @@ class _Process:
         return self.ready.done() and self.ready.exception() is None
 
 
-class Processes:
-    """Carries connections in several processes; ``port_for`` as for `Carrier`."""
+class ProcessRunner:
+    """Carries connections in several processes; ``port_for`` as for `LocalRunner`."""
 
     def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
         keep, count = config.keep, config.processes
@@ -84,14 +84,14 @@ class Processes:
         self._count = count
         self._port_for = port_for
         self._host = ""
-        self._kept = KeptFiles(keep, growing=count)
+        self._files = KeptFiles(keep, growing=count)
         self._paths: list[Path] = []
-        self._running: list[_Process] = []
+        self._running: list[_WorkerHandle] = []
         # Counts of the tap itself, and of processes that have ended.
         self._own = TapStatistics()
         self._restarting: set[asyncio.Task[None]] = set()
         self._closing = False
-        self._heard: dict[str, Callable[[_Process, Any], None]] = {
+        self._heard: dict[str, Callable[[_WorkerHandle, Any], None]] = {
             "counts": self._hear_counts,
             "line": self._hear_line,
             "ended": self._hear_ended,
@@ -114,7 +114,7 @@ class Processes:
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
         """Hand a client to the process with the fewest; closed where there is none."""
-        ready = [one for one in self._running if one.is_ready]
+        ready = [worker for worker in self._running if worker.is_ready]
         try:
             host = client.getpeername()[0]
         except OSError:
@@ -124,14 +124,14 @@ class Processes:
             client.close()
             self._own.failures += not self._closing
             return
-        chosen = min(ready, key=lambda one: len(one.clients))
+        chosen = min(ready, key=lambda worker: len(worker.clients))
         chosen.clients[number] = host
         self._say(chosen, {"client": number, "upstream": upstream}, client)
 
     def rotate(self) -> None:
         """Have all go on in their next capture files."""
-        for one in self._running:
-            self._say(one, {"rotate": True})
+        for worker in self._running:
+            self._say(worker, {"rotate": True})
 
     async def close(self) -> None:
         """End all, and wait until what they captured is written; a second call does nothing."""
@@ -140,33 +140,33 @@ class Processes:
             task.cancel()
         await asyncio.gather(*self._restarting, return_exceptions=True)
         running = list(self._running)
-        for one in running:
-            self._say(one, {"over": True})
+        for worker in running:
+            self._say(worker, {"over": True})
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
-                for one in running:
-                    await one.gone.wait()
+                for worker in running:
+                    await worker.gone.wait()
         except TimeoutError:
             log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the reason says all
         finally:
-            for one in running:
-                if not one.gone.is_set():
-                    one.process.kill()
-                    self._end(one)
-        for one in running:
-            await asyncio.to_thread(one.process.join, _EXIT_SECONDS)
+            for worker in running:
+                if not worker.gone.is_set():
+                    worker.process.kill()
+                    self._end(worker)
+        for worker in running:
+            await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
             # It has said all, and may still wait for the name of a broker.
-            one.process.kill()
-            await asyncio.to_thread(one.process.join, _EXIT_SECONDS)
+            worker.process.kill()
+            await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
 
     @property
     def stats(self) -> TapStatistics:
         """What was counted when the processes last said it."""
-        self._own.count_removed(self._kept)
-        found = self._own
-        for one in self._running:
-            found = found + one.counts
-        return found
+        self._own.count_removed(self._files)
+        total = self._own
+        for worker in self._running:
+            total = total + worker.counts
+        return total
 
     def counts(self) -> TapStatistics:
         """The same as `stats`."""
@@ -175,7 +175,7 @@ class Processes:
     @property
     def clients(self) -> int:
         """How many hosts have an open connection."""
-        return len(Counter(host for one in self._running for host in one.clients.values()))
+        return len(Counter(host for worker in self._running for host in worker.clients.values()))
 
     @property
     def capture_paths(self) -> list[Path]:
@@ -186,7 +186,7 @@ class Processes:
         control, theirs = _pair()
         ask, asking = _pair()
         process = multiprocessing.get_context("spawn").Process(
-            target=work,
+            target=run_worker,
             args=(self._config, self._host, theirs, asking, log.getEffectiveLevel()),
             daemon=True,
         )
@@ -199,146 +199,148 @@ class Processes:
         finally:
             theirs.close()
             asking.close()
-        one = _Process(process, control, ask)
-        self._running.append(one)
+        worker = _WorkerHandle(process, control, ask)
+        self._running.append(worker)
         if self._closing:
             process.kill()
         loop = asyncio.get_running_loop()
-        loop.add_reader(control, self._hear, one)
-        loop.add_reader(ask, self._answer, one)
+        loop.add_reader(control, self._hear, worker)
+        loop.add_reader(ask, self._answer, worker)
         try:
             async with asyncio.timeout(_START_SECONDS):
-                await asyncio.shield(one.ready)
+                await asyncio.shield(worker.ready)
         except TimeoutError:
-            if not one.gone.is_set():
+            if not worker.gone.is_set():
                 # Another one is tried, and this one is not to come in beside it.
                 process.kill()
-                self._end(one)
-                one.ready.exception()
+                self._end(worker)
+                worker.ready.exception()
             raise TapError(
                 f"a process of the tap was not ready after {_START_SECONDS:g} s"
             ) from None
 
     def _say(
-        self, one: _Process, message: dict[str, Any], client: socket.socket | None = None
+        self, worker: _WorkerHandle, message: dict[str, Any], client: socket.socket | None = None
     ) -> None:
-        one.waiting.append((json.dumps(message).encode(), client))
-        self._send(one)
+        worker.waiting.append((json.dumps(message).encode(), client))
+        self._send(worker)
 
-    def _send(self, one: _Process) -> None:
+    def _send(self, worker: _WorkerHandle) -> None:
         """Send what waits; the rest once the process has taken that."""
         loop = asyncio.get_running_loop()
-        while one.waiting and not one.gone.is_set():
-            data, client = one.waiting[0]
+        while worker.waiting and not worker.gone.is_set():
+            data, client = worker.waiting[0]
             try:
-                socket.send_fds(one.control, [data], [] if client is None else [client.fileno()])
+                socket.send_fds(worker.control, [data], [] if client is None else [client.fileno()])
             except BlockingIOError:
-                loop.add_writer(one.control, self._send, one)
+                loop.add_writer(worker.control, self._send, worker)
                 return
             except OSError:
                 break  # that it is gone is read
-            one.waiting.popleft()
+            worker.waiting.popleft()
             if client is not None:
                 client.close()
-        if not one.gone.is_set():
-            loop.remove_writer(one.control)
+        if not worker.gone.is_set():
+            loop.remove_writer(worker.control)
 
-    def _hear(self, one: _Process) -> None:
+    def _hear(self, worker: _WorkerHandle) -> None:
         try:
-            data = one.control.recv(MESSAGE_BYTES)
+            data = worker.control.recv(MESSAGE_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self._end(one)
+            self._end(worker)
             return
-        kind, said = json.loads(data)
-        self._heard[kind](one, said)
+        kind, content = json.loads(data)
+        self._heard[kind](worker, content)
 
-    def _hear_counts(self, one: _Process, said: dict[str, int]) -> None:
-        one.counts = TapStatistics(**said)
+    def _hear_counts(self, worker: _WorkerHandle, counts: dict[str, int]) -> None:
+        worker.counts = TapStatistics(**counts)
 
-    def _hear_line(self, _: _Process, said: tuple[int, str]) -> None:
-        log.log(said[0], "%s", said[1])
+    def _hear_line(self, _: _WorkerHandle, line: tuple[int, str]) -> None:
+        log.log(line[0], "%s", line[1])
 
-    def _hear_ended(self, one: _Process, said: list[int]) -> None:
-        for number in said:
-            one.clients.pop(number, None)
+    def _hear_ended(self, worker: _WorkerHandle, numbers: list[int]) -> None:
+        for number in numbers:
+            worker.clients.pop(number, None)
 
-    def _hear_paths(self, one: _Process, said: list[str]) -> None:
-        self._paths += map(Path, said)
+    def _hear_paths(self, worker: _WorkerHandle, paths: list[str]) -> None:
+        self._paths += map(Path, paths)
         if self._config.keep != NO_LIMIT:
-            one.unfinished |= dict.fromkeys(map(Path, said))
+            worker.unfinished |= dict.fromkeys(map(Path, paths))
 
-    def _hear_finished(self, one: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
-        for path, (device, inode), size, frames in said:
-            one.unfinished.pop(Path(path), None)
-            self._kept.add(FinishedFile(Path(path), (device, inode), size, frames))
+    def _hear_finished(
+        self, worker: _WorkerHandle, files: list[tuple[str, list[int], int, int]]
+    ) -> None:
+        for path, (device, inode), size, frames in files:
+            worker.unfinished.pop(Path(path), None)
+            self._files.add(FinishedFile(Path(path), (device, inode), size, frames))
         self._make_room()
 
-    def _take_over(self, one: _Process) -> None:
+    def _take_over(self, worker: _WorkerHandle) -> None:
         """Let files that a process left behind make room as all others do."""
-        for path in one.unfinished:
+        for path in worker.unfinished:
             with suppress(OSError):
-                found = path.stat(follow_symlinks=False)
-                inode = found.st_dev, found.st_ino
+                status = path.stat(follow_symlinks=False)
+                inode = status.st_dev, status.st_ino
                 # How many frames are in it nobody has said.
-                self._kept.add(FinishedFile(path, inode, found.st_size, 0))
+                self._files.add(FinishedFile(path, inode, status.st_size, 0))
         self._make_room()
 
     def _make_room(self) -> None:
-        for gone in self._kept.make_room(self._count * self._config.max_bytes):
+        for gone in self._files.make_room(self._count * self._config.max_bytes):
             self._paths.remove(gone)
 
-    def _hear_failed(self, one: _Process, said: tuple[str, str]) -> None:
-        kind = CaptureError if said[0] == "capture" else TapError
-        one.ready.set_exception(kind(said[1]))
+    def _hear_failed(self, worker: _WorkerHandle, failure: tuple[str, str]) -> None:
+        kind = CaptureError if failure[0] == "capture" else TapError
+        worker.ready.set_exception(kind(failure[1]))
 
-    def _hear_ready(self, one: _Process, _: None) -> None:
-        one.ready.set_result(None)
+    def _hear_ready(self, worker: _WorkerHandle, _: None) -> None:
+        worker.ready.set_result(None)
 
-    def _hear_over(self, one: _Process, _: None) -> None:
-        one.is_over = True
-        self._end(one)
+    def _hear_over(self, worker: _WorkerHandle, _: None) -> None:
+        worker.is_over = True
+        self._end(worker)
 
-    def _answer(self, one: _Process) -> None:
+    def _answer(self, worker: _WorkerHandle) -> None:
         try:
-            data = one.ask.recv(MESSAGE_BYTES)
+            data = worker.ask.recv(MESSAGE_BYTES)
             if data:
                 address = HostPort(*json.loads(data))
-                one.ask.send(json.dumps((address, self._port_for(address))).encode())
+                worker.ask.send(json.dumps((address, self._port_for(address))).encode())
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            asyncio.get_running_loop().remove_reader(one.ask)
+            asyncio.get_running_loop().remove_reader(worker.ask)
 
-    def _end(self, one: _Process) -> None:
+    def _end(self, worker: _WorkerHandle) -> None:
         """A process has said all that it will say."""
         loop = asyncio.get_running_loop()
-        for channel in (one.control, one.ask):
+        for channel in (worker.control, worker.ask):
             loop.remove_reader(channel)
             loop.remove_writer(channel)
             channel.close()
-        for _, client in one.waiting:
+        for _, client in worker.waiting:
             if client is not None:
                 client.close()
-        self._running.remove(one)
-        if not one.is_over:
-            one.counts.open_connections = 0
-            self._own.unended += len(one.clients)
-            self._take_over(one)
-        self._own = self._own + one.counts
-        one.gone.set()
-        if not one.ready.done():
-            one.ready.set_exception(TapError("a process of the tap ended before it was ready"))
-        elif not one.is_over and not self._closing:
+        self._running.remove(worker)
+        if not worker.is_over:
+            worker.counts.open_connections = 0
+            self._own.unended += len(worker.clients)
+            self._take_over(worker)
+        self._own = self._own + worker.counts
+        worker.gone.set()
+        if not worker.ready.done():
+            worker.ready.set_exception(TapError("a process of the tap ended before it was ready"))
+        elif not worker.is_over and not self._closing:
             self._own.failures += 1
             log.error(
                 "a process of the tap ended, and %d connections with it; another takes its place",
-                len(one.clients),
+                len(worker.clients),
             )
             task = asyncio.create_task(self._restart())
             self._restarting.add(task)
@@ -356,7 +358,7 @@ class Processes:
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process to which no signal comes before it ignores them, as `work` does."""
+    """Start a process to which no signal comes before it ignores them, as `run_worker` does."""
     # This lets signals in when it begins, and would do so below.
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)

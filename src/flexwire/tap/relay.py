@@ -10,29 +10,29 @@ from ssl import SSLError
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from flexwire.capture.files.comments import stamp_comment
-from flexwire.client.tls import said_after_end, why
+from flexwire.client.tls import explain_failure, is_data_after_end
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
-from flexwire.tap.addresses import may_advertise, rewrite
-from flexwire.tap.ends import Calls
+from flexwire.tap.addresses import may_advertise, rewrite_addresses
+from flexwire.tap.ends import EndCallbacks
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.protocol import Turn
-    from flexwire.protocol.frames import Beginning, FrameRoom
+    from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
+    from flexwire.tap.header_stamps import Stamper
     from flexwire.tap.metrics import TapStatistics
-    from flexwire.tap.recording import Recorder
-    from flexwire.tap.stamping import Stamper
+    from flexwire.tap.recorder import Recorder
 
 
 log = logging.getLogger("flexwire.tap")
@@ -63,14 +63,14 @@ class Relay:
         client: End,
         broker: End,
         recorder: Recorder,
-        passing: Passing,
+        passing: Forwarder,
         *,
         route: Route,
         statistics: TapStatistics,
         frame_limit: int,
-        room: FrameRoom,
+        room: FrameBudget,
         name: str,
-        saying: Saying | None = None,
+        saying: LogLimiter | None = None,
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
@@ -92,7 +92,7 @@ class Relay:
         self._has_answered = False
         self._client_ended = False
         self._said: set[str] = set()
-        self._saying = saying or Saying(log)
+        self._saying = saying or LogLimiter(log)
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -100,9 +100,11 @@ class Relay:
         client, broker = self._client, self._broker
         was_reset = False
         try:
-            client.call(Calls(self._client_said, self._end_requests, self._client_lost), broker)
+            client.call(
+                EndCallbacks(self._client_said, self._end_requests, self._client_lost), broker
+            )
             if not self._over.done():
-                calls = Calls(self._broker_said, self._end_responses, self._broker_lost)
+                calls = EndCallbacks(self._broker_said, self._end_responses, self._broker_lost)
                 broker.call(calls, client)
             was_reset = await self._over
             await client.tell_rest()
@@ -185,14 +187,14 @@ class Relay:
             self._recorder.shortened("request", over, self._shortened_request(over), at_us)
         return rest
 
-    def _shortened_request(self, frame: Beginning) -> Turn:
+    def _shortened_request(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
-    def _say_once(self, told: str, reason: str) -> None:
+    def _say_once(self, kind: str, reason: str) -> None:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
-        level = logging.DEBUG if told in self._said else logging.WARNING
-        self._said.add(told)
-        self._saying.say(level, told, f"{self.name}: {told}: {reason}")
+        level = logging.DEBUG if kind in self._said else logging.WARNING
+        self._said.add(kind)
+        self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
 
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
@@ -262,7 +264,7 @@ class Relay:
         if unchanged and (goes_on or pending == self._passed_on):
             self._client.write(data)
         else:
-            outgoing = [b"".join(map(framed, shown))[begun if shown else 0 :]]
+            outgoing = [b"".join(map(to_frame, shown))[begun if shown else 0 :]]
             if goes_on:
                 outgoing.append(self._responses.peek(self._passed_on, pending))
             self._client.write(b"".join(outgoing))
@@ -300,7 +302,7 @@ class Relay:
             self._recorder.shortened("response", over, turn, at_us)
         return rest
 
-    def _shortened_response(self, frame: Beginning) -> Turn:
+    def _shortened_response(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_response(_SHORTENED, frame.payload, is_placed=True)
 
     def _is_held(self, pending: int) -> bool:
@@ -330,11 +332,11 @@ class Relay:
         if request is None or not may_advertise(request):
             return payload
         try:
-            replaced = rewrite(payload, request, self._route)
+            replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            told = "passed on a response unchanged, with the addresses it may have"
-            self._saying.say(logging.WARNING, told, f"{self.name}: {told}: {error}")
+            kind = "passed on a response unchanged, with the addresses it may have"
+            self._saying.say(logging.WARNING, kind, f"{self.name}: {kind}: {error}")
             return payload
         if replaced is None:
             return payload
@@ -349,13 +351,13 @@ class Relay:
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
-        if self._client_ended and said_after_end(error):
+        if self._client_ended and is_data_after_end(error):
             # It had an answer under way when it was told that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
             # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
             self._statistics.broker_handshakes_failed += 1
-            self.refused = why(error)
+            self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
             # All is answered, and the broker has not ended TLS in the time that it had for it.
@@ -371,9 +373,9 @@ class Relay:
                 self._over.set_exception(error)
             return
         self._statistics.reset += 1
-        reason = why(error) if isinstance(error, SSLError) else error
-        told = f"{self.name}: ended: {reason}"
-        self._saying.say(logging.INFO, "connections that ended with a reset", told)
+        reason = explain_failure(error) if isinstance(error, SSLError) else error
+        line = f"{self.name}: ended: {reason}"
+        self._saying.say(logging.INFO, "connections that ended with a reset", line)
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
@@ -387,15 +389,15 @@ class Relay:
         if not (self._requests_are_frames and self._conversation.unanswered()):
             self._broker.transport.close()
 
-    def _cut(self, splitter: FrameSplitter, data: bytes) -> Frames:
+    def _cut(self, splitter: FrameSplitter, data: bytes) -> FrameGroup:
         try:
             frames = splitter.cut(data)
         except FrameError:
-            frames = Frames(b"", [])
+            frames = FrameGroup(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
-            self._saying.say(logging.WARNING, "connections that are not frames", told)
+            line = f"{self.name}: from here on passed on as it comes: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections that are not frames", line)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -432,17 +434,17 @@ class Relay:
         return not self._client_ended and (broker.has_ended or broker.error is not None)
 
 
-class Passed(NamedTuple):
+class ForwardedRequests(NamedTuple):
     """What goes on of whole requests, and the comment that the capture has of each, if any."""
 
     outgoing: bytes = b""
     comments: Sequence[bytes] = ()
 
 
-_NOTHING = Passed()
+_NOTHING = ForwardedRequests()
 
 
-class Passing(Protocol):
+class Forwarder(Protocol):
     """What goes on to the broker, and when: together it is all that came."""
 
     holds: bool
@@ -451,14 +453,14 @@ class Passing(Protocol):
     def at_once(self, data: bytes) -> bytes:
         """Of bytes that just came."""
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Of requests that are whole now."""
 
     def rest(self, data: bytes) -> bytes:
         """Of bytes that will not be a whole request."""
 
 
-class AsTheyCome:
+class DirectForwarder:
     """All goes on at once."""
 
     holds = False
@@ -467,16 +469,16 @@ class AsTheyCome:
         """As it is."""
         return data
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:  # noqa: ARG002  # as `Passing` has it
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
         """They went on already."""
         return _NOTHING
 
-    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
         """It went on already."""
         return b""
 
 
-class Stamped:
+class StampingForwarder:
     """Requests go on once they are whole, with the header tags that the stamper adds."""
 
     holds = True
@@ -485,21 +487,23 @@ class Stamped:
         self._stamper = stamper
         self._statistics = statistics
 
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
         """Nothing: who knows what it is."""
         return b""
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Stamped where they can be, and comments that say with which tags."""
-        stamped = [self._stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
-        self._statistics.count_stamped(one.reason for one in stamped)
+        stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
+        self._statistics.count_stamped(request.reason for request in stamped)
         comments = [
-            stamp_comment(turn.request.correlation_id, one.added)
-            if turn.request is not None and one.added
+            stamp_comment(turn.request.correlation_id, request.added)
+            if turn.request is not None and request.added
             else b""
-            for turn, one in zip(turns, stamped, strict=True)
+            for turn, request in zip(turns, stamped, strict=True)
         ]
-        return Passed(b"".join(framed(one.payload) for one in stamped), comments)
+        return ForwardedRequests(
+            b"".join(to_frame(request.payload) for request in stamped), comments
+        )
 
     def rest(self, data: bytes) -> bytes:
         """As it is: it is still what the client said."""

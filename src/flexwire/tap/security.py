@@ -138,7 +138,7 @@ class TapContexts:
             self._names[connection] = name
 
 
-def secured(
+def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
     """The addresses of both sides, with a protocol or without, and what that asks of TLS.
@@ -172,7 +172,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = "flexwire throwaway"
 
 
-class Throwaway(NamedTuple):
+class ThrowawayCa(NamedTuple):
     """What was made: the authority's certificate for clients, and the tap's own with its key."""
 
     ca: Path
@@ -180,7 +180,7 @@ class Throwaway(NamedTuple):
     key: Path
 
 
-def names_of(host: str) -> tuple[str, ...]:
+def listener_names(host: str) -> tuple[str, ...]:
     """The names by which clients may come to a tap that listens at a host."""
     if is_unspecified(host):
         machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
@@ -190,7 +190,7 @@ def names_of(host: str) -> tuple[str, ...]:
     return (host,)
 
 
-def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
+def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
 
     The authority's own key is not kept. Files of an earlier run are taken as they are, if they
@@ -201,26 +201,26 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may lack
 
     hosts = tuple(hosts)
-    made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
+    files = ThrowawayCa(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
     try:
-        if made.certificate.exists():
-            if not holds_for(made.certificate.read_bytes(), hosts):
+        if files.certificate.exists():
+            if not holds_for(files.certificate.read_bytes(), hosts):
                 raise TlsError(
-                    f"{made.certificate}: it has expired, or is not for {', '.join(hosts)}: "
+                    f"{files.certificate}: it has expired, or is not for {', '.join(hosts)}: "
                     "remove the directory, and clients' copies of its ca.pem"
                 )
-            return made
-        made.ca.parent.mkdir(parents=True, exist_ok=True)
+            return files
+        files.ca.parent.mkdir(parents=True, exist_ok=True)
         authority = Authority(_NAME, _LIFETIME)
         chain, key = authority.certificate("flexwire tap", hosts)
-        _write_all({made.key: key, made.ca: authority.pem, made.certificate: chain})
+        _write_all({files.key: key, files.ca: authority.pem, files.certificate: chain})
     except OSError as error:
         # Until all are written they have names that nobody else knows.
         named, why = error.filename2 or directory, error.strerror or error
         raise TlsError(f"{named}: no throwaway CA: {why}") from error
     except ValueError as error:
         raise TlsError(f"{directory}: no throwaway CA: {error}") from error
-    return made
+    return files
 
 
 def _write_all(contents: dict[Path, bytes]) -> None:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 import flexwire
 from flexwire.client.notation import HostPort
 from flexwire.tap.config import TapConfig
-from flexwire.tap.connections import Carrier, Carries
+from flexwire.tap.connections import ConnectionRunner, LocalRunner
 from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
-from flexwire.tap.processes import Processes
-from flexwire.tap.security import PLAIN, secured
+from flexwire.tap.processes import ProcessRunner
+from flexwire.tap.security import PLAIN, resolve_security
 
 if TYPE_CHECKING:
     import socket
@@ -42,9 +42,13 @@ def _takes_options(
         init: Callable[..., None],
     ) -> Callable[Concatenate[Tap, _At, _At, Path, _Options], None]:
         taken = inspect.signature(init)
-        named = [one for one in taken.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        named = [
+            parameter
+            for parameter in taken.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         declared = inspect.signature(config).parameters.values()
-        options = [one for one in declared if one.kind is one.KEYWORD_ONLY]
+        options = [parameter for parameter in declared if parameter.kind is parameter.KEYWORD_ONLY]
         init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
         return init
 
@@ -98,11 +102,11 @@ class Tap:
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)
-        self._carrier: Carries
+        self._carrier: ConnectionRunner
         if config.processes > 1:
-            self._carrier = Processes(config, self._listeners.port_for)
+            self._carrier = ProcessRunner(config, self._listeners.port_for)
         else:
-            self._carrier = Carrier(config, self._listeners.port_for)
+            self._carrier = LocalRunner(config, self._listeners.port_for)
         self._accepted_count = 0
 
     async def start(self) -> None:
@@ -210,7 +214,7 @@ async def run_tap(
     once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
     Raises what `Tap.start` and `MetricsPort.start` raise.
     """
-    listen, upstream, security = secured(listen, upstream, security)
+    listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:
         _LOG.warning(_LAID_OPEN)
     stop = asyncio.Event()

@@ -17,17 +17,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.tap.connections import Carrier
-from flexwire.tap.saying import Saying
+from flexwire.tap.connections import LocalRunner
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.capture.files.kept_files import FinishedFile
+    from flexwire.capture.files.retention import FinishedFile
     from flexwire.tap.config import TapConfig
 
 
@@ -70,7 +70,7 @@ _MOST_LINES: Final = 1000
 _MOST_CHARACTERS: Final = 5000
 
 
-class ToldFiles(KeptFiles):
+class FileReporter(KeptFiles):
     """Remembers which files are finished, for the tap: the limit is that of all its processes.
 
     ``begun`` is called with each file that begins.
@@ -92,7 +92,7 @@ class ToldFiles(KeptFiles):
             self.finished.append(file)
 
 
-class _Lines(logging.Handler):
+class _LineBuffer(logging.Handler):
     """Keeps what is logged for the tap, whose log it is; beyond a bound it counts."""
 
     def __init__(self) -> None:
@@ -124,19 +124,19 @@ class Worker:
         config: TapConfig,
         control: socket.socket,
         ask: socket.socket,
-        lines: _Lines,
+        lines: _LineBuffer,
     ) -> None:
         self._control = control
         self._ask = ask
         self._lines = lines
         self._ports: dict[HostPort, int] = {}
-        self._files = ToldFiles(self._say_path, with_limit=config.keep != NO_LIMIT)
-        self._carrier = Carrier(config, self._port_for, self._files, self._note_end)
+        self._files = FileReporter(self._say_path, with_limit=config.keep != NO_LIMIT)
+        self._carrier = LocalRunner(config, self._port_for, self._files, self._note_end)
         self._asks_again = 0.0
         self._ended: list[int] = []
         self._told_paths = 0
         self._is_over = asyncio.Event()
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     async def run(self, host: str) -> None:
         """Carry until it is over; then all is captured and told."""
@@ -189,8 +189,8 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # The system closes a socket for which this process has no more files to open.
-            told = "a client was closed: a process of the tap has too many open files"
-            self._saying.say(logging.ERROR, told, told)
+            line = "a client was closed: a process of the tap has too many open files"
+            self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
             self._note_end(number)
             return
@@ -266,14 +266,14 @@ class Worker:
             self._is_over.set()
 
 
-def work(
+def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
     """Be one of a tap's processes."""
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)
-    lines = _Lines()
+    lines = _LineBuffer()
     lines.setFormatter(logging.Formatter("%(message)s"))
     logging.basicConfig(handlers=[lines], level=level)
     keep_freed_memory()

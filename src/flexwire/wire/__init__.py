@@ -18,7 +18,7 @@ composed by hand.
 '00 00 00 07 00 00'
 """
 
-from flexwire.wire.compose import (
+from flexwire.wire.composition import (
     CompactArray,
     CompactBytes,
     CompactNullableBytes,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import NullableStruct, Schema
 from flexwire.wire.tags import tag_headers
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from flexwire.wire.varint import write_unsigned_varint
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class FieldSpan(NamedTuple):
     enclosing: tuple[TaggedSpan, ...]
 
 
-class _Wanted:
+class _SpanPaths:
     """Fields that are asked for in a structure, by attribute: themselves, or what is in them."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -80,15 +80,15 @@ class _Wanted:
                 inside.setdefault(first, []).append(tuple(rest))
             else:
                 self.here.add(first)
-        self.inside = {name: _Wanted(found) for name, found in inside.items()}
+        self.inside = {name: _SpanPaths(found) for name, found in inside.items()}
 
 
 @lru_cache(maxsize=1024)
-def _wanted(paths: tuple[Path, ...]) -> _Wanted:
-    return _Wanted(paths)
+def _wanted(paths: tuple[Path, ...]) -> _SpanPaths:
+    return _SpanPaths(paths)
 
 
-def _last_wanted(schema: Schema, wanted: _Wanted) -> int:
+def _last_wanted(schema: Schema, wanted: _SpanPaths) -> int:
     """Return the index of the last inline field that a walk has to read, -1 for none."""
     names = wanted.here | wanted.inside.keys()
     if not schema.tags_lead and any(one.attribute in names for one in schema.tagged.values()):
@@ -105,17 +105,17 @@ def field_spans(
     is none the field is not found. The walk stops after the last field, unless it goes on
     ``to_end``. Raises `DecodeError`.
     """
-    return _Walk(reader).structure(schema, _wanted(tuple(paths)), (), (), is_last=not to_end)
+    return _SpanWalk(reader).structure(schema, _wanted(tuple(paths)), (), (), is_last=not to_end)
 
 
-class _Walk:
+class _SpanWalk:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def structure(
         self,
         schema: Schema,
-        wanted: _Wanted,
+        wanted: _SpanPaths,
         path: Path,
         enclosing: tuple[TaggedSpan, ...],
         *,
@@ -140,7 +140,7 @@ class _Walk:
         self,
         kind: Type,
         name: str,
-        wanted: _Wanted,
+        wanted: _SpanPaths,
         path: Path,
         enclosing: tuple[TaggedSpan, ...],
         structure: int,
@@ -155,10 +155,10 @@ class _Walk:
         yield FieldSpan((*path, name), structure, kind, value, start, end, enclosing)
 
     def _inside(
-        self, kind: Type, wanted: _Wanted, path: Path, enclosing: tuple[TaggedSpan, ...]
+        self, kind: Type, wanted: _SpanPaths, path: Path, enclosing: tuple[TaggedSpan, ...]
     ) -> Iterator[FieldSpan]:
         reader = self._reader
-        if isinstance(kind, Array):
+        if isinstance(kind, ArrayType):
             count = kind.read_count(reader) or 0
             reader.visit(count)
             for _ in range(count):
@@ -174,7 +174,7 @@ class _Walk:
     def _tagged_fields(
         self,
         schema: Schema,
-        wanted: _Wanted,
+        wanted: _SpanPaths,
         path: Path,
         enclosing: tuple[TaggedSpan, ...],
         structure: int,

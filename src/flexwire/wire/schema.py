@@ -19,7 +19,7 @@ from flexwire.errors import ArgumentError, CodecError, DecodeError, short
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.tags import TagForm, read_tagged_fields, skip_tagged_fields, write_tagged_fields
-from flexwire.wire.types import Array, Type, checked_type
+from flexwire.wire.types import ArrayType, Type, checked_type
 
 if TYPE_CHECKING:
     from typing import Self
@@ -393,7 +393,7 @@ class NullableStruct(Type):
 
 def struct_of(kind: Type) -> Schema | None:
     """Give the structure that a type is, marks as nullable, or has as elements."""
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):
         return kind.schema

@@ -57,7 +57,7 @@ class TagHeader(NamedTuple):
     size: int
 
 
-class KnownField(Protocol):
+class TaggedFieldType(Protocol):
     """What a reader knows of a tag."""
 
     @property
@@ -170,7 +170,7 @@ def write_tagged_fields(
 def read_tagged_fields(
     reader: Reader,
     form: TagForm,
-    known: Mapping[int, KnownField],
+    known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
     """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
@@ -231,7 +231,7 @@ def _read_unknown(reader: Reader, tag: int, size: int) -> bytes:
     return data
 
 
-def _read_known(reader: Reader, one: KnownField, tag: int, size: int) -> Any:
+def _read_known(reader: Reader, one: TaggedFieldType, tag: int, size: int) -> Any:
     section = reader.path.pop()
     reader.path.append(one.json_name)
     end, stop = reader.end, reader.position + size

@@ -313,7 +313,7 @@ class Bytes(_Sized):
 
 
 @dataclass(frozen=True)
-class Array(_Sized):
+class ArrayType(_Sized):
     """A number of elements of one type, none of them null."""
 
     element: Type = Boolean()
@@ -383,14 +383,14 @@ class Array(_Sized):
         return 1 if self.compact else 4
 
 
-def ArrayOf(element: Type, *, nullable: bool = False) -> Array:  # noqa: N802 - the KIP's class name
+def ArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # noqa: N802 - the KIP's class name
     """An array with a fixed int32 length."""
-    return Array(element=_of_some_bytes(element), nullable=nullable)
+    return ArrayType(element=_of_some_bytes(element), nullable=nullable)
 
 
-def CompactArrayOf(element: Type, *, nullable: bool = False) -> Array:  # noqa: N802 - see ArrayOf
+def CompactArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # noqa: N802 - see ArrayOf
     """An array whose length is an unsigned varint of the count + 1 (KIP-482)."""
-    return Array(element=_of_some_bytes(element), nullable=nullable, compact=True)
+    return ArrayType(element=_of_some_bytes(element), nullable=nullable, compact=True)
 
 
 def checked_type(value: object, name: str) -> Type:
@@ -428,3 +428,5 @@ RECORDS = Bytes(kind="RECORDS")
 NULLABLE_RECORDS = Bytes(nullable=True, kind="RECORDS")
 COMPACT_RECORDS = Bytes(compact=True, kind="RECORDS")
 COMPACT_NULLABLE_RECORDS = Bytes(compact=True, nullable=True, kind="RECORDS")
+# What the kernels call it until they are compiled anew.
+Array = ArrayType

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from flexwire.capture.reassembly import flows
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.wire.segment_layout import MODULUS
 from tests.capture.columns.test_flows import (
     Segments,
@@ -108,12 +108,12 @@ def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
 
 def main(rounds: int, lie: str | None) -> None:
     """Take in segments chunk by chunk; the kernels must touch nothing but what there is."""
-    assert extension("frames") is not None
+    assert load_kernel("frames") is not None
     rng, taken, whole = random.Random(rounds), 0, 0
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up
     while taken < rounds:
         segments = hostile(rng, interleaved(rng, rng.choice(WAYS)))
-        expected, _ = by_objects(segments, Brokers())
+        expected, _ = by_objects(segments, BrokerEnds())
         one, keys, frames = Flows(), list[str](), []
         start = 0
         while start < len(segments):

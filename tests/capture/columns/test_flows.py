@@ -18,7 +18,7 @@ import pytest
 from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly import flows
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.reassembly.connections import Brokers, CapturedFrame
+from flexwire.capture.reassembly.connections import BrokerEnds, CapturedFrame
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
@@ -239,7 +239,7 @@ def interleaved(rng: random.Random, ways: Ways) -> list[Segment]:
 
 
 def by_objects(
-    segments: Iterable[Segment], brokers: Brokers
+    segments: Iterable[Segment], brokers: BrokerEnds
 ) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
     given = (Clocked(0, "file", number, one) for number, one in enumerate(segments))
     frames, ended = assembled(given, brokers)
@@ -255,7 +255,7 @@ def by_connection(frames: Iterable[CapturedFrame]) -> dict[str, list[CapturedFra
 
 
 def by_columns(
-    rng: random.Random, segments: list[Segment], brokers: Brokers
+    rng: random.Random, segments: list[Segment], brokers: BrokerEnds
 ) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
     taken = Flows(brokers=brokers)
     cuts = sorted({0, len(segments), *(rng.randrange(len(segments) + 1) for _ in range(4))})
@@ -277,18 +277,18 @@ def by_columns(
 
 
 def by_columns_without_kernels(
-    seed: int, segments: list[Segment], brokers: Brokers
+    seed: int, segments: list[Segment], brokers: BrokerEnds
 ) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flows, "extension", lambda _: None)
+        patch.setattr(flows, "load_kernel", lambda _: None)
         return by_columns(random.Random(seed), segments, brokers)
 
 
 @pytest.mark.parametrize(
     "ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY]
 )
-@pytest.mark.parametrize("brokers", [Brokers(), Brokers.parse([9092], [])])
-def test_columns_give_the_frames_of_the_assemblers(ways: Ways, brokers: Brokers) -> None:
+@pytest.mark.parametrize("brokers", [BrokerEnds(), BrokerEnds.parse([9092], [])])
+def test_columns_give_the_frames_of_the_assemblers(ways: Ways, brokers: BrokerEnds) -> None:
     for seed in range(times(2 if ways.twice else 4 if ways.exchanges > 100 else 10)):
         segments = interleaved(random.Random(seed), ways)
         expected = by_objects(segments, brokers)
@@ -330,7 +330,7 @@ def test_what_is_held_of_a_long_frame_is_not_copied_with_each_segment(
     if swapped:
         for at in range(40, len(made) - 1, swapped):
             made[at], made[at + 1] = made[at + 1], made[at]
-    expected = by_objects(made, Brokers())
+    expected = by_objects(made, BrokerEnds())
     assert copied == 0
-    assert by_columns(random.Random(1), made, Brokers()) == expected
+    assert by_columns(random.Random(1), made, BrokerEnds()) == expected
     assert copied < 20 * size

@@ -15,7 +15,7 @@ import pytest
 
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT as LIMIT
 from flexwire.schema.catalog import catalog
 from flexwire.wire.segment_layout import ACK, SYN
@@ -63,8 +63,8 @@ def segments_of(place: Path, seed: int, shape: Shape) -> list[Segment]:
 
 
 def same(segments: list[Segment], seed: int) -> None:
-    expected = by_objects(segments, Brokers())
-    found = by_columns(random.Random(seed), segments, Brokers())
+    expected = by_objects(segments, BrokerEnds())
+    found = by_columns(random.Random(seed), segments, BrokerEnds())
     assert found == expected, seed
 
 
@@ -88,7 +88,7 @@ def test_kernels_take_nearly_all_that_is_hidden(
         return push(self, segment)
 
     monkeypatch.setattr(FrameAssembler, "push", counted)
-    by_columns(random.Random(1), segments, Brokers())
+    by_columns(random.Random(1), segments, BrokerEnds())
     assert len(segments) > 3000
     assert len(pushed) < len(segments) / 20
 

@@ -16,11 +16,16 @@ import pytest
 
 from flexwire.capture.reassembly import merging
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.reassembly.merging import Front, MergedReader, UnderWay, Waiting
+from flexwire.capture.reassembly.merging import (
+    FileProgress,
+    MergedReader,
+    MergePosition,
+    QueuedFile,
+)
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import request
-from flexwire.survey.request import looks
+from flexwire.survey.request import look_at_files
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.capture.traffic import enhanced, interface, packet, section
 from tests.reference.frames import Note, in_order, read_file, values_of
@@ -34,9 +39,9 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-def waiting_of(files: Sequence[Path]) -> list[Waiting]:
-    found = looks(list_sources(files))
-    return sorted(Waiting(max(0, one.first_us), one.source.name) for one in found)
+def waiting_of(files: Sequence[Path]) -> list[QueuedFile]:
+    found = look_at_files(list_captures(files))
+    return sorted(QueuedFile(max(0, one.first_us), one.source.name) for one in found)
 
 
 def segments_in_order(files: Sequence[Path]) -> list[Row]:
@@ -72,10 +77,12 @@ def rows_of(chunk: SegmentColumns) -> list[Row]:
     return found
 
 
-def read(reader: MergedReader) -> tuple[list[Row], list[tuple[int, Front]], list[FileNotes]]:
+def read(
+    reader: MergedReader,
+) -> tuple[list[Row], list[tuple[int, MergePosition]], list[FileNotes]]:
     """The rows, after how many of them one can go on and where, and the notes."""
     rows: list[Row] = []
-    places: list[tuple[int, Front]] = []
+    places: list[tuple[int, MergePosition]] = []
     notes: list[FileNotes] = []
     for item in reader:
         if isinstance(item, FileNotes):
@@ -276,4 +283,4 @@ def test_a_place_is_the_first_segment_that_was_not_given(tmp_path: Path) -> None
     skips = [one.skip for _, front in places for one in front.under_way]
     assert 0 in skips
     assert max(skips) > 0
-    assert all(isinstance(one, UnderWay) for _, front in places for one in front.under_way)
+    assert all(isinstance(one, FileProgress) for _, front in places for one in front.under_way)

@@ -19,12 +19,17 @@ from flexwire.capture.files.links import (
     read_segment,
     read_segments,
 )
-from flexwire.capture.files.packets import CapturedPacket, Endpoint, endpoints, tcp_packet
+from flexwire.capture.files.packets import CapturedPacket, SocketAddress, endpoints, tcp_packet
 from flexwire.capture.reassembly import packet_scan, segments
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.packet_scan import DIFFERENT_REASONS, FURTHER_REASONS
-from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentColumns, SegmentReader
-from flexwire.kernels import extension
+from flexwire.capture.reassembly.segments import (
+    FileNotes,
+    FilePosition,
+    SegmentColumns,
+    SegmentReader,
+)
+from flexwire.kernels import load_kernel
 from flexwire.wire.packet_layout import MAX_BLOCK_BYTES
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
@@ -104,9 +109,9 @@ def assert_equal(file: str, *readers: SegmentReader) -> None:
 def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Say who reads; objects do without kernels."""
     if request.param == "objects":
-        monkeypatch.setattr(packet_scan, "extension", lambda _: None)
+        monkeypatch.setattr(packet_scan, "load_kernel", lambda _: None)
     else:
-        assert extension("packets") is not None
+        assert load_kernel("packets") is not None
     return str(request.param)
 
 
@@ -170,7 +175,7 @@ def test_a_bad_block_costs_what_it_costs_the_reference(
     assert_equal(file, reader(file))
 
 
-def positions(file: str, chunk_bytes: int) -> list[Position]:
+def positions(file: str, chunk_bytes: int) -> list[FilePosition]:
     """Where a reader stood after each chunk, as another process has it."""
     one = reader(file, chunk_bytes=chunk_bytes)
     found = [one.position for part in one if isinstance(part, SegmentColumns)]
@@ -228,7 +233,7 @@ def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> N
     for part in one:
         found.append((type(part), one.position))
         if isinstance(part, FileNotes):
-            assert one.position == Position(part.file, is_end=True)
+            assert one.position == FilePosition(part.file, is_end=True)
     assert (SegmentColumns, None) in found
     places = [place for kind, place in found if kind is FileNotes]
     rows, notes = read(reader(*files, stop=places[0]), reader(*files, start=places[0]))
@@ -280,14 +285,14 @@ def test_the_kernel_takes_what_is_sound(
     capture: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = 0
-    step = segments._Reading._step
+    step = segments._FileReading._step
 
     def counted(reading: Any) -> None:
         nonlocal steps
         steps += 1
         step(reading)
 
-    monkeypatch.setattr(segments._Reading, "_step", counted)
+    monkeypatch.setattr(segments._FileReading, "_step", counted)
     for what, data, for_objects in sound_captures():
         steps = 0
         file = capture(data)
@@ -296,7 +301,7 @@ def test_the_kernel_takes_what_is_sound(
         assert steps == for_objects + 1, what
 
 
-def between(source: Endpoint, destination: Endpoint, sequence: int = 1) -> bytes:
+def between(source: SocketAddress, destination: SocketAddress, sequence: int = 1) -> bytes:
     return tcp_packet(
         source, destination, sequence=sequence, acknowledgment=1, flags=ACK, payload=b"x"
     )
@@ -304,10 +309,10 @@ def between(source: Endpoint, destination: Endpoint, sequence: int = 1) -> bytes
 
 @pytest.mark.usefixtures("executor")
 def test_one_reader_numbers_the_keys_of_all_its_files(capture: Callable[..., str]) -> None:
-    far = Endpoint(bytes([10, 0, 0, 1]), 9092)
+    far = SocketAddress(bytes([10, 0, 0, 1]), 9092)
 
     def packets(*ports: int) -> list[bytes]:
-        ends = [Endpoint(bytes([10, 0, 0, 2]), port) for port in ports]
+        ends = [SocketAddress(bytes([10, 0, 0, 2]), port) for port in ports]
         return [between(end, far) for end in ends] + [between(far, end) for end in ends]
 
     first = capture(pcap(packets(5, 6)), "first")
@@ -364,10 +369,10 @@ def test_files_that_are_not_captures_stop_no_others(
 
 
 def test_flows_beyond_any_table_are_all_told_apart(capture: Callable[..., str]) -> None:
-    far = Endpoint(bytes([10, 0, 0, 1]), 9092)
-    ends = [Endpoint(bytes([10, 1, n >> 8, n & 255]), n) for n in range(5000)]
-    ends += [Endpoint(bytes(14) + struct.pack(">H", n), 5) for n in range(2, 2000)]
-    wide = Endpoint(bytes(15) + b"\x01", 9092)
+    far = SocketAddress(bytes([10, 0, 0, 1]), 9092)
+    ends = [SocketAddress(bytes([10, 1, n >> 8, n & 255]), n) for n in range(5000)]
+    ends += [SocketAddress(bytes(14) + struct.pack(">H", n), 5) for n in range(2, 2000)]
+    wide = SocketAddress(bytes(15) + b"\x01", 9092)
     data = pcap(
         between(end, far if len(end.address) == 4 else wide, n)
         for n, end in enumerate([*ends, *reversed(ends)])

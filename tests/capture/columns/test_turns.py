@@ -11,12 +11,19 @@ import pytest
 
 from flexwire.capture.pairing import pairing as turns_module
 from flexwire.capture.pairing import state
-from flexwire.capture.pairing.apis import apis
-from flexwire.capture.pairing.pairing import PAIRED, Judgement, Said, Told, Turns, paired
+from flexwire.capture.pairing.apis import api_table
+from flexwire.capture.pairing.pairing import (
+    PAIRED,
+    Hindsight,
+    Judgement,
+    Pairing,
+    RequestSummary,
+    build_paired,
+)
 from flexwire.capture.reassembly import frames as gathering
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.credentials import METADATA_TOPIC
@@ -53,24 +60,24 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
     return chunks
 
 
-def told_of(parts: list[Turns], connections: Iterable[CapturedConnection]) -> Told:
+def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
     """What all parts of the way know together; the same one may be there many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
     }
     unanswered: dict[str, set[int]] = {}
-    early: dict[str, dict[int, Said]] = {}
+    early: dict[str, dict[int, RequestSummary]] = {}
     for found in (parts[-1].unanswered(), *(one.forgotten() for one in parts)):
         for name, indexes in found.items():
             unanswered.setdefault(name, set()).update(indexes)
     for one in parts:
         for name, said in one.early().items():
             early.setdefault(name, {}).update(said)
-    return Told(judgements, {name: sorted(one) for name, one in unanswered.items()}, early)
+    return Hindsight(judgements, {name: sorted(one) for name, one in unanswered.items()}, early)
 
 
-def same(turns: Turns) -> Turns:
+def same(turns: Pairing) -> Pairing:
     return turns
 
 
@@ -79,16 +86,16 @@ def in_columns(
     connections: list[CapturedConnection],
     *,
     show_credentials: bool,
-    resume: Callable[[Turns], Turns] = same,
+    resume: Callable[[Pairing], Pairing] = same,
 ) -> list[dict[str, Any]]:
-    turns, facts, parts = Turns(show_credentials=show_credentials), [], []
+    turns, facts, parts = Pairing(show_credentials=show_credentials), [], []
     for one in chunks:
         parts.append(turns)
         turns = resume(turns)
         facts.append(turns.facts(one))
     told, rows = told_of([*parts, turns], connections), []
     for frames, of_chunk in zip(chunks, facts, strict=True):
-        batch = paired(frames, of_chunk, told, show_credentials=show_credentials)
+        batch = build_paired(frames, of_chunk, told, show_credentials=show_credentials)
         batch.validate(full=True)
         assert batch.schema == PAIRED
         assert PAIRED.names == list(COLUMNS)
@@ -101,9 +108,9 @@ def in_columns(
     return rows
 
 
-def pickled(turns: Turns) -> Turns:
+def pickled(turns: Pairing) -> Pairing:
     restored = pickle.loads(pickle.dumps(turns))  # noqa: S301 - made a moment ago
-    assert isinstance(restored, Turns)
+    assert isinstance(restored, Pairing)
     return restored
 
 
@@ -118,12 +125,12 @@ def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if request.param == "objects":
         without_kernels(monkeypatch)
     else:
-        assert extension("pairing") is not None
+        assert load_kernel("pairing") is not None
 
 
 def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (turns_module, state, gathering):
-        monkeypatch.setattr(module, "extension", lambda _name: None)
+        monkeypatch.setattr(module, "load_kernel", lambda _name: None)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -149,7 +156,7 @@ def test_what_one_process_reads_with_kernels_another_goes_on_with_without(
     chunks = cut(frames, random.Random(99))
     seen = []
 
-    def resume(turns: Turns) -> Turns:
+    def resume(turns: Pairing) -> Pairing:
         seen.append(turns)
         if len(seen) == len(chunks) // 3:
             without_kernels(monkeypatch)
@@ -200,7 +207,7 @@ def test_the_oldest_of_too_many_give_up() -> None:
 
 @pytest.mark.usefixtures("with_kernels")
 def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> None:
-    turns = Turns()
+    turns = Pairing()
     size = len(pickle.dumps(turns))
     frames = conversations(5, 1500, 12)
     for one in cut(frames, random.Random(5)):
@@ -216,10 +223,10 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     assert len(pickle.dumps(turns)) < size + 2500
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
-    found = paired(chunk, turns.facts(chunk), Told())
+    found = build_paired(chunk, turns.facts(chunk), Hindsight())
     # A place that became free was taken.
     assert len(turns._names) == 12
-    expected = paired(chunk, Turns().facts(chunk), Told())
+    expected = build_paired(chunk, Pairing().facts(chunk), Hindsight())
     assert found.to_pylist() == expected.to_pylist()
 
 
@@ -241,7 +248,7 @@ def test_many_client_ids_are_forgotten_once_nothing_names_them(
         for at in range(0, len(frames), 100)
     ]
 
-    def keep(one: Turns) -> Turns:
+    def keep(one: Pairing) -> Pairing:
         turns.append(one)
         return one
 
@@ -261,10 +268,10 @@ def test_plain_frames_are_not_read_as_objects() -> None:
     ]
     frames += [exchange(500, "request", produce(9, -1)), exchange(501, "request", produce(3, 0))]
     chunk = FrameColumns.from_frames(frames, "a.pcapng")
-    assert Turns().facts(chunk).odd == {}
+    assert Pairing().facts(chunk).odd == {}
     odd = exchange(502, "request", heartbeat(unknown_tagged_fields={0: b""}))
     chunk = FrameColumns.from_frames([*frames, odd], "a.pcapng")
-    assert list(Turns().facts(chunk).odd) == [len(frames)]
+    assert list(Pairing().facts(chunk).odd) == [len(frames)]
 
 
 @pytest.mark.usefixtures("with_kernels")
@@ -288,7 +295,7 @@ def test_any_bytes_are_read_as_by_the_objects() -> None:
 
 def test_every_version_of_every_request_is_read_as_by_the_objects() -> None:
     frames: list[CapturedFrame] = []
-    table = apis()
+    table = api_table()
     for api_key in range(len(table.words)):
         for version in range(table.versions):
             if request_entries(api_key) and api_key != SASL_HANDSHAKE:
@@ -301,5 +308,5 @@ def test_every_version_of_every_request_is_read_as_by_the_objects() -> None:
     chunk = FrameColumns.from_frames(frames, "a.pcapng")
     assert_rows(in_columns([chunk], [], show_credentials=False), expected)
     is_plain = [is_released(one["api_key"], one["api_version"]) for one in expected]
-    odd = set(Turns().facts(chunk).odd)
+    odd = set(Pairing().facts(chunk).odd)
     assert odd == {row for row, plain in enumerate(is_plain) if not plain}

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from flexwire.capture.pairing.pairing import Told, Turns, paired
+from flexwire.capture.pairing.pairing import Hindsight, Pairing, build_paired
 from flexwire.capture.reassembly.frames import FrameColumns
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce
 from tests.kernels.guard import Guarded
 from tests.protocol.payloads import request_payload, response_payload
@@ -26,10 +26,10 @@ _BYTES = [0, 1, 2, 127, 128, 255]
 def main(rounds: int, *, lie: bool) -> None:
     """Read damaged payloads, one after the other; most go on being plain."""
     source, memory = random.Random(rounds), Guarded()
-    assert extension("pairing") is not None
+    assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
     sound += [request_payload(FETCH, 13, bytes(30)), response_payload(HEARTBEAT, 4)]
-    turns, plain = Turns(), 0
+    turns, plain = Pairing(), 0
     for number in range(rounds):
         raw = bytearray(source.choice(sound))
         for _ in range(source.choice([0, 0, 1, 2])):
@@ -38,10 +38,10 @@ def main(rounds: int, *, lie: bool) -> None:
         begin = memory.put(bytes(raw[:cut]))
         frames = frame_at(begin, cut + lie, number, is_response=source.random() < 0.2)
         facts = turns.facts(frames)
-        paired(frames, facts, Told(), show_credentials=True)
+        build_paired(frames, facts, Hindsight(), show_credentials=True)
         plain += not facts.odd
         if number % 20 == 0:
-            turns = Turns()
+            turns = Pairing()
     print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - what the test reads
 
 

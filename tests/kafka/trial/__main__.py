@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 
 from flexwire.tap import HostPort
 from tests.kafka.secured import tapping
-from tests.kafka.trial.page import PAGE, page
 from tests.kafka.trial.predicting import gather
 from tests.kafka.trial.rows import CAPTURED, JUDGED, Row, write_rows
 from tests.kafka.trial.trying import try_all
 from tools.broker import broker
 from tools.clients.roster import CLIENTS
+from tools.pages import audit_trial
+from tools.pages.files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from flexwire.measures.evidence import Evidence
+    from flexwire.measures.evidence import AuditEvidence
     from tests.kafka.trial.trying import Outcome
     from tools.clients.installing import Program
     from tools.clients.roster import Client
@@ -45,7 +46,7 @@ def main(asked: Collection[str]) -> None:
     rows = [_row(one, seen, happened) for one in chosen]
     if not asked:
         write_rows(rows)
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+        write_files(audit_trial.files())
     wrong = [(row, release) for row in rows for release in JUDGED if not row.is_right(release)]
     for row, release in wrong:
         foreseen, broken = sorted(row.foreseen(release)), sorted(row.broken(release))
@@ -63,7 +64,7 @@ def _captured(programs: dict[Client, Program], place: Path) -> dict[str, Outcome
             return try_all(programs, address, str(tap.listen_address), _say)
 
 
-def _row(client: Client, seen: Evidence, happened: dict[str, dict[str, Outcome]]) -> Row:
+def _row(client: Client, seen: AuditEvidence, happened: dict[str, dict[str, Outcome]]) -> Row:
     if seen.brokers != (CAPTURED,):
         raise RuntimeError(f"the audit takes the broker of {CAPTURED} for {seen.brokers}")
     own = tuple(

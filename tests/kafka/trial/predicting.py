@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from flexwire.measures.evidence import Evidence
+    from flexwire.measures.evidence import AuditEvidence
 
 
-def gather(captures: Sequence[Path], out: Path) -> Evidence:
+def gather(captures: Sequence[Path], out: Path) -> AuditEvidence:
     """What was seen of every client."""
     spark = session("flexwire and a trial", master="local[2]", memory="1g")
     try:

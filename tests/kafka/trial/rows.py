@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.parties import VERDICTS, Party
 from flexwire.protocol.apis import api_name
-from flexwire.protocol.audit import Conduct, Finding, Use, judge
+from flexwire.protocol.audit import ClientFinding, Conduct, Use, judge
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Row:
     seen: tuple[tuple[Party, Conduct], ...]
     happened: dict[str, Outcome]
 
-    def findings(self, release: str) -> list[Finding]:
+    def findings(self, release: str) -> list[ClientFinding]:
         """What the audit says of it, the gravest first."""
         found = [
             one

@@ -12,11 +12,11 @@ import pytest
 
 from flexwire.protocol.audit import OPENING_APIS
 from tests.house.test_pins import _ENTRY
-from tests.kafka.trial.page import PAGE, page, section
 from tests.kafka.trial.rows import CAPTURED, JUDGED, Row, read_rows
 from tests.kafka.trial.trying import STEPS, run
 from tools.clients.installing import HERE, Program
 from tools.clients.roster import CLIENTS
+from tools.pages.audit_trial import PAGE, with_trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_an_outcome_that_was_not_foreseen_is_told(step: str, said: str) -> None:
     other = replace(OLD, happened=happened)
     assert other.is_right("4.0.0")
     assert not other.is_right("4.4.0")
-    assert section([other]).count("(**not what was foreseen**)") == 1
+    assert with_trial("", [other]).count("(**not what was foreseen**)") == 1
 
 
 def test_a_verdict_that_is_not_given_is_told() -> None:
@@ -86,10 +86,9 @@ def test_a_java_client_that_does_not_name_itself_is_told_from_newer_ones_by_what
     assert ("java-before-2.1" in found) is is_remarked
 
 
-def test_the_page_says_what_the_trial_found() -> None:
+def test_the_part_about_the_trial_is_replaced_whole() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text, ROWS) == text
-    assert page(page(text, ROWS[:1]), ROWS) == text
+    assert with_trial(with_trial(text, ROWS[:1]), ROWS) == with_trial(text, ROWS)
 
 
 def test_clients_are_pinned_by_names_versions_and_hashes_only() -> None:

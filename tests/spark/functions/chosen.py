@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flexwire.spark.functions import messages
 
 if TYPE_CHECKING:
-    from flexwire.spark.functions.messages import Options
+    from flexwire.spark.functions.messages import FunctionSettings
 
 ALL = (
     messages.MODE,
@@ -20,7 +20,7 @@ ALL = (
 )
 
 
-def chosen(**given: str) -> Options:
+def chosen(**given: str) -> FunctionSettings:
     return messages.read_options(given, *ALL)
 
 

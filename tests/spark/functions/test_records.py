@@ -44,7 +44,7 @@ def test_without_kernels_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     data = pa.array([ONE + ONE, None, b"", ONE[:-1] + b"?" + ONE, ONE])
     expected = record_lists(ALL, PERMISSIVE, data)
     for module in (columnar.record_pieces, columnar.records):
-        monkeypatch.setattr(module, "extension", lambda _: None)
+        monkeypatch.setattr(module, "load_kernel", lambda _: None)
     assert record_lists(ALL, PERMISSIVE, data).equals(expected)
 
 

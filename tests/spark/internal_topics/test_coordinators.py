@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.state import last_commits, open_log, share_state
-from flexwire.answers.state.share_state import _BATCHES, held_batches
+from flexwire.answers.state.share_state import _BATCHES, combined_batches
 from tests.spark.internal_topics.made import MadeTopic, commit, keyed, legacy_commit
 from tests.spark.internal_topics.replays import (
     ABORT,
@@ -311,7 +311,7 @@ def test_what_batches_add_up_to_is_what_became_of_each_offset(spark: SparkSessio
         [(number, batches, start) for number, (batches, start) in enumerate(cases)],
         f"number int, batches {_BATCHES}, start bigint",
     )
-    made = rows.select("number", held_batches(F.col("batches"), F.col("start")).alias("held"))
+    made = rows.select("number", combined_batches(F.col("batches"), F.col("start")).alias("held"))
     found = {row.number: [tuple(one) for one in row.held] for row in made.collect()}
     for number, (batches, start) in enumerate(cases[:300]):
         real = [one for one in batches if one[0] >= 0 and one[0] <= one[1]]

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.answers.state import group_members, groups, last_commits, open_log, unreadable
-from flexwire.answers.state.log import Asked, typed_piece
+from flexwire.answers.state.log import LogSelection, typed_piece
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, plan, read_piece
-from flexwire.logs.reading import Damaged
+from flexwire.logs.records import BatchDamage
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names
@@ -50,12 +50,12 @@ def pieces(root: Path, topic: InternalTopic) -> list[Any]:
     return [one for task in planned for one in task]
 
 
-def by_rows(root: Path, topic: InternalTopic, asked: Asked) -> pa.Table:
+def by_rows(root: Path, topic: InternalTopic, asked: LogSelection) -> pa.Table:
     """All rows typed, and then those chosen that are asked for."""
     typed, made = TypedRecords(topic, asked.records), []
     for piece in pieces(root, topic):
         read = [*COLUMNS[:3], "key", "value"]
-        found = [one for one in read_piece(piece, read) if not isinstance(one, Damaged)]
+        found = [one for one in read_piece(piece, read) if not isinstance(one, BatchDamage)]
         for one in found:
             columns = typed.decode(one.column("key"), one.column("value"), None)
             names = [*COLUMNS[:3], *typed.schema.names]
@@ -72,11 +72,11 @@ def by_rows(root: Path, topic: InternalTopic, asked: Asked) -> pa.Table:
     return table.filter(chosen).select(columns_of(asked))
 
 
-def columns_of(asked: Asked) -> list[str]:
+def columns_of(asked: LogSelection) -> list[str]:
     return [*asked.columns, *([] if asked.unreadable else asked.records)]
 
 
-def at_once_of(root: Path, topic: InternalTopic, asked: Asked) -> list[pa.RecordBatch]:
+def at_once_of(root: Path, topic: InternalTopic, asked: LogSelection) -> list[pa.RecordBatch]:
     return [
         one
         for piece in pieces(root, topic)
@@ -92,12 +92,12 @@ def check(root: Path, topic: InternalTopic) -> int:
     fields = {one: chance.sample([*paths(kinds.field(one).type)], 2) for one in some}
     rows = 0
     for asked in (
-        Asked(names, COLUMNS),
-        Asked(some, COLUMNS[:1]),
-        Asked(fields, COLUMNS[3:5]),
-        Asked(names, COLUMNS, of_transactions=True),
-        Asked(names, COLUMNS, of_transactions=False),
-        Asked(some, COLUMNS, unreadable=True),
+        LogSelection(names, COLUMNS),
+        LogSelection(some, COLUMNS[:1]),
+        LogSelection(fields, COLUMNS[3:5]),
+        LogSelection(names, COLUMNS, of_transactions=True),
+        LogSelection(names, COLUMNS, of_transactions=False),
+        LogSelection(some, COLUMNS, unreadable=True),
     ):
         wanted = by_rows(root, topic, asked)
         found = pa.Table.from_batches(at_once_of(root, topic, asked), wanted.schema)
@@ -136,7 +136,7 @@ def test_the_last_of_each_key_that_decodes_is_never_left_out(
 ) -> None:
     damaged_log(tmp_path, topic, 6, damages)
     names = sorted(record_names(topic))
-    asked = Asked(names, COLUMNS, of_transactions=False)
+    asked = LogSelection(names, COLUMNS, of_transactions=False)
     every = by_rows(tmp_path, topic, asked).to_pylist()
     found = at_once_of(tmp_path, topic, replace(asked, only_last=True))
     left = [row for batch in found for row in batch.to_pylist()]
@@ -157,7 +157,7 @@ def test_where_the_last_does_not_decode_the_one_before_it_stays(tmp_path: Path) 
         made.add(*commit(0, offset))
     made.add(commit(0, 5)[0], b"\0\1")
     made.write(tmp_path)
-    asked = Asked({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
+    asked = LogSelection({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
     rows = [row for one in at_once_of(tmp_path, topic, asked) for row in one.to_pylist()]
     assert rows[-1] == {"offset": 4, "OffsetCommit": {"value": {"offset": 4}}}
 
@@ -170,7 +170,9 @@ def test_of_two_records_of_one_type_that_is_given_which_is_asked_for(tmp_path: P
     [names] = [one for one in framed_messages(topic.module).values() if len(one) > 1]
     given = [
         {row["message"] for one in batches for row in one.to_pylist()}
-        for batches in (at_once_of(tmp_path, topic, Asked([one], ["message"])) for one in names)
+        for batches in (
+            at_once_of(tmp_path, topic, LogSelection([one], ["message"])) for one in names
+        )
     ]
     assert all(found <= {name} for name, found in zip(names, given, strict=True))
     assert any(given)
@@ -186,7 +188,7 @@ def test_what_is_no_batch_is_an_error_and_a_torn_end_is_not(
     assert check(tmp_path, topic) > 100
     assert "as by a broker: the log ends after" in caplog.text
     log.write_bytes(data[:3000] + b"\xff" * 40 + data[3040:])
-    asked = Asked(["ShareUpdate"], COLUMNS)
+    asked = LogSelection(["ShareUpdate"], COLUMNS)
     with pytest.raises(CaptureError) as by_row:
         by_rows(tmp_path, topic, asked)
     with pytest.raises(CaptureError) as at_once:
@@ -232,7 +234,7 @@ def test_what_is_replaced_in_another_batch_of_the_log_is_left_out(tmp_path: Path
     made.write(tmp_path)
     whole = [*plan([tmp_path], LogQuery(topics=[topic.topic]))]
     [[piece]] = whole
-    asked = Asked({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
+    asked = LogSelection({"OffsetCommit": ["value.offset"]}, ["offset"], only_last=True)
     found = typed_piece(topic.value, asked, columns_of(asked), piece)
     offsets = [one for batch in found for one in batch.column("offset").to_pylist()]
     assert offsets == [4997, 4998, 4999]
@@ -247,7 +249,7 @@ def test_only_batches_of_transactions_are_read_for_what_transactions_committed(
     made.write(tmp_path)
     [[piece]] = plan([tmp_path], LogQuery(topics=[topic.topic]))
     read = [*read_piece(piece, ["offset"], of_transactions=True)]
-    batches = [one for one in read if not isinstance(one, Damaged)]
+    batches = [one for one in read if not isinstance(one, BatchDamage)]
     assert len(batches) == len(read)
     offsets = [one for batch in batches for one in batch.column("offset").to_pylist()]
     assert offsets == [one for one in range(20) if one % 4]

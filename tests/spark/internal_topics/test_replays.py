@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.state import group_members, groups, open_log, share_state, transactions
-from flexwire.answers.state.share_state import held_batches
+from flexwire.answers.state.share_state import combined_batches
 from flexwire.protocol.internal_topics import InternalTopic, state_names
 from flexwire.protocol.record_types import record_keys, record_name
 from tests.searching import TIMES, times
@@ -256,7 +256,7 @@ def test_share_partitions_are_those_of_a_coordinator(
                 replay_share(truth, one)
         log_then = open_log(spark, tmp_path, "share-state", offsets=moments)
         view = share_state(read_otherwise(log_then))
-        held = held_batches(F.col("state_batches"), F.col("start_offset"))
+        held = combined_batches(F.col("state_batches"), F.col("start_offset"))
         rows = {row.group_id: row for row in view.withColumn("held", held).collect()}
         assert {*rows} == {*truth}
         for group, row in rows.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.state.log import first_after, passed
+from flexwire.answers.state.log import elapsed_us, first_after
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -33,5 +33,5 @@ def test_a_time_of_any_zone_is_the_same_moment() -> None:
 def test_nothing_is_said_to_have_passed_where_a_time_is_not_known(spark: SparkSession) -> None:
     rows = [(1, 3), (3, 1), (None, 3), (1, None), (None, None)]
     given = spark.createDataFrame(rows, "since long, now long")
-    made = given.select(passed(F.timestamp_micros("since"), F.col("now")).alias("passed"))
+    made = given.select(elapsed_us(F.timestamp_micros("since"), F.col("now")).alias("passed"))
     assert [row.passed for row in made.collect()] == [2, 0, None, None, None]

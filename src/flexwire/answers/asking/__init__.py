@@ -1,1 +1,1 @@
-"""How answers are asked, and what several of them ask."""
+"""How answers are asked, and what several answers have in common."""

@@ -1,4 +1,4 @@
-"""What an answer is: a function of the tables of an analysis, and how the report shows it."""
+"""An answer: a function of the tables of an analysis, and how the report shows its rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.internal_logs import InternalLogs
     from flexwire.answers.state.cluster import ClusterState
-    from flexwire.facts.answers import Picture
-    from flexwire.tables.parquet import Ranges
+    from flexwire.facts.answers import AnswerPicture
+    from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.schema import Column
     from flexwire.tables.spec_places import Path
 
@@ -42,33 +42,32 @@ Ask = Callable[["AnalysisTables"], DataFrame]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer that `analyze` gives: its table and CSV, and its part of the report.
+    """An answer of `analyze`: its table, its CSV, and its part of the report.
 
     Attributes:
-        name: that of the function, the file, the table and the CSV.
-        question: what is asked, with a question mark.
-        meaning: what the rows say, in a sentence or two.
+        name: the name of the function, the file, the table and the CSV.
+        question: the question that it answers, with a question mark.
+        meaning: the meaning of the rows, in a sentence or two.
         advice: what to do about it.
-        row: what a row is: "a topic".
-        columns: those of the DataFrame that ``ask`` returns, in order.
-        order: the names of columns that order the rows, the most important row first. "-bytes"
+        row: what one row is: "a topic".
+        columns: the columns of the DataFrame that ``ask`` returns, in order.
+        order: the names of the columns that order the rows, the most important row first. "-bytes"
             puts large values first and nulls last.
         ask: the function of tables.
-        shown: the names of the columns with a heading, if the report has them in another order.
-        place: where the report has it: answers with a smaller place come first.
+        shown: the names of the columns with a heading, if the report has another order.
+        place: its place in the report; smaller places come first.
         picture: its picture in the report.
-        labelled: for an answer that a file of labels changes: reads the file, and returns what is
-            asked then instead of ``ask``.
-        asks: internal topics that it is about. It is asked if one of them is among the logs of an
-            analysis. No table has their state, so only the analysis itself can ask it.
-        of_logs: whether it says nothing without log segments.
-        of_grown: whether it says nothing about one analysis. It is asked of tables that grow, or
-            by name.
-        of_state: the answer that says of internal topics what this one says of traffic.
-        elsewhere: what else says it of a broker's logs.
-        most_rows: how many rows are kept, for an answer that has more than others.
+        labelled: for an answer that a file of labels changes: a function that reads the file and
+            returns the function to ask instead of ``ask``.
+        asks: the internal topics that it is about. It is asked if the logs of an analysis include
+            one of them. No table has their state, so only the analysis itself can ask it.
+        of_logs: whether it needs log segments.
+        of_grown: whether it is about several analyses. It is asked of tables that grow, or by name.
+        of_state: the answer about internal topics that corresponds to this one about traffic.
+        elsewhere: what else answers the question for a broker's logs.
+        most_rows: how many rows are kept, if more than usual.
 
-    An answer without a row is not shown.
+    An answer without rows is not shown.
     """
 
     name: str
@@ -81,7 +80,7 @@ class Answer:
     ask: Ask
     shown: tuple[str, ...] = ()
     place: int = 0
-    picture: Picture | None = None
+    picture: AnswerPicture | None = None
     labelled: Callable[[str | FilePath], Ask] | None = None
     asks: tuple[str, ...] = ()
     of_logs: bool = False
@@ -92,15 +91,15 @@ class Answer:
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns that the report shows, in its order."""
-        found = {one.name: one.shown() for one in self.columns if one.heading}
-        return tuple(found[name] for name in self.shown or found)
+        by_name = {column.name: column.shown() for column in self.columns if column.heading}
+        return tuple(by_name[name] for name in self.shown or by_name)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
-        """The rows of this answer, the most important first, and the same order each time."""
+        """Return the rows in this answer's order: the most important first, and always the same."""
         return rows.orderBy(*map(_ordering, self.order))
 
     def sorted(self, rows: pa.Table) -> pa.Table:
-        """The same of rows that are here."""
+        """Return rows in memory in this answer's order."""
         keys = [
             (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending")
             for name in self.order
@@ -111,18 +110,18 @@ class Answer:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """A column that Arrow orders: lists, which it does not, by their places in Spark's order."""
+    """Return a column that Arrow can sort: lists are replaced by their ranks in Spark's order."""
     if not pa.types.is_list(column.type):
         return column
-    lists = [None if one is None else _placed(one) for one in column.to_pylist()]
-    known = sorted({one for one in lists if one is not None})
-    places = {one: place for place, one in enumerate(known)}
-    return pa.array([None if one is None else places[one] for one in lists], pa.int64())
+    lists = [None if value is None else _placed(value) for value in column.to_pylist()]
+    in_order = sorted({item for item in lists if item is not None})
+    places = {item: place for place, item in enumerate(in_order)}
+    return pa.array([None if item is None else places[item] for item in lists], pa.int64())
 
 
 def _placed(elements: list[Any]) -> tuple[Any, ...]:
-    """A list as Python compares it as Spark does: null elements first."""
-    return tuple((one is not None, one) for one in elements)
+    """Return a list as a tuple that Python compares as Spark does: null elements come first."""
+    return tuple((value is not None, value) for value in elements)
 
 
 def _ordering(name: str) -> SparkColumn:
@@ -131,35 +130,42 @@ def _ordering(name: str) -> SparkColumn:
     return F.col(name).asc_nulls_last()
 
 
-# What an answer was made of by position, and still is until the next release.
+# The order of arguments by position, which `Answer` accepts until the next release.
 _BY_POSITION: Final = (
     *("name", "question", "meaning", "advice", "row", "columns", "order", "shown", "ask"),
     *("picture", "labelled", "asks", "of_logs", "of_grown", "of_state", "elsewhere", "most_rows"),
 )
 
 
-def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
-    """Return the constructor of `Answer` that also takes what it took before this release.
+def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor of `Answer` that still accepts the arguments of earlier releases.
 
-    That is arguments by position, and two lists of columns: those of a table, and `ShownColumn`.
+    These are arguments by position, and two lists of columns: the table's, and `ShownColumn`.
     """
 
-    @wraps(made)
-    def called(self: Answer, *given: Any, **named: Any) -> None:
-        by_position = dict(zip(_BY_POSITION, given, strict=False))
-        if len(by_position) < len(given) or by_position.keys() & named.keys():
+    @wraps(constructor)
+    def called(self: Answer, *positional: Any, **named: Any) -> None:
+        by_position = dict(zip(_BY_POSITION, positional, strict=False))
+        if len(by_position) < len(positional) or by_position.keys() & named.keys():
             raise TypeError("Answer takes each argument once")
         named |= by_position
         shown = named.get("shown", ())
-        if given or any(isinstance(one, ShownColumn) for one in shown):
+        if positional or any(isinstance(field, ShownColumn) for field in shown):
             how = "Answer takes keywords, and columns with headings instead of ShownColumn"
             warn(f"{how}; the old way goes with the next release", DeprecationWarning, 2)
-            columns = {one.name: one for one in named["columns"]}
-            for one in shown:
-                told = {"heading": one.heading, "kind": one.kind, "is_about": one.is_about}
-                columns[one.name] = replace(columns[one.name], **told)
-            named |= {"columns": (*columns.values(),), "shown": tuple(one.name for one in shown)}
-        made(self, **named)
+            columns = {column.name: column for column in named["columns"]}
+            for column in shown:
+                heading = {
+                    "heading": column.heading,
+                    "kind": column.kind,
+                    "is_about": column.is_about,
+                }
+                columns[column.name] = replace(columns[column.name], **heading)
+            named |= {
+                "columns": (*columns.values(),),
+                "shown": tuple(column.name for column in shown),
+            }
+        constructor(self, **named)
 
     return called
 
@@ -175,19 +181,19 @@ def returns(
     [Callable[Concatenate[AnalysisTables, P], DataFrame | None]],
     Callable[Concatenate[AnalysisTables, P], DataFrame],
 ]:
-    """Have a function of tables return a DataFrame of these columns, in this order.
+    """Make a function of tables return a DataFrame of these columns, in this order.
 
-    Where the function returns None, the DataFrame has no rows.
+    If the function returns None, the DataFrame has no rows.
     """
-    names = [one.name for one in columns]
+    names = [column.name for column in columns]
 
     def decorated(
-        made: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
+        function: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
     ) -> Callable[Concatenate[AnalysisTables, P], DataFrame]:
-        @wraps(made)
-        def called(tables: AnalysisTables, /, *given: P.args, **named: P.kwargs) -> DataFrame:
-            found = made(tables, *given, **named)
-            return no_rows(tables.frames, columns) if found is None else found.select(*names)
+        @wraps(function)
+        def called(tables: AnalysisTables, /, *positional: P.args, **named: P.kwargs) -> DataFrame:
+            rows = function(tables, *positional, **named)
+            return no_rows(tables.frames, columns) if rows is None else rows.select(*names)
 
         return called
 
@@ -197,18 +203,18 @@ def returns(
 def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
     """Return a DataFrame of these columns without a row, made of any table."""
     kinds = spark_schema(schema_of(columns))
-    nothing = [F.lit(None).cast(one.dataType).alias(one.name) for one in kinds]
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in kinds]
     return table.where("false").select(*nothing)
 
 
 def address(end: SparkColumn) -> SparkColumn:
-    """The host of an end of a connection, as ``address``: "10.0.0.9" of "10.0.0.9:50000"."""
+    """Return the host of a connection's end, as ``address``: "10.0.0.9" for "10.0.0.9:50000"."""
     return F.regexp_replace(end, PORT, "").alias("address")
 
 
 @dataclass(frozen=True, slots=True)
 class LogTables:
-    """The tables of logs, as docs/tables.md has them."""
+    """The tables of logs, as docs/tables.md describes them."""
 
     batches: DataFrame
     record_sizes: DataFrame
@@ -216,8 +222,8 @@ class LogTables:
     rewrites: DataFrame
 
 
-class Opened(Protocol):
-    """The output that tables were opened from, and the tables as they were then."""
+class OutputTables(Protocol):
+    """The output from which tables were opened, and the tables at that moment."""
 
     @property
     def records(self) -> DataFrame:
@@ -225,13 +231,13 @@ class Opened(Protocol):
 
     @property
     def message(self) -> Callable[[str], DataFrame | None]:
-        """The table of one message, None where there is none."""
+        """The function that returns the table of a message, or None if there is none."""
 
     def message_names(self) -> list[str]:
         """Return the messages that have a table."""
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether all values of columns of a table are this one or null."""
+        """Return whether these columns of a table have no other value than this one or null."""
 
     def of_files(
         self,
@@ -240,20 +246,20 @@ class Opened(Protocol):
         task: Task,
         schema: pa.Schema,
         *,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame:
-        """Return what ``task`` makes of these columns of the files of these tables."""
+        """Apply ``task`` to these columns of the files of these tables, and return the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTables:
-    """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
+    """The tables, as docs/tables.md describes them. Nothing is read before an answer is asked.
 
-    ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
-    is None where no log segment was given. ``narrow`` gives the table of a message with these
-    columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
-    reads every field. ``internal`` is there while logs with internal topics are analysed: what
-    these say is in no table. ``opened`` is where they are from.
+    ``message`` returns the table of one message ("FetchRequest"), or None. ``logs`` is None if no
+    log segments were given. ``narrow`` returns a message's table with only these columns, if the
+    tables are files. (Spark itself would read all fields of arrays in arrays.) ``internal`` is
+    there while logs with internal topics are analysed, because no table has their content.
+    ``opened`` is the output from which the tables were opened.
     """
 
     frames: DataFrame
@@ -263,11 +269,11 @@ class AnalysisTables:
     logs: LogTables | None = None
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
     internal: InternalLogs | None = None
-    opened: Opened | None = None
+    opened: OutputTables | None = None
     is_small: bool = False
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
-        """The table of one message, of which no other columns than these are needed."""
+        """Return the table of one message, of which only these columns are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
@@ -275,16 +281,16 @@ class AnalysisTables:
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
-        """Whether it is known that these columns of a message have no other value, but null."""
+        """Return whether these columns of a message surely have no other value, except null."""
         opened = self.opened
         if opened is None or opened.message is not self.message:
             return False
         return opened.hold_only(f"{MESSAGES}/{message}", paths, value)
 
     def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
-        """What ``task`` makes of these columns of records, in batches."""
+        """Apply ``task`` to these columns of records, in batches, and return the result."""
         opened = self.opened
-        # Of records that were filtered since, the files are not those.
+        # If the records were filtered, the files have others too.
         if opened is None or opened.records is not self.records:
             return of_rows({"records": self.records}, columns, task, schema)
         return opened.of_files(["records"], columns, task, schema)
@@ -294,18 +300,24 @@ class AnalysisTables:
         columns: Sequence[str],
         task: Task,
         schema: pa.Schema,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame | None:
-        """What ``task`` makes of these columns of all messages, in batches; None without any.
+        """Apply ``task`` to these columns of all messages; None if there are no messages.
 
-        The task is told of which message they are. Where no row of many is as ``only`` says, they
-        may be left out.
+        The task receives the name of the message with each batch. Row groups without any row in
+        ``only`` may be left out.
         """
-        opened, known = self.opened, catalog().names()
+        opened, message_names = self.opened, catalog().names()
         if opened is None or opened.message is not self.message:
-            tables = {name: one for name in known if (one := self.message(name)) is not None}
+            tables = {
+                name: table for name in message_names if (table := self.message(name)) is not None
+            }
             return of_rows(tables, columns, task, schema) if tables else None
-        names = [f"{MESSAGES}/{one}" for one in opened.message_names() if one in {*known}]
+        names = [
+            f"{MESSAGES}/{message}"
+            for message in opened.message_names()
+            if message in {*message_names}
+        ]
         if not names:
             return None
         return opened.of_files(names, columns, task, schema, only=only)
@@ -314,9 +326,9 @@ class AnalysisTables:
 def of_rows(
     tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
 ) -> DataFrame:
-    """Return what ``task`` makes of these columns of tables, whose rows Spark gives."""
-    made = [
+    """Apply ``task`` to these columns of tables whose rows Spark reads, and return the result."""
+    results = [
         map_in_arrow(table.select(*columns), partial(task, name), schema)
         for name, table in tables.items()
     ]
-    return reduce(DataFrame.unionByName, made)
+    return reduce(DataFrame.unionByName, results)

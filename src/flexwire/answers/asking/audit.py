@@ -1,7 +1,7 @@
-"""The audit of clients and of a cluster: what finished tables prove, and how that is judged.
+"""The audit of clients and of a cluster: the evidence in finished tables, and its verdicts.
 
-Tables are summed up by the measure of a running analysis: each task sums up its rows, and the
-driver merges these sums one after the other. So both audits say the same, with the same bounds.
+The measure of a running analysis sums up the tables: each task sums up its rows, and the driver
+merges the sums one after the other. So both audits agree and have the same bounds.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from flexwire.errors import UnknownMessageError
 from flexwire.facts.audit import (
     Audit,
     AuditFinding,
+    AuditOmissions,
     ClusterGate,
     FirstRelease,
-    LeftOut,
     NewestShare,
     PinningSetting,
 )
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
-from flexwire.measures.evidence import Touched, key_of
+from flexwire.measures.evidence import NamedEntities, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
     LIBRARIES,
@@ -46,9 +46,9 @@ from flexwire.protocol.audit import (
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import AUDIT_TABLE
 from flexwire.tables.spec_places import entity_paths
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from flexwire.answers.asking.labels import Labels
-    from flexwire.measures.evidence import Evidence, Gathered, Key
-    from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
+    from flexwire.measures.evidence import AuditEvidence, AuditSource, Key
+    from flexwire.protocol.audit import ClientFinding, ClusterSeen, Conduct, Party
 
     Tables = Callable[[str], DataFrame | None]
 
@@ -67,32 +67,33 @@ _NAMES = "array<struct<kind: string, name: string>>"
 
 
 def names_in(table_of: Tables, message: str) -> DataFrame | None:
-    """Return a row for each name in a message's table, with its ``kind`` and its connection's key.
+    """Return a row for each name in a message's table, with ``kind`` and the connection's key.
 
-    ``table_of`` returns the table of a message. None for a response, and where there is no name.
+    ``table_of`` returns the table of a message. The result is None for a response, and for a
+    message without names.
     """
     table = table_of(message) if message.endswith("Request") else None
     if table is None:
         return None
-    some = [
+    of_kinds = [
         _of_kind(values, kind)
         for path, kind in entity_paths(message)
         if (values := _values(table, path)) is not None
     ]
-    if not some:
+    if not of_kinds:
         return None
     nothing = F.array().cast(_NAMES)
-    every = F.concat(*[F.coalesce(one, nothing) for one in some])
+    every = F.concat(*[F.coalesce(values, nothing) for values in of_kinds])
     return table.select(*connection_key(table.columns), F.inline(every))
 
 
 def _of_kind(values: Column, kind: str) -> Column:
-    # Spark gives a function of two arguments the index as well, so that this is one of one.
+    # Spark passes the index to a function of two arguments, so this function has one.
     return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
 
 
 def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """The strings at a path, whatever arrays it goes through; None where no such column is."""
+    """Return the strings at a path through any arrays, or None if there is no such column."""
     column, kind = F.col("body"), table.schema["body"].dataType
     in_array = False
     for name in path:
@@ -101,44 +102,50 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
         column, kind = column.getField(name), kind[name].dataType
         if isinstance(kind, ArrayType):
             if in_array:
-                column = F.flatten(F.filter(column, lambda one: one.isNotNull()))
+                column = F.flatten(F.filter(column, lambda element: element.isNotNull()))
             in_array, kind = True, kind.elementType
     return column if in_array else F.array(column)
 
 
-# What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
+# Verdicts up to this one need somebody to look at the client.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""So many findings an audit has; what is left out of more is counted by verdict."""
-_Judged = list[tuple["Party", "Conduct", "Finding"]]
+"""The most findings that an audit has; others are counted by verdict."""
+_Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
 def gather_audit(
-    gathered: Gathered,
+    gathered: AuditSource,
     releases: Sequence[str] = (),
     brokers: Sequence[str] = (),
     *,
     labels: Labels | None = None,
 ) -> Audit:
-    """Audit what was gathered.
+    """Audit the gathered evidence.
 
-    ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
-    captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
-    what they offer in ApiVersions says it. ``labels`` say whose team a client is. Raises
-    `UnknownMessageError` for a release that there is not.
+    ``releases`` are names that `Catalog.release` accepts. Without releases, every major release
+    from the captured brokers' on is audited. ``brokers`` are the releases of these brokers, if
+    somebody knows them. Otherwise the versions that they offer in ApiVersions decide. ``labels``
+    map clients to teams. Raises `UnknownMessageError` for an unknown release.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
     evidence = gathered.evidence()
     running = tuple(brokers) or evidence.brokers
     chosen = named or audited_releases(running)
-    judged, left_out = _judged(evidence, chosen, running)
+    judged, left_out = _judge_all(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
-    findings = [_finding(*one, touched, labels or {}) for one in judged]
-    # The same captures should give the same file.
-    findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
-                                   -one.requests, repr(one)))  # fmt: skip
+    findings = [_finding(*finding, touched, labels or {}) for finding in judged]
+    # The same captures must give the same file.
+    findings.sort(
+        key=lambda finding: (
+            chosen.index(finding.release),
+            VERDICTS.index(finding.verdict),
+            -finding.requests,
+            repr(finding),
+        )
+    )
     return Audit(
         releases=chosen,
         asked=bool(named),
@@ -147,7 +154,7 @@ def gather_audit(
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
         libraries=_libraries(judged),
-        left_out=LeftOut(
+        left_out=AuditOmissions(
             evidence.clients_left_out,
             evidence.requests_left_out,
             evidence.brokers_left_out,
@@ -158,16 +165,16 @@ def gather_audit(
 
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
-    """The gates of a cluster on these releases, in their order, the gravest first."""
-    return tuple(one for release in releases for one in judge_cluster(seen, release))
+    """Return the gates of a cluster for these releases, in their order, the gravest first."""
+    return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
-def _judged(
-    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+def _judge_all(
+    evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
-    """All findings, and the verdicts of those left out.
+    """Return the findings, and the verdicts of findings that were left out.
 
-    Of very many the gravest are kept, of these those about most requests.
+    Of too many findings, the gravest are kept, and of these the findings about the most requests.
     """
     judged: _Judged = []
     left_out = Counter[str]()
@@ -179,8 +186,8 @@ def _judged(
 
     for party, conduct in evidence.conducts.items():
         for release in releases:
-            found = judge(party, conduct, release, brokers=brokers)
-            judged.extend((party, conduct, one) for one in found)
+            findings = judge(party, conduct, release, brokers=brokers)
+            judged.extend((party, conduct, finding) for finding in findings)
         if len(judged) > 2 * MOST_FINDINGS:
             keep_gravest()
     if len(judged) > MOST_FINDINGS:
@@ -188,19 +195,19 @@ def _judged(
     return judged, left_out
 
 
-def _gravest_first(judged: tuple[Party, Conduct, Finding]) -> tuple[int, int]:
-    # Sorting is stable, and clients come in an order that does not depend on how they were seen.
+def _gravest_first(judged: tuple[Party, Conduct, ClientFinding]) -> tuple[int, int]:
+    # Sorting is stable, and the order of clients does not depend on how they were seen.
     return VERDICTS.index(judged[2].verdict), -judged[2].requests
 
 
 def _finding(
     party: Party,
     conduct: Conduct,
-    finding: Finding,
-    touched: Mapping[Key, Touched],
+    finding: ClientFinding,
+    touched: Mapping[Key, NamedEntities],
     labels: Labels,
 ) -> AuditFinding:
-    own = touched.get(key_of(party), Touched())
+    own = touched.get(key_of(party), NamedEntities())
     return AuditFinding(
         finding.release,
         finding.verdict,
@@ -236,24 +243,26 @@ def _name(api_key: int) -> str | None:
         return None
 
 
-def _newest(evidence: Evidence, release: str) -> NewestShare:
-    """Who is at the newest versions of a release: only they would take up a version after it."""
-    asked, newest, clients, up_to_date = 0, 0, 0, 0
+def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
+    """Count who uses the newest versions of a release; only they would use a later version."""
+    requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
         at = Counter[bool]()
         for use in conduct.uses:
             highest = newest_version(use.api_key, release)
             if use.api_key not in OPENING_APIS and highest is not None:
                 at[use.version >= highest] += use.requests
-        asked += at.total()
+        requests += at.total()
         newest += at[True]
         clients += bool(at)
         up_to_date += bool(at[True]) and not at[False]
-    return NewestShare(release, asked, newest, clients, up_to_date)
+    return NewestShare(release, requests, newest, clients, up_to_date)
 
 
 def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
-    if not any(one.verdict in _BREAKS and one.api_key is not None for _, _, one in judged):
+    if not any(
+        finding.verdict in _BREAKS and finding.api_key is not None for _, _, finding in judged
+    ):
         return ()
     return tuple(
         PinningSetting(pin.client, pin.setting, pin.effect, pin.remedy, pin.sources) for pin in PINS
@@ -262,30 +271,37 @@ def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
 
 def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
     if not any(
-        one.verdict in _BREAKS and one.api_key is not None and libraries_are_about(one.release)
-        for _, _, one in judged
+        finding.verdict in _BREAKS
+        and finding.api_key is not None
+        and libraries_are_about(finding.release)
+        for _, _, finding in judged
     ):
         return ()
     return tuple(
-        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.said)
-        for one in LIBRARIES
+        FirstRelease(
+            library.library,
+            library.works_from or "",
+            library.remedy or library.note,
+            library.citation,
+        )
+        for library in LIBRARIES
     )
 
 
 def audit_rows(audit: Audit) -> pa.RecordBatch:
-    """The findings as rows of their table."""
-    rows = [audit_row(one) for one in audit.findings]
+    """Return the findings as rows of their table."""
+    rows = [audit_row(finding) for finding in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
-# So many bytes of sums come to the driver at once.
+# The most bytes of sums that the driver collects at once.
 _COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables to audit; ``message`` gives that of one message, None where there is none."""
+    """The tables to audit; ``message`` returns the table of a message, or None."""
 
     frames: DataFrame
     connections: DataFrame
@@ -293,70 +309,71 @@ class AuditTables:
 
 
 class TableEvidence:
-    """What an audit is made from, summed up over tables; ``messages`` have one."""
+    """The evidence of an audit, summed up from tables; ``messages`` are those with a table."""
 
     def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
         self._tables = tables
         self._messages = messages
         self._sums = AuditSums(spills=True)
 
-    def evidence(self) -> Evidence:
-        """Return what was seen of every client. Reads the tables once."""
+    def evidence(self) -> AuditEvidence:
+        """Return what was seen of every client. This reads the tables once."""
         tables = self._tables
-        found = [
+        sums = [
             _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
             _summed(CONNECTIONS, _columns(tables.connections, COLUMNS[CONNECTIONS])),
         ]
         for name, fields in EVIDENT.items():
             if (table := tables.message(name)) is not None:
-                found.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
+                sums.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
         self._sums = AuditSums(spills=True)
-        self._merge(found)
+        self._merge(sums)
         return self._sums.evidence()
 
-    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
-        """Return which groups and topics these clients named in requests, after `evidence`."""
-        named = (names_in(self._tables.message, one) for one in self._messages)
-        self._merge([_summed(NAMES, one) for one in named if one is not None])
+    def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
+        """Return the groups and topics that these clients named. Call `evidence` first."""
+        named = (names_in(self._tables.message, message) for message in self._messages)
+        self._merge([_summed(NAMES, rows) for rows in named if rows is not None])
         return self._sums.touched(parties)
 
-    def _merge(self, found: list[DataFrame]) -> None:
-        """Add what tasks sum up; of much the driver holds the sums of one task at a time."""
-        if not found:
+    def _merge(self, sums: list[DataFrame]) -> None:
+        """Add the sums of tasks; of large sums, the driver holds one task's at a time."""
+        if not sums:
             return
-        every = reduce(DataFrame.unionByName, found).persist()
+        every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
-            # An iterator runs a job for each part, and is for what is too much at once.
+            # An iterator runs a job for each part, so it is only for sums that are too large
+            # together.
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
-                # Written by the tasks of this job.
+                # The tasks of this job wrote it.
                 self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
         finally:
             every.unpersist()
 
 
 def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return these columns of a table, and its key; one that earlier tables lack is null."""
+    """Return these columns of a table and its key. A column that older tables lack is null."""
     there = {*table.columns}
     lacking = F.lit(None).cast("string")
-    others = [one for one in names if one not in (key := connection_key(table.columns))]
+    others = [name for name in names if name not in (key := connection_key(table.columns))]
     return table.select(
-        *key, *(F.col(one) if one in there else lacking.alias(one) for one in others)
+        *key, *(F.col(name) if name in there else lacking.alias(name) for name in others)
     )
 
 
 def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
-    """Return what a message's table tells, of its body only these ``fields`` if there are any."""
+    """Return the columns of a message's table; of its body, only ``fields`` if there are any."""
     body: Column = F.col("body")
     if fields:
-        # So Spark reads no other columns of a file.
-        body = F.struct(*(F.col(f"body.{one}") for one in fields)).alias("body")
+        # Spark then reads no other columns of the file.
+        body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return a row for each task: the sums of its rows of a table."""
+    """Return a row for each task with the sums of its rows."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

@@ -1,4 +1,4 @@
-"""What happens in groups, and what that proves: of JoinGroup, and of heartbeats with an epoch."""
+"""What happens in groups and what it proves: JoinGroup generations, and heartbeat epochs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.messages import Wanted, exchanges_of
+from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.tables.spec_places import error_places
 
@@ -27,8 +27,9 @@ BEAT: Final = "beat"
 LEAVE_EVENT: Final = "leave"
 EPOCH: Final = "epoch"
 COME: Final = "come"
-"""Kinds of events: a JoinGroup; members told to join again, heard of, or leaving; an epoch that a
-member named, and one that it was told as it joined."""
+"""Kinds of events: a JoinGroup; members that are told to rejoin, are heard of, or leave; an epoch
+that a member names, and an epoch that it is told when it joins.
+"""
 
 _ASKED: Final = {
     "kind": "string",
@@ -66,44 +67,44 @@ _EVENT: Final = {
 }
 
 
-def asked(**columns: Column) -> Column:
-    """What a request asks; what is not given is null."""
+def request_columns(**columns: Column) -> Column:
+    """Return the columns of a request; missing ones are null."""
     return F.struct(*_typed(_ASKED, columns))
 
 
-def told(**columns: Column) -> Column:
-    """What a response tells; what is not given is null."""
+def response_columns(**columns: Column) -> Column:
+    """Return the columns of a response; missing ones are null."""
     return F.struct(*_typed(_TOLD, columns))
 
 
 def members(member_id: Column, reason: Column | None = None) -> Column:
-    """The one member that a request is of."""
+    """Return the one member of a request, as an array."""
     why = F.lit(None).cast("string") if reason is None else reason
     return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
 
 
 def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
-    """Events of rows, of which these columns are known."""
+    """Return events made of rows that have these columns."""
     return rows.select(*_typed(_EVENT, columns))
 
 
 def events(
-    tables: AnalysisTables, wanted: Sequence[Wanted], others: Sequence[DataFrame]
+    tables: AnalysisTables, filters: Sequence[ExchangeFilter], others: Sequence[DataFrame]
 ) -> DataFrame:
-    """All events: of exchanges, and others; all of a group are in one partition."""
-    found = exchanges_of(tables, wanted)
-    parts = [*others] if found is None else [_of_exchanges(found), *others]
-    # What follows asks by group, and by what is in it: nothing is sent about again.
+    """Return all events, with all events of a group in one partition."""
+    exchanges = exchanges_of(tables, filters)
+    parts = [*others] if exchanges is None else [_of_exchanges(exchanges), *others]
+    # Later steps work group by group, so no step has to move rows again.
     return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
 
 
-def _of_exchanges(found: DataFrame) -> DataFrame:
-    each = found.select("asked", "answered", "request", "response", F.inline("request.members"))
+def _of_exchanges(exchanges: DataFrame) -> DataFrame:
+    each = exchanges.select("asked", "answered", "request", "response", F.inline("request.members"))
     code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
     is_good = code == NO_ERROR
-    # Only a member without an id is told so: its id is new when it comes back with it.
+    # Only a member without an id gets this error. Its id is new when it returns with it.
     is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
-    made = events_of(
+    group_events = events_of(
         each,
         group_id=F.col("request.group_id"),
         protocol=F.col("request.protocol"),
@@ -121,7 +122,7 @@ def _of_exchanges(found: DataFrame) -> DataFrame:
         session_timeout_ms=F.col("request.session_timeout_ms"),
         reason=F.nullif(F.col("reason"), F.lit("")),
     )
-    return made.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
+    return group_events.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
 
 
 def _typed(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> list[Column]:
@@ -139,20 +140,20 @@ COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
 GROUP: Final = ("group_id", "protocol")
 
 
-def classic_exchanges(tables: AnalysisTables) -> list[Wanted]:
-    """The exchanges that tell of generations, and of what led to them; none without JoinGroup."""
+def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
+    """Return filters for exchanges about generations and their causes; none without JoinGroup."""
     if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
         return []
     return [_joins(), _leaves(), *_told_to_rebalance(tables)]
 
 
 def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
-    """When members were last heard of in a generation."""
+    """Return when members of a generation were last heard of."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []
     names = ("group_id", "generation_id", "member_id")
-    last = beats.groupBy(*(F.col(f"body.{one}").alias(one) for one in names))
+    last = beats.groupBy(*(F.col(f"body.{name}").alias(name) for name in names))
     return [
         events_of(
             last.agg(F.max("time").alias("beat")),
@@ -166,17 +167,17 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
     ]
 
 
-def _joins() -> Wanted:
-    """The members that joined a generation, and what they knew and said when they asked."""
+def _joins() -> ExchangeFilter:
+    """Return the members that joined a generation, and what their requests said."""
     asked_id = F.col("body.member_id")
-    # A member whose protocols, byte by byte, are not what they were starts a rebalance.
+    # A member whose protocols changed in any byte starts a rebalance.
     subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
     is_leader = F.col("body.leader") == F.col("body.member_id")
-    # Wide enough for the one after the greatest that a client may send.
+    # Wide enough for one more than the largest number that a client can send.
     generation = F.col("body.generation_id").cast("bigint")
-    return Wanted(
+    return ExchangeFilter(
         JOIN,
-        asked(
+        request_columns(
             kind=F.lit(JOIN_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
@@ -185,7 +186,7 @@ def _joins() -> Wanted:
             subscription=subscription,
             session_timeout_ms=F.col("body.session_timeout_ms"),
         ),
-        told(
+        response_columns(
             error_code=F.col("body.error_code"),
             member_id=F.col("body.member_id"),
             generation=F.when(F.col("body.error_code") == NO_ERROR, generation),
@@ -195,27 +196,29 @@ def _joins() -> Wanted:
     )
 
 
-def _leaves() -> Wanted:
-    """The members that left, before whatever generation that led to."""
+def _leaves() -> ExchangeFilter:
+    """Return the members that left, before the generation that this caused."""
     some = F.transform(
         "body.members",
-        lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
+        lambda member: F.struct(
+            member["member_id"].alias("member_id"), member["reason"].alias("reason")
+        ),
     )
-    return Wanted(
+    return ExchangeFilter(
         LEAVE,
-        asked(
+        request_columns(
             kind=F.lit(LEAVE_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
             members=F.coalesce(some, members(F.col("body.member_id"))),
         ),
-        told(error_code=F.col("body.error_code")),
+        response_columns(error_code=F.col("body.error_code")),
         response=F.col("body.error_code") == NO_ERROR,
     )
 
 
-def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
-    """Where a member of the generation before was told that there is to be another."""
+def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
+    """Return where a member of the former generation was told to rejoin."""
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
     by_api = {
         HEARTBEAT: ("generation_id", code),
@@ -223,16 +226,16 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
         COMMIT: (COMMIT_GENERATION, _has_partition_error()),
     }
     return [
-        Wanted(
+        ExchangeFilter(
             api_name,
-            asked(
+            request_columns(
                 kind=F.lit(TOLD),
                 protocol=F.lit(PROTOCOL),
                 group_id=F.col("body.group_id"),
                 members=members(F.lit(None).cast("string")),
                 generation=F.col(f"body.{generation}").cast("bigint") + 1,
             ),
-            told(),
+            response_columns(),
             response=is_told,
         )
         for api_name, (generation, is_told) in by_api.items()
@@ -241,9 +244,9 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
-    """Whether it is known of the responses of an API that none has an error."""
+    """Return whether the responses of an API are known to have no error."""
     message = f"{api_name}Response"
-    codes = [("body", *one.path) for one in error_places(message)]
+    codes = [("body", *place.path) for place in error_places(message)]
     return tables.hold_only(message, codes, NO_ERROR)
 
 
@@ -252,8 +255,8 @@ def _has_partition_error() -> Column:
     return F.exists(codes, lambda code: code == REBALANCE_IN_PROGRESS)
 
 
-def with_what_was_before(events: DataFrame) -> DataFrame:
-    """Events with what is known of their member, and of the generations before and after."""
+def with_history(events: DataFrame) -> DataFrame:
+    """Add to events what is known of their member and of the generations before and after."""
     is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
     before = of_member.rowsBetween(Window.unboundedPreceding, -1)
@@ -264,7 +267,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     def last(name: str) -> Column:
         return F.last(F.when(F.col("joined"), F.col(name)), ignorenulls=True).over(before)
 
-    known = events.withColumns(
+    rows = events.withColumns(
         {
             "is_new": is_given & ~joined_before,
             "last_generation": last("generation"),
@@ -275,7 +278,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     here = Window.partitionBy(*GROUP, "generation")
     first = F.min(F.when(is_join, F.struct("asked", "member_id"))).over(here)
     answered = F.col("answered")
-    known = known.withColumns(
+    rows = rows.withColumns(
         {
             "started": F.min(F.when(is_join, F.col("asked"))).over(here),
             "told": F.min(F.when(F.col("kind") == TOLD, answered)).over(here),
@@ -292,7 +295,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     ).where(F.col("kind") != BEAT)
     by_generation = Window.partitionBy(*GROUP).orderBy("generation")
     one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
-    return known.withColumns(
+    return rows.withColumns(
         {
             "listed_before": F.max("listed").over(one_before),
             "leader_before": F.max("leader").over(one_before),
@@ -304,9 +307,10 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
 
 
 def joined_causes() -> dict[str, Column]:
-    """By cause whether a join proves it of its generation.
+    """Return for each cause whether a join proves that it caused its generation.
 
-    Of those who are new, and of the first to join without being told to, who was there before.
+    The causes concern new members, and members that were there before and rejoined first without
+    being told to.
     """
     is_listed = F.array_contains("listed_before", F.col("member_id"))
     is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
@@ -320,10 +324,10 @@ def joined_causes() -> dict[str, Column]:
     }
 
 
-def expired() -> Column:
-    """When a member's session expired; null unless it is proven of the generation after.
+def session_expiry() -> Column:
+    """Return when a member's session expired; null unless the next generation proves it.
 
-    It is gone there, did not leave, and was silent for its session timeout.
+    The proof: the member is missing there, did not leave, and was silent for its session timeout.
     """
     gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))
     alive = F.greatest(F.unix_micros("answered"), F.unix_micros("beat"))
@@ -338,21 +342,23 @@ PROTOCOLS: Final = {
     "share": "ShareGroupHeartbeat",
     "streams": "StreamsGroupHeartbeat",
 }
-"""By protocol the API of its heartbeats, all of which have ``group_id`` and ``member_epoch``."""
+"""By protocol: the API of its heartbeats. All have ``group_id`` and ``member_epoch``."""
 
 
-def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
-    """Where members join, which they say with the epoch 0, and are told an epoch."""
+def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
+    """Return filters for joining members, which send the epoch 0 and are told an epoch."""
     return [
-        Wanted(
+        ExchangeFilter(
             api_name,
-            asked(
+            request_columns(
                 kind=F.lit(COME),
                 protocol=F.lit(protocol),
                 group_id=F.col("body.group_id"),
                 members=members(F.col("body.member_id")),
             ),
-            told(error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")),
+            response_columns(
+                error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")
+            ),
             request=F.col("body.member_epoch") == 0,
         )
         for protocol, api_name in PROTOCOLS.items()
@@ -361,7 +367,7 @@ def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
 
 
 def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
-    """The epochs that members named, and those that leave, which an epoch below 0 says."""
+    """Return the epochs that members named, and the members that left (an epoch below 0)."""
     return [
         _epochs(requests, protocol)
         for protocol, api_name in PROTOCOLS.items()
@@ -377,7 +383,7 @@ def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
         F.col("body.member_epoch").alias("epoch"),
         "time",
     )
-    # A member names its epoch again and again; each time that one leaves counts.
+    # A member names its epoch repeatedly, but each time that a member leaves counts.
     first = (
         named.where("epoch != 0")
         .withColumn("left", F.when(leaves, F.col("time")))

@@ -1,4 +1,4 @@
-"""The internal topics among the logs that an analysis was given, for answers about their state."""
+"""The internal topics among the logs of an analysis, for answers about their state."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
 from flexwire.facts.units import microseconds_of, moment_at
+from flexwire.logs.discovery import logs_among
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
-from flexwire.logs.finding import logs_among
-from flexwire.logs.planning import between
+from flexwire.logs.pieces import between
 from flexwire.logs.positions import end_offset
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.wire.limits import INT64_MAX
@@ -34,44 +34,45 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.answers.state import InternalLog
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
-TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _PLACE: Final = ("topic", "partition")
 _UNKNOWN: Final = "the state as of offset {} is not known"
 
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics where the logs of an analysis have them, and gives what they add up to.
+    """Opens internal topics in the logs of an analysis, and returns their state.
 
-    A state needs all of a log, so whatever lies in the directory of one of the ``files`` is read.
-    ``batches`` is the table of batches, which says what ordinary topics have. All is as of one
-    moment, ``as_of``; at another than the end not all may be known, and `incomplete` says where.
+    A state needs the whole log, so everything in the directory of one of the ``files`` is read.
+    ``batches`` is the table of batches, which describes ordinary topics. Everything is as of one
+    moment, ``as_of``. At an earlier moment than the end, some things may be unknown; `incomplete`
+    tells where.
 
-    Several answers ask for the same views: these are kept in Spark until `release`.
+    Several answers use the same views, so Spark keeps the views until `release`.
     """
 
     spark: SparkSession
-    files: Sequence[Source]
+    files: Sequence[InputFile]
     batches: DataFrame
     as_of: AsOf = END
-    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _views: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _logs: dict[InternalTopic, InternalLog] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def directories(self) -> dict[str, dict[str, Partition]]:
         """The directories of partitions, by topic."""
-        found: dict[str, dict[str, Partition]] = defaultdict(dict)
+        directories: dict[str, dict[str, Partition]] = defaultdict(dict)
         for directory, partition, _ in _segments(self.files):
-            found[partition.topic][directory] = partition
-        return found
+            directories[partition.topic][directory] = partition
+        return directories
 
     def log(self, of: InternalTopic) -> InternalLog | None:
-        """Open one; None where it is not there.
+        """Open an internal topic, or return None if it is not there.
 
-        Raises `CaptureError` where a log ends before the offset that is asked for.
+        Raises `CaptureError` if a log ends before the requested offset.
         """
         if of.topic not in self.directories:
             return None
@@ -86,7 +87,7 @@ class InternalLogs:
 
     def _check(self, of: InternalTopic, offsets: Mapping[int, int]) -> None:
         logs = logs_among(self.files, LogQuery(topics={of.topic}))
-        ends = {one.partition.partition: end_offset(one.segments[-1]) for one in logs}
+        ends = {log.partition.partition: end_offset(log.segments[-1]) for log in logs}
         for number, offset in offsets.items():
             end = ends.get(number)
             if end is None or offset > end:
@@ -95,11 +96,11 @@ class InternalLogs:
                 raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
-        """The cluster's state; None where there is no log of its metadata.
+        """Return the cluster's state, or None if there is no log of its metadata.
 
-        Of several controllers' and brokers' logs it is the one whose last record has the highest
-        epoch, and of two with one epoch the longer. With ``oldest`` it
-        begins as early as it is known, for what happened.
+        Of the logs of several controllers and brokers, the one whose last record has the highest
+        epoch counts. If two have that epoch, the longer one counts. With ``oldest``, the state
+        begins as early as it is known, for the history.
         """
         return self._history if oldest else self._cluster
 
@@ -120,22 +121,22 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        # Salts and keys are in them, which no file of Spark's may hold.
-        held = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
-        return replace(state, records=held)
+        # The records contain salts and keys, which must not be in any file of Spark's.
+        records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        return replace(state, records=records)
 
-    def view(self, of: InternalTopic, made: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
-        """What a view makes of a log; None where that is not there."""
+    def view(self, of: InternalTopic, make: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
+        """Return a view of a log, or None if the log is not there."""
         log = self.log(of)
-        return None if log is None else self._kept(made.__name__, lambda: made(log))
+        return None if log is None else self._cached(make.__name__, lambda: make(log))
 
     def partitions(self) -> DataFrame | None:
-        """The cluster's partitions; None where there is no log of its metadata."""
+        """Return the cluster's partitions, or None if there is no log of its metadata."""
         state = self.cluster()
-        return None if state is None else self._kept("partitions", lambda: partitions(state))
+        return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
-        """The names of topics by ``topic_id``, as far as the cluster's metadata is there."""
+        """Return the names of topics by ``topic_id``, if the cluster's metadata is there."""
         try:
             placed = self.partitions()
         except CaptureError:
@@ -144,50 +145,50 @@ class InternalLogs:
             return self.spark.createDataFrame([], "topic_id string, topic string")
         return placed.select("topic_id", "topic").distinct()
 
-    def _kept(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
-        if name not in self._held:
-            self._held[name] = made().persist()
-        return self._held[name]
+    def _cached(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._views:
+            self._views[name] = make().persist()
+        return self._views[name]
 
     def release(self) -> None:
-        """Have Spark forget what was kept."""
-        for one in self._held.values():
-            one.unpersist()
-        self._held.clear()
+        """Release the views that Spark keeps."""
+        for view in self._views.values():
+            view.unpersist()
+        self._views.clear()
 
     def has_all(self, of: InternalTopic) -> bool:
-        """Whether the log of each partition of a topic is there, with all that is needed of it.
+        """Return whether all partitions of a topic have a log that is complete.
 
-        The cluster's metadata says how many partitions it has.
+        The cluster's metadata tells how many partitions there are.
         """
         log = self.log(of)
         try:
             placed = self.partitions()
         except CaptureError:
-            # How it was at that moment is not known.
+            # The metadata of that moment is unknown.
             return False
         if placed is None or log is None or log.incomplete:
             return False
         rows = placed.where(F.col("topic") == of.topic).select("partition").collect()
-        there = {one.partition for one in self.directories[of.topic].values()}
+        there = {partition.partition for partition in self.directories[of.topic].values()}
         return bool(rows) and {row.partition for row in rows} <= there
 
     def newest(self, of: InternalTopic) -> datetime | None:
-        """When it is by a broker's clock, for answers about the log of a topic.
+        """Return the current time by a broker's clock, for answers about a topic's log.
 
-        At the end it is when the last record of any internal topic was written, and at a time that
-        time. Where offsets are given for the topic each partition has its own, and this is the
-        latest.
+        At the end of the logs, it is the time of the last record of any internal topic. At a given
+        time, it is that time. If offsets are given for the topic, each partition has its own time,
+        and the latest counts.
         """
         offsets = self.as_of.of(of)
-        there = {one.partition for one in self.directories[of.topic].values()}
-        known = [self._newest_before.get((of.topic, one)) for one in offsets]
+        there = {partition.partition for partition in self.directories[of.topic].values()}
+        times = [self._newest_before.get((of.topic, partition)) for partition in offsets]
         if not offsets or there - offsets.keys():
-            known.append(self._newest_of_all)
-        return max((one for one in known if one is not None), default=None)
+            times.append(self._newest_of_all)
+        return max((newest_time for newest_time in times if newest_time is not None), default=None)
 
     def now(self, of: InternalTopic, partition: Column) -> Column:
-        """The same of a partition of the topic, in µs since 1970; null where it is not known."""
+        """Return the current time of a partition of the topic in µs since 1970; null if unknown."""
         now = _micros(self._newest_of_all)
         for number in self.as_of.of(of):
             own = _micros(self._newest_before.get((of.topic, number)))
@@ -204,7 +205,7 @@ class InternalLogs:
 
     @cached_property
     def _newest_before(self) -> dict[tuple[str, int], datetime]:
-        """When the last record before an offset that is given was written, by its partition."""
+        """By partition: the time of the last record before a given offset."""
         is_before = F.lit(False)
         for (topic, number), offset in self.as_of.offsets.items():
             is_of = (F.col("topic") == topic) & (F.col("partition") == number)
@@ -218,41 +219,40 @@ class InternalLogs:
         }
 
     def ends(self, of: InternalTopic) -> DataFrame:
-        """The end of each partition's log, with the columns of `end_offsets`.
+        """Return the end of each partition's log, with the columns of `end_offsets`.
 
-        The high watermark is null at another moment than the end, as no file says it then.
-
-        It is as of the moment that the log of ``of`` is read up to. Of a partition whose end is not
-        known at that moment there is no row: of all where offsets say it.
+        The high watermark is null at an earlier moment, because no file has it. The ends are as of
+        the moment up to which the log of ``of`` is read. A partition whose end at that moment is
+        unknown has no row. If offsets define the moment, no partition has a row.
         """
         if self.as_of.of(of):
             return self.spark.createDataFrame([], ENDS)
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log whose records have all been deleted still says where it goes on. Of several replicas
-        # only the one that is read says it.
-        logs = [one for one in logs_among(self.files, LogQuery()) if not one.is_tiered]
-        said = watermarks_of(logs)
+        # A log without records still tells at which offset it continues. Of several replicas, only
+        # the one that is read tells it.
+        logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
+        watermarks = watermarks_of(logs)
         rows = [
             (
-                *one.partition,
-                one.segments[-1].base_offset,
-                *said.get(one.partition, NO_WATERMARK),
+                *each_log.partition,
+                each_log.segments[-1].base_offset,
+                *watermarks.get(each_log.partition, NO_WATERMARK),
             )
-            for one in logs
+            for each_log in logs
         ]
         bases = self.spark.createDataFrame(rows, ENDS)
         both = bases.join(written, [*_PLACE], "left")
         ends = both.withColumn("end_offset", F.greatest("written", "end_offset"))
-        watermark, is_exact = (F.col(one) for one in WATERMARK)
-        known = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
-        return ends.select(*_PLACE, "end_offset", known.alias(WATERMARK[0]), is_exact)
+        watermark, is_exact = (F.col(column) for column in WATERMARK)
+        readable = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
+        return ends.select(*_PLACE, "end_offset", readable.alias(WATERMARK[0]), is_exact)
 
     def written(self, of: InternalTopic) -> DataFrame | None:
-        """The batches that begin before the moment that the log of ``of`` is read up to.
+        """Return the batches that begin before the moment up to which the log of ``of`` is read.
 
-        None where offsets say it, as then it is not known of other logs.
+        None if offsets define the moment, because it is then unknown for other logs.
         """
         if self.as_of.of(of):
             return None
@@ -262,53 +262,54 @@ class InternalLogs:
         return both.where("base_offset < end_offset").drop("end_offset")
 
     def _ends_at(self, time: datetime) -> list[tuple[str, int, int, None, None]]:
-        query, found = LogQuery(ending_timestamp=first_after(time)), []
+        query, rows = LogQuery(ending_timestamp=first_after(time)), []
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
-            # What was there before the log's first record has been deleted since.
+            # Records before the log's first one were deleted later.
             if end > log.first or not log.first:
-                found.append((*log.partition, end, *NO_WATERMARK))
-        return found
+                rows.append((*log.partition, end, *NO_WATERMARK))
+        return rows
 
 
-def internal_topics(files: Sequence[Source]) -> frozenset[str]:
-    """The internal topics that have a segment among the files of logs."""
+def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
+    """Return the internal topics that have a segment among the files of logs."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
-def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
-    """Refuse a moment where none of the files of logs is of an internal topic.
+def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
+    """Refuse a moment if no file is a log of an internal topic.
 
-    And raise `CaptureError` for offsets of a partition whose log is not among them.
+    Raises `CaptureError` for the offset of a partition whose log is missing.
     """
     if as_of == END:
         return
     there = {partition for _, partition, _ in _segments(files)}
-    if TOPICS.isdisjoint(one.topic for one in there):
-        raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
-    for one, offset in as_of.offsets.items():
-        if one not in there:
+    if TOPICS.isdisjoint(partition.topic for partition in there):
+        raise refuse("as_of", "a log of an internal topic among the paths", as_of.text)
+    for partition, offset in as_of.offsets.items():
+        if partition not in there:
             reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
-            raise CaptureError(reason, source=str(one))
+            raise CaptureError(reason, source=str(partition))
 
 
 def listeners(endpoints: str) -> Column:
-    """Endpoints as texts: "PLAINTEXT://host:9092"."""
+    """Return endpoints as texts: "PLAINTEXT://host:9092"."""
     names = ("name", "host", "port")
     return F.transform(
-        endpoints, lambda one: F.format_string("%s://%s:%d", *(one[name] for name in names))
+        endpoints,
+        lambda endpoint: F.format_string("%s://%s:%d", *(endpoint[name] for name in names)),
     )
 
 
 def _micros(time: datetime | None) -> Column:
-    found = None if time is None else microseconds_of(time)
-    return F.lit(found).cast("bigint")
+    microseconds = None if time is None else microseconds_of(time)
+    return F.lit(microseconds).cast("bigint")
 
 
-def _segments(files: Sequence[Source]) -> list[tuple[str, Partition, int]]:
-    """The directory, partition and base offset of each segment of a broker's."""
-    found = []
+def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
+    """Return the directory, partition and base offset of each segment of a broker."""
+    segments = []
     for file in files:
         directory, _, name = file.url.rpartition("/")
         parsed, last = parse_file(name), directory.rpartition("/")[2]
@@ -316,18 +317,18 @@ def _segments(files: Sequence[Source]) -> list[tuple[str, Partition, int]]:
             continue
         partition = None if parsed.segment else parse_directory(last, is_tiered=False)
         if partition is not None:
-            found.append((directory, partition, parsed.base_offset))
-    return found
+            segments.append((directory, partition, parsed.base_offset))
+    return segments
 
 
 _KEY: Final = (*_PLACE, "producer_id")
 
 
-def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
-    """Return what partitions have open, by the headers of their batches: as `open_transactions`.
+def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
+    """Return the open transactions of partitions by the headers of batches (`open_transactions`).
 
-    It is as of the moment that the log of ``of`` is read up to. None where it is not known up to
-    where other logs are to be read.
+    They are as of the moment up to which the log of ``of`` is read. None if that moment is unknown
+    for other logs.
     """
     batches = logs.written(of)
     if batches is None:
@@ -342,24 +343,26 @@ def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
         F.col("max_timestamp").alias("first_time"),
     )
     is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
-    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
-    return found.select(*_KEY, "first.*")
+    first_offsets = (
+        data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
+    )
+    return first_offsets.select(*_KEY, "first.*")
 
 
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
-    """Return commits with ``stable_offset`` and ``stable_lag``, null where that is not known.
+    """Add ``stable_offset`` and ``stable_lag`` to commits; null if they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
-    `WATERMARK`. Consumers that read committed stop at the last stable offset: at the first offset
-    of a transaction that is open, and at the latest where all consumers stop. The lag to it is 0
-    for a consumer that is past it, as one that reads uncommitted may be. It is null for a commit
-    beyond the end.
+    `WATERMARK`. Consumers that read committed stop at the last stable offset. That is the first
+    offset of an open transaction, and at most the offset at which all consumers stop. The lag is 0
+    for a consumer beyond the last stable offset, such as one that reads uncommitted. It is null for
+    a commit beyond the end.
     """
-    found = opened(logs, of)
-    if found is None:
+    open_transactions = open_transactions_of(logs, of)
+    if open_transactions is None:
         unknown = F.lit(None).cast("bigint")
         return commits.withColumns({"stable_offset": unknown, "stable_lag": unknown})
-    firsts = found.groupBy(*_PLACE).agg(F.min("first_offset").alias("first_open"))
+    firsts = open_transactions.groupBy(*_PLACE).agg(F.min("first_offset").alias("first_open"))
     both = commits.join(firsts, [*_PLACE], "left")
     end = F.col("end_offset")
     until = readable_end(F.col("offset")) if WATERMARK[0] in commits.columns else end

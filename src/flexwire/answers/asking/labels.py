@@ -1,4 +1,4 @@
-"""Whose client it is: labels map patterns of client ids to teams, for answers and the audit."""
+"""Labels map patterns of client ids to teams, for answers and the audit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Labels = Mapping[str, str]
-"""By pattern of client ids its team, in the order in which patterns are tried."""
+"""The team of each pattern of client ids, in the order in which patterns are tried."""
 LABELS_HEADER: Final = ("client_id", "team")
 """The header of a file of labels."""
 _WORDS: Final = {"*": ".*", "?": "."}
 
 
 def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
-    """Return labels as a mapping: of a mapping, of a file for `read_labels`, or none."""
+    """Return labels as a mapping, given a mapping, a file for `read_labels`, or None."""
     return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Read a CSV of labels with the header ``client_id,team``: by pattern its team, in their order.
+    """Read a CSV of labels with the header ``client_id,team``, and keep its order.
 
-    Raises `ArgumentError` for a file that does not read, and says in which line.
+    Raises `ArgumentError`, with the line, for a file that cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -58,28 +58,28 @@ def read_labels(path: str | Path) -> dict[str, str]:
 
 
 def team_of(labels: Labels, client_id: str | None) -> str | None:
-    """Return the team of the first pattern that fits a client id; None where none does.
+    """Return the team of the first pattern that fits a client id, or None.
 
     >>> team_of({"app-?": "Billing", "*": "Ops"}, "app-1"), team_of({"app": "Billing"}, None)
     ('Billing', None)
     """
     if client_id is None:
         return None
-    fitting = (team for one, team in labels.items() if _compiled(one).fullmatch(client_id))
+    fitting = (team for client, team in labels.items() if _compiled(client).fullmatch(client_id))
     return next(fitting, None)
 
 
 def team_column(labels: Labels) -> Column:
-    """Return the team of the client in the column ``client_id``, as `team_of` says."""
-    found = F.lit(None).cast("string")
+    """Return the team of the client in the column ``client_id``; see `team_of`."""
+    team_of_client = F.lit(None).cast("string")
     for pattern, team in reversed(list(labels.items())):
-        found = F.when(_fits(pattern), F.lit(team)).otherwise(found)
-    return found
+        team_of_client = F.when(_fits(pattern), F.lit(team)).otherwise(team_of_client)
+    return team_of_client
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    words = (_WORDS.get(one) or re.escape(one) for one in pattern)
+    words = (_WORDS.get(character) or re.escape(character) for character in pattern)
     return re.compile("".join(words), re.DOTALL)
 
 
@@ -87,9 +87,11 @@ def _fits(pattern: str) -> Column:
     if not set(_WORDS) & {*pattern}:
         return F.col("client_id") == F.lit(pattern)
     return F.col("client_id").rlike(
-        "(?s)^" + "".join(_WORDS.get(one) or _literal(one) for one in pattern) + r"\z"
+        "(?s)^"
+        + "".join(_WORDS.get(character) or _literal(character) for character in pattern)
+        + r"\z"
     )
 
 
-def _literal(one: str) -> str:
-    return one if one.isalnum() or one == "_" else f"\\x{{{ord(one):x}}}"
+def _literal(character: str) -> str:
+    return character if character.isalnum() or character == "_" else f"\\x{{{ord(character):x}}}"

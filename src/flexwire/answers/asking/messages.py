@@ -1,8 +1,8 @@
-"""What messages carry: exchanges, topics and their records, error codes and throttle times.
+"""The content of messages: exchanges, topics and their records, error codes, throttle times.
 
-A broker that throttles a client responds at once and says for how long. It then reads nothing from
-the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency,
-and the next request of the connection waits unless its client does.
+A broker that throttles a client responds at once and gives a throttle time. It reads nothing from
+the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency.
+If the client does not wait, its next request waits instead.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ if TYPE_CHECKING:
     from flexwire.tables.spec_places import ErrorPlace, Path, RecordsField
 
 
-# What a uuid that nobody set is as text.
+# The text of a uuid that was never set.
 _NO_ID: Final = "A" * 22
 
 
 def known_id(topic_id: Column) -> Column:
-    """The id of a topic, null where none is set."""
+    """Return the id of a topic, or null if it is not set."""
     return F.nullif(topic_id, F.lit(_NO_ID))
 
 
 def known_name(topic_id: Column) -> Column:
-    """The name of a topic that always has this id."""
-    found = F.lit(None).cast("string")
-    for one, name in KNOWN_TOPICS.items():
-        found = F.when(topic_id == one, name).otherwise(found)
-    return found
+    """Return the name of a topic that always has this id."""
+    topic_name = F.lit(None).cast("string")
+    for known_topic_id, name in KNOWN_TOPICS.items():
+        topic_name = F.when(topic_id == known_topic_id, name).otherwise(topic_name)
+    return topic_name
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables hold several analyses, of which one may know a name for another.
+    """Return whether the tables hold several analyses, so that one may know names for another.
 
-    An analysis fills in the names of the table of records by its own Metadata responses.
+    Each analysis fills in the names of its records from its own Metadata responses.
     """
     return ANALYSIS in tables.records.columns
 
@@ -67,79 +67,78 @@ def is_grown(tables: AnalysisTables) -> bool:
 def with_topic_names(
     rows: DataFrame, tables: AnalysisTables, ids: Mapping[str, Collection[Path]] | None = None
 ) -> DataFrame:
-    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known.
+    """Fill in ``topic`` by ``topic_id``, which stays if no name is known.
 
-    ``ids`` are the columns that the ids are from, by message, where they may all be unset: then no
-    name is looked for.
+    ``ids`` are the columns of ids by message. If all of them are unset, no name is looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
     is_any = ids is None or any(
-        paths and not tables.hold_only(one, paths, _NO_ID) for one, paths in ids.items()
+        paths and not tables.hold_only(message, paths, _NO_ID) for message, paths in ids.items()
     )
     table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
     if table is not None:
-        # So Spark reads these two columns of the topics, and not their partitions.
+        # Spark then reads these two columns of the topics, and not their partitions.
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
-        # Brokers tell the same again and again.
+        # Brokers send the same names again and again.
         different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
-        told = different.where("topic_id is not null and name is not null")
-        # Spark sorts what it takes the greatest text of: that is done with few.
-        names = told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
+        pairs_told = different.where("topic_id is not null and name is not null")
+        # Spark sorts to find the greatest text, so there should be few rows.
+        names = pairs_told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
         rows = rows.join(names, "topic_id", "left")
         rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
     return rows.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
+class ExchangeFilter:
+    """The exchanges of an API to read, by conditions on their tables, and the columns to return."""
 
     api_name: str
-    asked: Column
-    told: Column
+    request_column: Column
+    response_column: Column
     request: Column | None = None
     response: Column | None = None
 
 
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
-    """The requests of an API that were answered, with their responses; None where there are none.
+    """Return the answered requests of an API with their responses, or None if there are none.
 
     A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
     the bodies as ``request`` and ``response``.
     """
-    return exchanges_of(tables, [Wanted(api_name, F.col("body"), F.col("body"))])
+    return exchanges_of(tables, [ExchangeFilter(api_name, F.col("body"), F.col("body"))])
 
 
-def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame | None:
-    """The same of several APIs, each table read once; what is wanted of them has the same types."""
+def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
+    """Return the exchanges of several APIs; each table is read once, and all types must agree."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
-    for one in wanted:
-        request = tables.message(f"{one.api_name}Request")
-        response = tables.message(f"{one.api_name}Response")
+    for exchange in filters:
+        request = tables.message(f"{exchange.api_name}Request")
+        response = tables.message(f"{exchange.api_name}Response")
         if request is None or response is None:
             continue
-        if one.request is not None:
-            request = request.where(one.request)
-        if one.response is not None:
-            response = response.where(one.response)
-        names.append(one.api_name)
+        if exchange.request is not None:
+            request = request.where(exchange.request)
+        if exchange.response is not None:
+            response = response.where(exchange.response)
+        names.append(exchange.api_name)
         requests.append(
             request.select(
-                F.lit(one.api_name).alias("api_name"),
+                F.lit(exchange.api_name).alias("api_name"),
                 *connection,
                 "correlation_id",
                 F.col("time").alias("asked"),
                 "client_id",
-                one.asked.alias("request"),
+                exchange.request_column.alias("request"),
             )
         )
-        responses.append(response.select(*frame, one.told.alias("response")))
+        responses.append(response.select(*frame, exchange.response_column.alias("response")))
     if not names:
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
-    # A correlation id may come again on a connection; at that moment it does not.
+    # A connection may reuse a correlation id, but not at the same moment.
     pairs = frames.select(
         "api_name",
         *frame,
@@ -148,10 +147,14 @@ def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame 
         F.col("time").alias("answered"),
     )
     answers = reduce(DataFrame.unionByName, responses)
-    found = answers.join(pairs, [*frame])
-    asked = reduce(DataFrame.unionByName, requests)
-    found = found.join(asked, ["api_name", *connection, "correlation_id", "asked"])
-    return found.select(*connection, "client_id", "asked", "answered", "request", "response")
+    with_responses = answers.join(pairs, [*frame])
+    all_requests = reduce(DataFrame.unionByName, requests)
+    with_responses = with_responses.join(
+        all_requests, ["api_name", *connection, "correlation_id", "asked"]
+    )
+    return with_responses.select(
+        *connection, "client_id", "asked", "answered", "request", "response"
+    )
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
@@ -160,13 +163,13 @@ def throttles(tables: AnalysisTables) -> DataFrame | None:
     A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size`` and
     ``throttle_us``, which is above 0.
     """
-    found = [
-        one
+    tables_of_throttles = [
+        rows
         for name in throttled_messages()
         if not tables.hold_only(name, [("body", THROTTLE)], 0)
-        and (one := _throttles_of(tables, name)) is not None
+        and (rows := _throttles_of(tables, name)) is not None
     ]
-    return reduce(DataFrame.unionByName, found) if found else None
+    return reduce(DataFrame.unionByName, tables_of_throttles) if tables_of_throttles else None
 
 
 def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
@@ -187,19 +190,19 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     """Return a row for each response whose request waited because of an earlier throttled one.
 
-    ``throttled`` are the rows of `throttles`. A row has the key of its frame; ``throttled_us``,
-    which is above 0 and no more than the latency; ``is_pipelined``, which is true if the request
-    was sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id``
-    of that response.
+    ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
+    ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
+    sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id`` of
+    that response.
 
-    The wait is the part of the latency in which the broker read nothing from the connection. A
-    broker that responds again before the time is over did not stop to read, so that time counts
-    for nothing: brokers before 2.0 wait before they respond. A request log's latency begins when
+    The wait is the part of the latency in which the broker read nothing from the connection. If a
+    broker responds again before the time is over, it did not stop reading, so that time does not
+    count. (Brokers before 2.0 wait before they respond.) The latency in a request log begins when
     the broker has read the request, so it has no such wait.
     """
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
-    # Of connections without a throttled response nothing is sorted.
+    # Connections without a throttled response are not sorted.
     captured = throttled.where("size is not null")
     some = frames.where("direction = 'response' and size is not null").join(
         captured.select(*connection).distinct(), [*connection], "left_semi"
@@ -219,7 +222,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
             "cause": F.last(cause, ignorenulls=True).over(before),
         }
     )
-    asked = rows.where("cause is not null and latency_us is not null").withColumns(
+    requests = rows.where("cause is not null and latency_us is not null").withColumns(
         {"moment": F.col("at") - F.col("latency_us"), "is_asked": F.lit(col=True)}
     )
     pauses = rows.where("muted_us > 0").select(
@@ -228,7 +231,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
         F.struct("at", "muted_before", "muted_us").alias("pause"),
         F.lit(col=False).alias("is_asked"),
     )
-    both = asked.unionByName(pauses, allowMissingColumns=True)
+    both = requests.unionByName(pauses, allowMissingColumns=True)
     until = Window.partitionBy(*connection).orderBy("moment", "is_asked", "frame_index")
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
@@ -246,29 +249,32 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 TOPIC_IDS = {
-    one.message: [("body", one.topics, one.topic_id)] for one in RECORDS_FIELDS if one.topic_id
+    place.message: [("body", place.topics, place.topic_id)]
+    for place in RECORDS_FIELDS
+    if place.topic_id
 }
-"""By message the column of the ids of the topics whose records it carries."""
+"""By message: the columns of the ids of topics whose records it carries."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each frame and topic whose records it carries; None where no frame can carry any.
+    """Return a row for each frame and topic whose records it carries, or None.
 
-    ``record_bytes`` is what the frame's record batches of the topic take, those that are cut off
-    among them. Withheld records of a capture have no row, as their size is not known. In a request
-    log a size may be missing: ``record_bytes`` is null then. One row of each frame ``is_first``.
+    It is None if no frame can carry records. ``record_bytes`` is the size of the topic's record
+    batches in the frame, including batches that are cut off. Withheld records of a capture have no
+    row, because their size is unknown. In a request log a size may be missing; ``record_bytes`` is
+    then null. One row of each frame ``is_first``.
     """
-    found = [
-        _of(table, one)
-        for one in RECORDS_FIELDS
-        if (table := tables.message(one.message)) is not None
+    tables_of_topics = [
+        _of(table, place)
+        for place in RECORDS_FIELDS
+        if (table := tables.message(place.message)) is not None
     ]
-    return reduce(DataFrame.unionByName, found) if found else None
+    return reduce(DataFrame.unionByName, tables_of_topics) if tables_of_topics else None
 
 
 def record_bytes_of(message: str, table: DataFrame) -> Column:
-    """How many bytes of record batches a message carries, all topics together."""
-    place = next(one for one in RECORDS_FIELDS if one.message == message)
+    """Return the bytes of record batches in a message, for all topics together."""
+    place = next(error_place for error_place in RECORDS_FIELDS if error_place.message == message)
     sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
     return _total(sizes)
 
@@ -298,7 +304,7 @@ def _topic_bytes(topic: Column, place: RecordsField, table: DataFrame) -> Column
 
 def _lacks_size(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     """Return whether the size of some partition's records is null."""
-    lacking = F.exists(_sizes(topic, place, table), lambda one: one.isNull())
+    lacking = F.exists(_sizes(topic, place, table), lambda size: size.isNull())
     return F.coalesce(lacking, F.lit(False))
 
 
@@ -309,13 +315,15 @@ def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     sized = place.records + SIZE_SUFFIX
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
-    # `analyze` was asked for the bytes themselves.
-    return F.transform(partitions[place.records], lambda one: F.length(one).cast("bigint"))
+    # `analyze` was asked to keep the bytes themselves.
+    return F.transform(
+        partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
+    )
 
 
 def _total(numbers: Column) -> Column:
     nothing = F.lit(0).cast("bigint")
-    return F.aggregate(numbers, nothing, lambda total, one: total + F.coalesce(one, nothing))
+    return F.aggregate(numbers, nothing, lambda total, number: total + F.coalesce(number, nothing))
 
 
 def _text(column: Column | None) -> Column:
@@ -326,11 +334,11 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
-    """A structure in a body: its value, its columns and the error codes in it and below it.
+class ErrorStructure:
+    """A structure in a body: its value, its columns, and the error codes in it and below it.
 
-    ``path`` is the way to it by columns, ``shown`` the same as text, and ``topic`` and ``topic_id``
-    are what the structures around it say.
+    ``path`` leads to it by columns, and ``shown`` is the path as text. ``topic`` and ``topic_id``
+    come from the structures around it.
     """
 
     value: Column
@@ -342,41 +350,47 @@ class Structure:
     topic_id: Column
 
     def has_error(self) -> Column:
-        """Whether an error code in it, or below it, is not 0."""
+        """Return whether an error code in it, or below it, is not 0."""
         no = F.lit(col=False)
-        found = [self.value[code] != NO_ERROR for code in self._codes()]
+        conditions = [self.value[code] != NO_ERROR for code in self._codes()]
         for name, kind in self._inner():
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.exists(value, _of_each(Structure.has_error, inside)))
+                conditions.append(F.exists(value, _of_each(ErrorStructure.has_error, inside)))
             else:
-                found.append(inside(value).has_error())
-        return reduce(lambda one, other: one | F.coalesce(other, no), found, no)
+                conditions.append(inside(value).has_error())
+        return reduce(
+            lambda condition, next_condition: condition | F.coalesce(next_condition, no),
+            conditions,
+            no,
+        )
 
     def errors(self) -> Column:
-        """The error codes in it and below it that are not 0, as an array of structures."""
+        """Return the error codes in it and below it that are not 0, as an array of structures."""
         none = F.array().cast(_ERRORS)
-        found = [self._error(code) for code in self._codes()]
+        arrays = [self._error(code) for code in self._codes()]
         for name, kind in self._inner():
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.flatten(F.transform(value, _of_each(Structure.errors, inside))))
+                arrays.append(
+                    F.flatten(F.transform(value, _of_each(ErrorStructure.errors, inside)))
+                )
             else:
-                found.append(inside(value).errors())
-        return F.concat(none, *(F.coalesce(one, none) for one in found))
+                arrays.append(inside(value).errors())
+        return F.concat(none, *(F.coalesce(array, none) for array in arrays))
 
     def _codes(self) -> list[str]:
         return [
-            one.path[-1]
-            for one in self.places
-            if one.path[:-1] == self.path and one.path[-1] in self.kind.names
+            place.path[-1]
+            for place in self.places
+            if place.path[:-1] == self.path and place.path[-1] in self.kind.names
         ]
 
     def _inner(self) -> Iterator[tuple[str, DataType]]:
         depth = len(self.path)
-        names = {one.path[depth]: None for one in self.places if len(one.path) > depth + 1}
+        names = {place.path[depth]: None for place in self.places if len(place.path) > depth + 1}
         return ((name, self.kind[name].dataType) for name in names if name in self.kind.names)
 
     def _error(self, code: str) -> Column:
@@ -388,44 +402,44 @@ class Structure:
         )
         return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
 
-    def _inside(self, name: str, kind: DataType, value: Column) -> Structure:
-        """The structure of that name, or an element of the array of that name."""
+    def _inside(self, name: str, kind: DataType, value: Column) -> ErrorStructure:
+        """Return the structure of that name, or an element of the array of that name."""
         is_array = isinstance(kind, ArrayType)
         path = (*self.path, name)
-        return Structure(
+        return ErrorStructure(
             value,
             cast("StructType", kind.elementType if isinstance(kind, ArrayType) else kind),
-            tuple(one for one in self.places if one.path[: len(path)] == path),
+            tuple(place for place in self.places if place.path[: len(path)] == path),
             path,
             f"{self.shown}{name}[]." if is_array else f"{self.shown}{name}.",
             self.topic,
             self.topic_id,
         ).with_topic()
 
-    def with_topic(self) -> Structure:
-        """The same with the topic that it names itself."""
-        found = self
-        for one in self.places:
-            if one.topic is not None and self._has(one.topic):
-                found = replace(found, topic=self.value[one.topic[-1]])
-            if one.topic_id is not None and self._has(one.topic_id):
-                found = replace(found, topic_id=known_id(self.value[one.topic_id[-1]]))
-        return found
+    def with_topic(self) -> ErrorStructure:
+        """Return the structure with the topic that it names itself."""
+        structure = self
+        for place in self.places:
+            if place.topic is not None and self._has(place.topic):
+                structure = replace(structure, topic=self.value[place.topic[-1]])
+            if place.topic_id is not None and self._has(place.topic_id):
+                structure = replace(structure, topic_id=known_id(self.value[place.topic_id[-1]]))
+        return structure
 
     def _has(self, field: Path) -> bool:
         return field[:-1] == self.path and field[-1] in self.kind.names
 
 
 def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
-    """The columns of a message's table that tell its errors, and ``others``."""
+    """Return the columns of a message's table that contain its errors, and ``others``."""
     places = error_places(message)
-    paths = {path for one in places for path in (one.path, one.topic, one.topic_id) if path}
+    paths = {path for place in places for path in (place.path, place.topic, place.topic_id) if path}
     body = _only(cast("StructType", table.schema["body"].dataType), paths)
     return StructType([*(table.schema[name] for name in others), StructField("body", body)])
 
 
 def _only(kind: StructType, paths: Collection[Path]) -> StructType:
-    """The structure with just the fields on these paths."""
+    """Return the structure with only the fields on these paths."""
     fields = []
     for field in kind:
         below = [path[1:] for path in paths if path[0] == field.name]
@@ -439,38 +453,38 @@ def _only(kind: StructType, paths: Collection[Path]) -> StructType:
     return StructType(fields)
 
 
-def body_of(table: DataFrame, message: str) -> Structure:
-    """The body of a message's table; where it is null there are no errors in it."""
+def body_of(table: DataFrame, message: str) -> ErrorStructure:
+    """Return the body of a message's table; a null body has no errors."""
     kind = cast("StructType", table.schema["body"].dataType)
     nothing = F.lit(None).cast("string")
-    body = Structure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
+    body = ErrorStructure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
     return body.with_topic()
 
 
 def _of_each(
-    asked: Callable[[Structure], Column], inside: Callable[[Column], Structure]
+    question: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
-    # Spark counts a function's arguments: this has one.
-    return lambda element: asked(inside(element))
+    # Spark counts a function's arguments, and this one has one.
+    return lambda element: question(inside(element))
 
 
 def kafka_error_name(code: Column | str) -> Column:
-    """Return the name of an error code: "NOT_COORDINATOR" of 16.
+    """Return the name of an error code: "NOT_COORDINATOR" for 16.
 
     Args:
-        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
-            code that Kafka 4.4 does not have.
+        code: error codes, such as ``body.error_code`` of the message tables. Null, and a code that
+            Kafka 4.4 does not have, give null.
     """
     return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 
 
 def kafka_error_is_retriable(code: Column | str) -> Column:
-    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
+    """Return whether a retry may succeed after an error; null as for `kafka_error_name`."""
     return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
-def _of_code(told: dict[int, str], code: Column | str) -> Column:
-    """Return what is told of a code, in SQL; null of one that nothing is told of."""
-    # As text it is one call of Java, and not hundreds.
-    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+def _of_code(values: dict[int, str], code: Column | str) -> Column:
+    """Return the value of a code, in SQL; null for a code without a value."""
+    # As text, this is one call of Java instead of hundreds.
+    pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

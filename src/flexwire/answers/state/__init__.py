@@ -1,9 +1,9 @@
-"""Internal topics as state: what coordinators and controllers know, from the records they wrote.
+"""Internal topics as state: what coordinators and controllers know, by the records that they wrote.
 
-`internal_records` gives the records of an internal topic with the messages that they are, and each
-view is a function of them in plain DataFrame code: a row for each thing that there was at an offset
-or a time. **A view is exact, or says that it does not know:** where compaction may have removed
-what would be needed, a row says so. How logs are read is left to `flexwire.spark.sources`.
+`internal_records` decodes the records of an internal topic. Each view is a function of these
+records in plain DataFrame code. It returns a row for each thing that existed at an offset or a
+time. **A view is exact, or says that it does not know:** if compaction may have removed a record
+that a view needs, the row says so. Reading logs is left to `flexwire.spark.sources`.
 """
 
 from flexwire.answers.state.commits import (

@@ -1,9 +1,9 @@
-"""`__cluster_metadata` in Spark: its records, and what the cluster was as of an offset or a time.
+"""`__cluster_metadata` in Spark: its records, and the cluster's state at an offset or a time.
 
-The state as of an offset is made from the newest snapshot at or before it and the records of the
-log after that; without such a snapshot, from the log's first record, if that is offset 0. What a
-metadata transaction aborted, or had not ended by then, is no part of it. Each view of a state is
-one file of plain DataFrame code beside this one, ``cluster_topics`` and so on.
+The state at an offset is made from the newest snapshot at or before it, and from the records of the
+log after that snapshot. Without a snapshot it is made from the log alone, if the log begins at
+offset 0. Records of metadata transactions that were aborted, or had not ended, are no part of it.
+Each view of a state is one answer's file: ``cluster_topics`` and so on.
 """
 
 from __future__ import annotations
@@ -51,32 +51,32 @@ ENDPOINTS: Final = pa.list_(
 FEATURES: Final = pa.list_(
     pa.struct({"name": pa.string(), "least": pa.int16(), "most": pa.int16()})
 )
-# Enumerations of Kafka's Java, which no spec has.
+# Enumerations of Kafka's Java that no spec has.
 SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 ORDER: Final = ("in_log", "offset")
-"""The order of a state's records: a snapshot's, then those of the log."""
+"""The order of a state's records: those of a snapshot, then those of the log."""
 RECORD: Final = (*ORDER, "timestamp", "is_committed")
-"""What all of them have."""
+"""The columns that all records have."""
 CHANGE_COLUMNS: Final = (
     Column(
         "changed_offset",
         pa.int64(),
         "the offset of the record that changed it last",
-        "where it is as in the snapshot that the state begins with",
+        "if it is as in the snapshot that the state begins with",
     ),
     Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
         "is_committed",
         pa.bool_(),
         "whether that record is committed: a majority of the quorum has it",
-        "where the files do not say, and committed_to was not given",
+        "if the files do not say, and committed_to was not given",
     ),
 )
 """The last columns of most views."""
 
 
 def changed() -> list[SparkColumn]:
-    """The columns of `CHANGE_COLUMNS`, from a record's own."""
+    """Return the columns of `CHANGE_COLUMNS`, from a record's own."""
     return [
         F.when(F.col("in_log"), F.col("offset")).alias("changed_offset"),
         F.when(F.col("in_log"), F.col("timestamp")).alias("changed_time"),
@@ -85,7 +85,7 @@ def changed() -> list[SparkColumn]:
 
 
 def latest(rows: DataFrame, *keys: str) -> DataFrame:
-    """The last of the rows that have the same keys."""
+    """Return the last of the rows that have the same keys."""
     following = Window.partitionBy(*keys).orderBy(*ORDER)
     return (
         rows.withColumn("next", F.lead("offset").over(following)).where("next is null").drop("next")
@@ -93,10 +93,10 @@ def latest(rows: DataFrame, *keys: str) -> DataFrame:
 
 
 def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
-    """Each row with its ``fields`` as they were after it: what is null in it is as it was before.
+    """Fill nulls in ``fields`` with values of earlier rows, so that each row has a full state.
 
-    Where ``begins`` is true all fields begin anew, and ``life`` counts that; rows before the first
-    such one are left out.
+    Where ``begins`` is true, all fields begin anew, and ``life`` counts these beginnings. Rows
+    before the first beginning are left out.
     """
     ordered = Window.partitionBy(*keys).orderBy(*ORDER)
     lives = rows.withColumn("life", F.sum(F.col(begins).cast("int")).over(ordered)).where(
@@ -108,38 +108,38 @@ def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[s
 
 
 def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
-    """The name of a number, and the number as text where it has none."""
-    pairs = [F.lit(one) for pair in names.items() for one in pair]
-    known = F.element_at(F.create_map(*pairs), number.cast("int"))
-    return F.coalesce(known, number.cast("string"))
+    """Return the name of a number, or the number as text if it has no name."""
+    pairs = [F.lit(item) for pair in names.items() for item in pair]
+    name = F.element_at(F.create_map(*pairs), number.cast("int"))
+    return F.coalesce(name, number.cast("string"))
 
 
-def endpoints(given: SparkColumn) -> SparkColumn:
-    """The endpoints of a broker or controller, as `ENDPOINTS`, by name."""
-    found = F.transform(
-        given,
-        lambda one: F.struct(
-            one["name"].alias("name"),
-            one["host"].alias("host"),
-            one["port"].alias("port"),
-            named(one["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
+def endpoints(columns: SparkColumn) -> SparkColumn:
+    """Return the endpoints of a broker or controller, as `ENDPOINTS`, by name."""
+    endpoint_structs = F.transform(
+        columns,
+        lambda endpoint: F.struct(
+            endpoint["name"].alias("name"),
+            endpoint["host"].alias("host"),
+            endpoint["port"].alias("port"),
+            named(endpoint["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
         ),
     )
-    return F.array_sort(found)
+    return F.array_sort(endpoint_structs)
 
 
-def supported(given: SparkColumn) -> SparkColumn:
-    """The features that a broker or controller supports, as `FEATURES`, by name."""
-    # A snapshot has them in another order than the log.
-    found = F.transform(
-        given,
-        lambda one: F.struct(
-            one["name"].alias("name"),
-            one["min_supported_version"].alias("least"),
-            one["max_supported_version"].alias("most"),
+def supported(columns: SparkColumn) -> SparkColumn:
+    """Return the features that a broker or controller supports, as `FEATURES`, by name."""
+    # A snapshot and the log list them in different orders.
+    feature_structs = F.transform(
+        columns,
+        lambda feature: F.struct(
+            feature["name"].alias("name"),
+            feature["min_supported_version"].alias("least"),
+            feature["max_supported_version"].alias("most"),
         ),
     )
-    return F.array_sort(found)
+    return F.array_sort(feature_structs)
 
 
 TOPIC: Final = InternalTopic.METADATA
@@ -150,19 +150,20 @@ Between: TypeAlias = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What the views read: the records that make up a state.
+    """The input of the views: the records that make up a state.
 
     Attributes:
-        records: those of ``snapshot``, and those of the log after it, with ``in_log`` false for the
-            first, and ``is_committed``; without what a transaction aborted or had not ended.
+        records: the records of ``snapshot``, and the records of the log after it. ``in_log`` is
+            false for the first; there is also ``is_committed``. Records of transactions that were
+            aborted or had not ended are missing.
         unended: the records of a transaction that had not ended.
-        quorum: what control records say of the quorum, as `cluster_parts.QUORUM` with ``in_log``,
-            ``is_committed`` and ``at``, in whose order they hold; those that the log still has from
-            before the snapshot are among them, with ``is_older``.
-        offset: the state is as of this offset: of all records before it.
-        start: the offset that the snapshot stands for, or that the log begins with.
-        snapshot: its name; None where the state is made from the log alone.
-        committed_to: below this offset all records are known to be committed.
+        quorum: what control records say about the quorum: `cluster_source.QUORUM` with ``in_log``,
+            ``is_committed``, and ``at``, by which they are ordered. Records that the log still has
+            from before the snapshot are included, with ``is_older``.
+        offset: the state is as of this offset, from all records before it.
+        start: the offset that the snapshot stands for, or at which the log begins.
+        snapshot: its name, or None if the state is made from the log alone.
+        committed_to: all records below this offset are known to be committed.
         clears_elr: whether a record empties the ELR of partitions that it does not name.
     """
 
@@ -176,9 +177,9 @@ class ClusterState:
     clears_elr: bool
 
     def typed(self, reads: Mapping[str, Sequence[str]]) -> DataFrame:
-        """The records of some types, with a struct column for each that has the fields named.
+        """Return the records of some types, with a struct column of the named fields for each type.
 
-        Besides these columns there are ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
+        There are also the columns ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
         """
         names = list(reads)
         rows = _decoded(_of_types(self.records, names), reads)
@@ -193,8 +194,8 @@ class ClusterState:
         return rows.where(is_read).select(*RECORD, *chosen)
 
     def unread(self) -> DataFrame:
-        """The records that no bundled release can read, a row each; the state may lack them."""
-        # Whether a message can be read is known when it has been.
+        """Return the records that no bundled release can read; the state may lack them."""
+        # Only reading a message shows whether it can be read.
         every = [names[0] for names in framed_messages(TOPIC.module).values()]
         rows = _decoded(self.records, every)
         controls = self.quorum.withColumns(
@@ -206,22 +207,23 @@ class ClusterState:
 
 
 def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
-    """The records of the log of ``__cluster_metadata`` and of its snapshots, as they are.
+    """Return the records of the log of ``__cluster_metadata`` and of its snapshots, undecoded.
 
     ``log_dir`` is ``__cluster_metadata-0``, or a directory above it, by path or URL. The columns
-    are those of Spark's Kafka source, ``partition_leader_epoch``, and of a snapshot's records the
-    offset and the epoch in its name, ``snapshot_offset`` and ``snapshot_epoch``; their ``offset``
-    begins at 0. Values carry configurations and the salts and keys of SCRAM. Control records are
-    left out, and what a broker would remove when it starts (``.deleted``, ``.part``, a torn end).
+    are those of Spark's Kafka source and ``partition_leader_epoch``. Records of a snapshot also
+    have the offset and the epoch of its name, ``snapshot_offset`` and ``snapshot_epoch``; their
+    ``offset`` begins at 0. Values contain configurations, and the salts and keys of SCRAM. Control
+    records are left out, and so is everything that a broker would remove at its start
+    (``.deleted``, ``.part``, a torn end).
     """
-    found = extent(spark, log_dir)
-    names = [one.name for one in found.covered.snapshots]
+    log_extent = extent(spark, log_dir)
+    names = [snapshot.name for snapshot in log_extent.covered.snapshots]
     if not names:
-        return log_records(spark, found.directory)
-    snapshots = snapshot_records(spark, found.directory, names)
-    if not found.has_log:
+        return log_records(spark, log_extent.directory)
+    snapshots = snapshot_records(spark, log_extent.directory, names)
+    if not log_extent.has_log:
         return snapshots
-    return log_records(spark, found.directory).unionByName(snapshots)
+    return log_records(spark, log_extent.directory).unionByName(snapshots)
 
 
 def cluster_state(
@@ -233,54 +235,56 @@ def cluster_state(
     committed_to: int | None = None,
     oldest: bool = False,
 ) -> ClusterState:
-    """Say what makes up the state of a cluster, for the views.
+    """Read the records that make up the state of a cluster, for the views.
 
     Args:
         spark: a session, classic or of Spark Connect.
         log_dir: as in `metadata_records`.
-        offset: the state of all records before it, as a snapshot of that name; the log's end by
-            default.
-        time: instead of it: before the first record with a later timestamp. It needs a time zone.
-        committed_to: the high watermark, where it is known (``kafka-metadata-quorum`` says it, no
-            file does); records from there on are marked. Without it those are known to be
-            committed that a snapshot holds, and all where the quorum has one voter.
-        oldest: begin with the oldest snapshot or record that the state can be made from, and not
-            the newest, for views of what happened.
+        offset: the state from all records before it, like a snapshot of that name; by default the
+            log's end.
+        time: instead of ``offset``: before the first record with a later timestamp. It needs a time
+            zone.
+        committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file
+            has it). Records from there on are marked. Without it, records in a snapshot are known
+            to be committed, and all records if the quorum has one voter.
+        oldest: begin with the oldest snapshot or record from which the state can be made, not with
+            the newest, for views of history.
 
-    Raises `CaptureError` where the state is not known, which says from where on it is, and
-    `ArgumentError`.
+    Raises `CaptureError`, with the offset from which on the state is known, and `ArgumentError`.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
-    known = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
+    watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
     if time is not None and at is not None:
         raise ArgumentError("expected an offset or a time, got both")
     milliseconds = None if time is None else _milliseconds(time)
-    found = extent(spark, log_dir, milliseconds)
-    covered = found.covered
+    log_extent = extent(spark, log_dir, milliseconds)
+    covered = log_extent.covered
     if at is None:
         at = covered.end if milliseconds is None else covered.at_time(milliseconds)
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
-    if known is not None and known < proven:
-        raise refuse("committed_to", f"no less than {proven}, as so much is committed", known)
+    if watermark is not None and watermark < proven:
+        raise refuse("committed_to", f"no less than {proven}, as so much is committed", watermark)
     parts = []
     if base.snapshot is not None:
-        parts.append(snapshot_records(spark, found.directory, [base.snapshot]))
-    if found.has_log:
-        parts.append(log_records(spark, found.directory, base.start, at))
+        parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))
+    if log_extent.has_log:
+        parts.append(log_records(spark, log_extent.directory, base.start, at))
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    told = quorum_rows(spark, found.directory, base, covered.run_start(base.start))
-    records, told = (_marked(one, max(proven, known or 0), known) for one in (records, told))
+    quorum = quorum_rows(spark, log_extent.directory, base, covered.run_start(base.start))
+    records, quorum = (
+        _marked(table, max(proven, watermark or 0), watermark) for table in (records, quorum)
+    )
     marks = _marks(records)
     aborted, unended = transactions([(mark, at) for mark, at in marks if mark != CLEAR])
     return ClusterState(
         records.where(~_within([*aborted, *unended])),
         records.where(_within(unended)),
-        _in_order(told, base.start),
+        _in_order(quorum, base.start),
         at,
         base.start,
         base.snapshot,
-        max(proven, known or 0),
+        max(proven, watermark or 0),
         any(mark == CLEAR for mark, _ in marks),
     )
 
@@ -291,34 +295,34 @@ def _milliseconds(time: datetime) -> int:
     return first_after(time) - 1
 
 
-def _marked(rows: DataFrame, proven: int, known: int | None) -> DataFrame:
+def _marked(rows: DataFrame, proven: int, committed_offset: int | None) -> DataFrame:
     rows = rows.withColumn("in_log", F.col("snapshot_offset").isNull())
-    return rows.withColumn("is_committed", _committed(proven, known))
+    return rows.withColumn("is_committed", _committed(proven, committed_offset))
 
 
-def _in_order(told: DataFrame, start: int) -> DataFrame:
-    """What control records say with ``at``: a snapshot says it of all that is before its offset."""
+def _in_order(quorum: DataFrame, start: int) -> DataFrame:
+    """Add ``at`` to control records: those of a snapshot are valid before its offset."""
     at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
     is_older = F.col("in_log") & (F.col("offset") < start)
-    told = told.withColumns({"at": at, "is_older": is_older})
-    return told.where(~is_older | F.col("error").isNull())
+    quorum = quorum.withColumns({"at": at, "is_older": is_older})
+    return quorum.where(~is_older | F.col("error").isNull())
 
 
-def _committed(proven: int, known: int | None) -> SparkColumn:
+def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
     is_below = ~F.col("in_log") | (F.col("offset") < proven)
-    return F.when(is_below, True).when(F.lit(known is not None), False)
+    return F.when(is_below, True).when(F.lit(committed_offset is not None), False)
 
 
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
-    """The few records that say what becomes of others, in order, in one small job."""
-    names = {record_type(one): one for one in (BEGIN, END, ABORT, CLEAR)}
+    """Return the few records that decide the fate of others, in order, by one small job."""
+    names = {record_type(type_name): type_name for type_name in (BEGIN, END, ABORT, CLEAR)}
     rows = records.where("in_log").select(_type().alias("type"), "offset")
-    found = rows.where(F.col("type").isin(list(names))).collect()
-    return [(names[kind], at) for kind, at in sorted(found, key=lambda row: row.offset)]
+    marks = rows.where(F.col("type").isin(list(names))).collect()
+    return [(names[kind], at) for kind, at in sorted(marks, key=lambda row: row.offset)]
 
 
 def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[Between]]:
-    """Give between which offsets the aborted transactions are, and those that have no end."""
+    """Return the offset ranges of aborted transactions, and of those without an end."""
     aborted: list[Between] = []
     unended: list[Between] = []
     for (mark, at), following in zip_longest(marks, marks[1:]):
@@ -330,20 +334,20 @@ def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[
 
 
 def _within(spans: Sequence[Between]) -> SparkColumn:
-    found = F.lit(False)
+    is_within = F.lit(False)
     for first, last in spans:
         is_after = F.col("in_log") & (F.col("offset") > first)
-        found |= is_after if last is None else is_after & (F.col("offset") < last)
-    return found
+        is_within |= is_after if last is None else is_after & (F.col("offset") < last)
+    return is_within
 
 
-def _decoded(records: DataFrame, wanted: Records) -> DataFrame:
+def _decoded(records: DataFrame, requested: Records) -> DataFrame:
     needed = records.select("key", "value", "topic", "partition", *RECORD)
-    return internal_records(needed, TOPIC, wanted)
+    return internal_records(needed, TOPIC, requested)
 
 
 def record_type(message: str) -> int:
-    """Give the type of a record by its message's name."""
+    """Return the type of a record by its message's name."""
     for number, names in framed_messages(TOPIC.module).items():
         if message in names:
             return number
@@ -351,30 +355,30 @@ def record_type(message: str) -> int:
 
 
 def _type() -> SparkColumn:
-    """The type of a record, which is the second byte of its value, as all are below 128."""
+    """Return the type of a record: its second byte, because all types are below 128."""
     second = F.conv(F.hex(F.substring("value", 2, 1)), 16, 10).cast("int")
     return F.when(F.hex(F.substring("value", 1, 1)) == "01", second)
 
 
 def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
     """Leave out the records of other types before they go to Python."""
-    return records.where(_type().isin([record_type(one) for one in names]))
+    return records.where(_type().isin([record_type(name) for name in names]))
 
 
 BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
     Column("next_producer_id", pa.int64(), "the first producer id that no broker was given"),
-    Column("broker", pa.int32(), "the broker that the last ones went to", "where no record says"),
+    Column("broker", pa.int32(), "the broker that the last ones went to", "if no record says"),
     Column("broker_epoch", pa.int64(), "its broker epoch then", "as broker"),
     *CHANGE_COLUMNS,
 )
 
 
 def producer_ids(state: ClusterState) -> DataFrame:
-    """A row, or none where no producer ids were given."""
+    """Return the next producer ids as one row, or no row if none were given."""
     last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
-    given = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
+    ids = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
     return last.selectExpr(
-        "*", f"{BLOCK}.next_producer_id", f"{given[0]} as broker", f"{given[1]} as broker_epoch"
-    ).select(*(one.name for one in COLUMNS[:3]), *changed())
+        "*", f"{BLOCK}.next_producer_id", f"{ids[0]} as broker", f"{ids[1]} as broker_epoch"
+    ).select(*(column.name for column in COLUMNS[:3]), *changed())

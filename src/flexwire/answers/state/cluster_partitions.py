@@ -1,4 +1,4 @@
-"""The partitions of a cluster: leader, replicas and ISR, and how they came to be so."""
+"""The partitions of a cluster: their leaders, replicas and ISR, and the history of these."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READS: Final = {
     CHANGE: _BOTH,
     CLEAR: ("topic_name",),
 }
-# What a change says of what it does not change, if that is not null.
+# Fields for which a change that is null means no change.
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (
@@ -69,7 +69,7 @@ COLUMNS: Final = (
         "leader",
         pa.int32(),
         "the broker that leads it",
-        "where none does",
+        "if none does",
         heading="Leader",
         kind="id",
     ),
@@ -97,21 +97,21 @@ COLUMNS: Final = (
         "directories",
         pa.list_(pa.string()),
         "the id of the log directory that each of the replicas uses, in their order",
-        "where the log does not say, as before metadata.version 3.7",
+        "if the log does not say, as before metadata.version 3.7",
     ),
     *CHANGE_COLUMNS,
 )
 
 
 def partitions(state: ClusterState) -> DataFrame:
-    """A row a partition of a topic that is not deleted."""
+    """Return a row for each partition of each topic that is not deleted."""
     last = latest(partition_changes(state), *KEYS).where("is_removed is null")
-    shown = [F.col(one.name) for one in COLUMNS[: -len(CHANGE_COLUMNS)]]
+    shown = [F.col(column.name) for column in COLUMNS[: -len(CHANGE_COLUMNS)]]
     return last.select(*shown, *changed())
 
 
 def partition_changes(state: ClusterState) -> DataFrame:
-    """Every change of every partition, with all that was true of the partition after it."""
+    """Return every change of every partition, with the partition's full state after it."""
     rows = state.typed(READS)
     events = rows.where(F.col(CLEAR).isNull()).select(_event()).select("event.*")
     of_topic = Window.partitionBy("topic_id")
@@ -120,11 +120,11 @@ def partition_changes(state: ClusterState) -> DataFrame:
     if state.clears_elr:
         cleared = _clearings(rows.where(F.col(CLEAR).isNotNull()), events)
         events = events.unionByName(cleared, allowMissingColumns=True)
-    known = folded(events, KEYS, "begins", ("leader", "recovery", "placed", *_LISTS))
+    states = folded(events, KEYS, "begins", ("leader", "recovery", "placed", *_LISTS))
     living = Window.partitionBy(*KEYS, "life").orderBy(*ORDER)
     had = F.size(F.lag("elr").over(living)) + F.size(F.lag("last_known_elr").over(living))
-    known = known.withColumn("counts", ~F.col("begins") & (~F.col("clears") | (had > 0)))
-    return known.withColumns(
+    states = states.withColumn("counts", ~F.col("begins") & (~F.col("clears") | (had > 0)))
+    return states.withColumns(
         {
             "leader_epoch": _count("first_leader_epoch", "elects", living),
             "partition_epoch": _count("first_partition_epoch", "counts", living),
@@ -136,15 +136,15 @@ def partition_changes(state: ClusterState) -> DataFrame:
 
 
 def _event() -> SparkColumn:
-    """What a record of a partition says; null is what it does not change."""
+    """Return what a record says about a partition; null means no change."""
     is_made = F.col(MADE).isNotNull()
-    made = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
+    created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
     lists = [
-        F.coalesce(made[field], change[field], F.when(is_made, F.lit([]).cast("array<int>")))
+        F.coalesce(created[field], change[field], F.when(is_made, F.lit([]).cast("array<int>")))
         for field in _LISTS.values()
     ]
-    directories = F.coalesce(made["directories"], change["directories"])
+    directories = F.coalesce(created["directories"], change["directories"])
     says_where = F.coalesce(F.size(directories) > 0, F.lit(False))
     placed = F.when(
         is_made | change["replicas"].isNotNull() | says_where,
@@ -155,27 +155,27 @@ def _event() -> SparkColumn:
     return F.struct(
         *map(F.col, RECORD),
         F.coalesce(
-            made["topic_id"], change["topic_id"], f"{TOPIC}.topic_id", f"{REMOVED}.topic_id"
+            created["topic_id"], change["topic_id"], f"{TOPIC}.topic_id", f"{REMOVED}.topic_id"
         ).alias("topic_id"),
         F.col(f"{TOPIC}.name").alias("topic"),
         F.when(F.col(REMOVED).isNotNull(), True).alias("is_removed"),
-        F.coalesce(made["partition_id"], change["partition_id"]).alias("partition"),
+        F.coalesce(created["partition_id"], change["partition_id"]).alias("partition"),
         is_made.alias("begins"),
         F.lit(False).alias("clears"),
         elects.alias("elects"),
-        F.coalesce(made["leader"], F.when(elects, change["leader"])).alias("leader"),
-        F.coalesce(made["leader_recovery_state"], F.when(state != _SAME_STATE, state)).alias(
+        F.coalesce(created["leader"], F.when(elects, change["leader"])).alias("leader"),
+        F.coalesce(created["leader_recovery_state"], F.when(state != _SAME_STATE, state)).alias(
             "recovery"
         ),
-        made["leader_epoch"].alias("first_leader_epoch"),
-        made["partition_epoch"].alias("first_partition_epoch"),
+        created["leader_epoch"].alias("first_leader_epoch"),
+        created["partition_epoch"].alias("first_partition_epoch"),
         placed.alias("placed"),
         *(value.alias(name) for value, name in zip(lists, _LISTS, strict=True)),
     ).alias("event")
 
 
 def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """The same for records that empty the ELR of each partition of a topic, or of all topics."""
+    """Return the events of records that empty the ELR of a topic's partitions, or of all topics."""
     facts = ("topic", "is_removed")
     there = events.where("begins").select(*KEYS, *facts).distinct()
     cleared = rows.select(*RECORD, F.col(f"{CLEAR}.topic_name").alias("cleared"))
@@ -194,6 +194,6 @@ def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
-    """A number that a partition begins with, and that each of some changes makes one higher."""
+    """Return a number that starts with a partition and rises by one with some changes."""
     begun = F.first(first, ignorenulls=True).over(living)
     return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

@@ -1,7 +1,7 @@
-"""How the metadata's log is read in Spark: its extent, its records, its snapshots.
+"""Read the metadata's log in Spark: its extent, its records, its snapshots.
 
-By Spark Connect a Python data source reads, so that paths are those of the machine that does.
-Elsewhere that is this one, which plans without the processes that Spark starts for such a source.
+With Spark Connect, a Python data source reads, so that paths are those of the machine that reads.
+Otherwise this machine plans the reading, without the processes that Spark starts for such a source.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from flexwire.errors import CaptureError
 from flexwire.logs.files import LogQuery
 from flexwire.logs.metadata import (
     METADATA_PARTITION,
-    Covered,
-    Run,
-    Snapshot,
+    MetadataCoverage,
+    MetadataSnapshot,
+    OffsetRun,
     find_metadata,
     parse_snapshot,
     quorum_records,
     survey,
 )
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import HEADERS, KAFKA_COLUMNS, BatchDamage, LogPiece, LogRows, read_piece
 from flexwire.storage.filesystems import shown
 from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
-    from flexwire.storage.source import Source
+    from flexwire.logs.metadata import QuorumRecord, SnapshotName, StateBase, Voter
+    from flexwire.storage.input_file import InputFile
 
 
 LOG_COLUMNS: Final = {
@@ -51,7 +51,7 @@ LOG_COLUMNS: Final = {
 RECORDS: Final = pa.schema(
     [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
 )
-"""A record of the log, or of a snapshot, whose offset and epoch are then not null."""
+"""A record of the log or of a snapshot. Only a snapshot's record has an offset and epoch of one."""
 _VOTER: Final = pa.struct(
     {
         "voter": pa.int32(),
@@ -74,7 +74,7 @@ QUORUM: Final = pa.schema(
         "error": pa.string(),
     }
 )
-"""What control records say, as `QuorumRecord` has it."""
+"""The content of control records, as in `QuorumRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +85,32 @@ class LogPart:
     snapshot: SnapshotName | None = None
 
     @classmethod
-    def of_snapshot(cls, directory: str, name: SnapshotName, source: Source) -> LogPart:
-        """Give the records of a snapshot, which is laid out as a segment."""
+    def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
+        """Return the records of a snapshot, which has the layout of a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
         )
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Give them as `RECORDS`; raises `CaptureError` for what is damaged, but for a torn end."""
+        """Yield the records as `RECORDS`; raises `CaptureError` for damage except a torn end."""
         rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
         for batch in read_piece(self.piece, rows.read):
-            if isinstance(batch, Damaged):
+            if isinstance(batch, BatchDamage):
                 if name is None and batch.is_torn:
                     continue
                 raise CaptureError(batch.reason, source=self.piece.log.name, offset=batch.position)
-            made = rows.records(self.piece, batch)
+            rows_read = rows.records(self.piece, batch)
             own = (None, None) if name is None else name
             added = [
-                pa.repeat(pa.scalar(value, one.type), made.num_rows)
-                for value, one in zip(own, list(RECORDS)[-2:], strict=True)
+                pa.repeat(pa.scalar(value, field.type), rows_read.num_rows)
+                for value, field in zip(own, list(RECORDS)[-2:], strict=True)
             ]
-            yield pa.RecordBatch.from_arrays([*made.columns, *added], schema=RECORDS)
+            yield pa.RecordBatch.from_arrays([*rows_read.columns, *added], schema=RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumPart:
-    """What control records say: those of a snapshot, and of the log from ``start`` to ``end``."""
+    """The control records of a snapshot, and of the log from ``start`` to ``end``."""
 
     directory: str
     snapshot: SnapshotName | None
@@ -118,30 +118,33 @@ class QuorumPart:
     end: int
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Give them as `QUORUM`: the few control records, past all others."""
+        """Yield the few control records as `QUORUM`, skipping all other records."""
         files = find_metadata(self.directory)
         rows: list[tuple[int | None, QuorumRecord]] = [
-            (name.offset, one)
+            (name.offset, record)
             for name, source in files.snapshots
             if name == self.snapshot
-            for one in quorum_records(source)
+            for record in quorum_records(source)
         ]
         if self.start is not None:
             for source in files.segments:
-                rows += [(None, one) for one in quorum_records(source, self.start, self.end)]
-        made = [(at, one.offset, moment(one.timestamp), *_told(one)) for at, one in rows]
-        yield record_batch(QUORUM, made)
+                rows += [(None, row) for row in quorum_records(source, self.start, self.end)]
+        converted = [
+            (at, record.offset, moment(record.timestamp), *_record_values(record))
+            for at, record in rows
+        ]
+        yield record_batch(QUORUM, converted)
 
 
-def _told(one: QuorumRecord) -> tuple[Any, ...]:
-    voters = None if one.voters is None else [_struct(voter) for voter in one.voters]
-    return one.kind, one.kraft_version, voters, one.error
+def _record_values(record: QuorumRecord) -> tuple[Any, ...]:
+    voters = None if record.voters is None else [_struct(voter) for voter in record.voters]
+    return record.kind, record.kraft_version, voters, record.error
 
 
 def _struct(voter: Voter) -> dict[str, Any]:
     ends = voter.endpoints
-    told = None if ends is None else [end._asdict() for end in ends]
-    return voter._asdict() | {"endpoints": told}
+    endpoints = None if ends is None else [end._asdict() for end in ends]
+    return voter._asdict() | {"endpoints": endpoints}
 
 
 _PATH, _TIME, _SNAPSHOTS = "path", "time", "snapshots"
@@ -163,51 +166,51 @@ _EXTENT: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What a directory of the metadata's log holds."""
+class MetadataExtent:
+    """The content of a directory of the metadata's log."""
 
     directory: str
     has_log: bool
-    covered: Covered
+    covered: MetadataCoverage
 
 
-def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Extent:
-    """Say what is there; with ``time``, in ms, where its later records begin.
+def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
+    """Return what a directory contains; with ``time``, in ms, also where later records begin.
 
-    Raises `CaptureError` and `StorageError`, by Spark Connect through Spark, as any source does.
+    Raises `CaptureError` and `StorageError`. With Spark Connect, Spark raises its own errors.
     """
     if is_connect(spark):
         options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
-        found: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
+        extent_rows: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
     else:
-        found = _extent_rows(str(path), time)
+        extent_rows = _extent_rows(str(path), time)
     runs, snapshots = [], []
-    for _, _, file, start, end, voters, later, timestamp, problem in found:
+    for _, _, file, start, end, voters, later, timestamp, problem in extent_rows:
         name = None if file is None else parse_snapshot(file)
         if name is not None:
-            snapshots.append(Snapshot(name, timestamp, problem))
+            snapshots.append(MetadataSnapshot(name, timestamp, problem))
         elif start is not None:
-            runs.append(Run(start, end, voters, later))
-    directory, has_log, *_ = found[0]
-    return Extent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
+            runs.append(OffsetRun(start, end, voters, later))
+    directory, has_log, *_ = extent_rows[0]
+    return MetadataExtent(directory, has_log, MetadataCoverage(tuple(runs), tuple(snapshots)))
 
 
 def log_records(
     spark: SparkSession, directory: str, start: int | None = None, end: int | None = None
 ) -> DataFrame:
-    """The records of the log from ``start`` to before ``end``, as `RECORDS`."""
+    """Return the records of the log from ``start`` to before ``end``, as `RECORDS`."""
     topic = METADATA_PARTITION.topic
     if not is_connect(spark):
         offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
         query = LogQuery(topics={topic}, starting=offsets[0], ending=offsets[1])
-        tasks = [[LogPart(one) for one in pieces] for pieces in plan([directory], query)]
+        tasks = [[LogPart(piece) for piece in pieces] for pieces in plan([directory], query)]
         return _in_tasks(spark, tasks, RECORDS)
     reader = spark.read.format("kafka-log").schema(spark_schema(pa.schema(LOG_COLUMNS.items())))
     for name, offset in (("startingOffsets", start), ("endingOffsets", end)):
         if offset is not None:
             reader = reader.option(name, f'{{"{topic}": {{"0": {offset}}}}}')
-    found = reader.option("topic", topic).load(directory)
-    return found.selectExpr(
+    records = reader.option("topic", topic).load(directory)
+    return records.selectExpr(
         "*", "cast(null as bigint) as snapshot_offset", "cast(null as int) as snapshot_epoch"
     )
 
@@ -215,18 +218,20 @@ def log_records(
 def snapshot_records(
     spark: SparkSession, directory: str, names: Sequence[SnapshotName]
 ) -> DataFrame:
-    """The records of some snapshots, as `RECORDS`."""
-    files = [one.file for one in names]
+    """Return the records of some snapshots, as `RECORDS`."""
+    files = [name.file for name in names]
     if not is_connect(spark):
-        return _in_tasks(spark, [[one] for one in _snapshots(directory, files)], RECORDS)
+        return _in_tasks(spark, [[part] for part in _snapshots(directory, files)], RECORDS)
     return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: ",".join(files)})
 
 
-def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | None) -> DataFrame:
-    """What control records say of the quorum, as `QUORUM`.
+def quorum_rows(
+    spark: SparkSession, directory: str, base: StateBase, start: int | None
+) -> DataFrame:
+    """Return what control records say about the quorum, as `QUORUM`.
 
-    They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
-    log where ``start`` is None.
+    They are the control records of the base's snapshot, and of the log from ``start`` to the base's
+    end. If ``start`` is None, the log is not read.
     """
     part = QuorumPart(directory, base.snapshot, start, base.end)
     if not is_connect(spark):
@@ -242,9 +247,9 @@ def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | No
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Have parts read, those of one task together."""
+    """Have tasks read parts, each task its own list."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
-    # Without a shuffle where there is one, as mostly.
+    # One task needs no shuffle, which is the usual case.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
     return map_in_arrow(spread, partial(_task, schema), schema)
 
@@ -253,16 +258,16 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     begin_task()
     for batch in batches:
         for packed in batch.column(0):
-            # It comes from this program's own driver.
+            # The driver of this program wrote it.
             for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
-                for made in part.read():
-                    assert made.schema == schema  # noqa: S101 - ours alone
-                    yield made
+                for batch_read in part.read():
+                    assert batch_read.schema == schema  # noqa: S101 - ours alone
+                    yield batch_read
 
 
 def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
     if spark not in _REGISTERED:
-        # Spark warns of a second one of that name.
+        # Spark warns about a second source of the same name.
         spark.dataSource.register(MetadataSource)
         _REGISTERED.add(spark)
     reader = spark.read.format(MetadataSource.name()).schema(spark_schema(schema))
@@ -270,48 +275,61 @@ def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> 
 
 
 def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
-    """Walk all headers, in one go: what a batch is worth depends on those before it."""
+    """Read all headers in one pass, because the meaning of a batch depends on earlier ones."""
     files = find_metadata(path)
     runs, snapshots = survey(files, time)
     place = (files.directory, bool(files.segments))
     nothing = (None,) * 7
     return [
         (*place, *nothing),
-        *((*place, None, *run_row(one), None, None) for one in runs),
+        *((*place, None, *run_row(run), None, None) for run in runs),
         *(
-            (*place, one.name.file, None, None, None, None, one.timestamp, one.problem)
-            for one in snapshots
+            (
+                *place,
+                snapshot.name.file,
+                None,
+                None,
+                None,
+                None,
+                snapshot.timestamp,
+                snapshot.problem,
+            )
+            for snapshot in snapshots
         ),
     ]
 
 
-def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
-    """Give the columns of a run."""
+def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
+    """Return the columns of a run."""
     return run.start, run.end, run.voters, run.later
 
 
-def _snapshots(directory: str, wanted: Sequence[str]) -> list[LogPart]:
+def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
     files = find_metadata(directory)
-    found = [one for one in files.snapshots if one[0].file in wanted]
-    if len(found) < len(wanted):
+    snapshots = [snapshot for snapshot in files.snapshots if snapshot[0].file in file_names]
+    if len(snapshots) < len(file_names):
         there = ", ".join(name.file for name, _ in files.snapshots) or "none"
-        reason = f"expected the snapshots {', '.join(wanted)}, got {there}"
+        reason = f"expected the snapshots {', '.join(file_names)}, got {there}"
         raise CaptureError(reason, source=shown(directory))
-    return [LogPart.of_snapshot(files.directory, *one) for one in found]
+    return [LogPart.of_snapshot(files.directory, *snapshot) for snapshot in snapshots]
 
 
 class MetadataSource(DataSource):
-    """What Spark takes for a source of rows: the extent, or with an option what else there is."""
+    """A data source for Spark: the extent, or another part that an option names."""
 
     @classmethod
     def name(cls) -> str:
-        """What `_reader` calls it."""
+        """Return the name under which `_reader` loads it."""
         return "flexwire_cluster_metadata"
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
-        """Give the reader of what the options name."""
+        """Return the reader for the options."""
         path, options = self.options[_PATH], self.options
-        snapshots = [one for one in options.get(_SNAPSHOTS, "").split(",") if one]
+        snapshots = [
+            snapshot_name
+            for snapshot_name in options.get(_SNAPSHOTS, "").split(",")
+            if snapshot_name
+        ]
         if _CONTROLS in options:
             name = parse_snapshot(snapshots[0]) if snapshots else None
             start = int(options[_START]) if _START in options else None
@@ -322,7 +340,7 @@ class MetadataSource(DataSource):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read(InputPartition):
+class _MetadataPartition(InputPartition):
     part: LogPart | QuorumPart | None = None
 
 
@@ -331,7 +349,7 @@ class _ExtentReader(DataSourceReader):
         self._path, self._time = path, time
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Read()]
+        return [_MetadataPartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         del partition
@@ -339,18 +357,21 @@ class _ExtentReader(DataSourceReader):
 
 
 class _PartsReader(DataSourceReader):
-    """Reads snapshots by name, or parts that are known."""
+    """Reads snapshots by name, or given parts."""
 
-    def __init__(self, path: str, wanted: Sequence[str | QuorumPart]) -> None:
-        self._path, self._wanted = path, wanted
+    def __init__(self, path: str, parts_or_names: Sequence[str | QuorumPart]) -> None:
+        self._path, self._wanted = path, parts_or_names
 
     def partitions(self) -> Sequence[InputPartition]:
-        names = [one for one in self._wanted if isinstance(one, str)]
-        parts = [one for one in self._wanted if isinstance(one, QuorumPart)]
-        return [*map(_Read, _snapshots(self._path, names)), *map(_Read, parts)]
+        names = [part for part in self._wanted if isinstance(part, str)]
+        parts = [part for part in self._wanted if isinstance(part, QuorumPart)]
+        return [
+            *map(_MetadataPartition, _snapshots(self._path, names)),
+            *map(_MetadataPartition, parts),
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
-        # Spark has a part of its own where there is nothing to read.
-        if isinstance(partition, _Read) and partition.part is not None:
+        # If there is nothing to read, Spark makes up a partition of its own.
+        if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

@@ -1,4 +1,4 @@
-"""What groups committed, how far that is from the ends, and what nobody committed for."""
+"""What groups committed, how far that is behind, and what nobody committed for."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# Kafka reads the second as the first; clients of 0.8 wrote it.
+# Kafka reads the second name as the first; clients of 0.8 wrote it.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 _KEYS: Final = ("key", "legacy_key")
@@ -29,26 +29,26 @@ _FIELDS: Final = {
 }
 
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"
-# Coordinators of 3.x wrote values of up to version 3 (`MetadataVersion.offsetCommitValueVersion`).
-# 4.0 has only the new coordinator, but went on with version 3; later releases write version 4.
+# Coordinators of 3.x wrote values up to version 3 (`MetadataVersion.offsetCommitValueVersion`). 4.0
+# has only the new coordinator but still wrote version 3. Later releases write version 4.
 _OF_NEW_COORDINATOR: Final = 4
 _FACTS: Final = ("producer_id", "producer_epoch", "is_transactional")
 
 
 def last_commits(log: InternalLog) -> DataFrame:
-    """Return what each group has committed for each partition: a row for each that it may have.
+    """Return the last commit of each group for each partition.
 
-    ``group``, ``topic``, ``partition``; ``offset``, ``leader_epoch``, ``metadata``,
+    Columns: ``group``, ``topic``, ``partition``; ``offset``, ``leader_epoch``, ``metadata``,
     ``commit_time``, ``expire_time``; ``log_partition`` and ``log_offset`` of the record;
-    ``pending``: the last commit of each transaction that has not ended, null where that is not
-    known; ``is_known``: false where compaction may have removed what was there, or where releases
-    of Kafka differ about it. Deleted and expired commits are not there.
+    ``pending``, the last commit of each transaction that has not ended, null if unknown;
+    ``is_known``, false if compaction may have removed something, or if releases of Kafka disagree.
+    Deleted and expired commits are left out.
 
-    A commit of a transaction counts from its COMMIT marker on. As in Kafka the one that was written
-    last is the last, also if its marker came before that of another. A tombstone removes every
-    commit of its key that was written before it, also where the transaction ends later (Kafka's
+    A commit of a transaction counts from its COMMIT marker on. As in Kafka, the commit that was
+    written last is the last one, even if its marker came before another marker. A tombstone removes
+    every commit of its key that was written before it, even if the transaction ends later (Kafka's
     `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when they
-    loaded the log, and mostly dropped it while they ran: then ``is_known`` is false.
+    loaded the log, and usually dropped it while they ran. ``is_known`` is then false.
     """
     plain = _commits(log).withColumns({"outcome": F.lit(None).cast("string"), "end": F.col("at")})
     events = plain
@@ -56,10 +56,10 @@ def last_commits(log: InternalLog) -> DataFrame:
         events = plain.where(~F.col("is_transactional")).unionByName(_with_outcome(log))
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
     is_legacy = F.col("is_legacy")
-    is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
+    is_committed, is_pending = (F.col("outcome") == kind for kind in (COMMITTED, PENDING))
     hides = F.col(HIDES)
     if log.holed:
-        # It may have ended before the log was compacted, and then taken what it replaced.
+        # It may have ended before the log was compacted, and then replaced another commit.
         hides |= is_before & is_pending & F.col("commit.log_partition").isin(*log.holed)
     record = F.struct("commit", "at", "is_tombstone")
     pending = F.struct(
@@ -70,52 +70,58 @@ def last_commits(log: InternalLog) -> DataFrame:
         "producer_epoch",
         "is_odd",
     )
-    found = events.groupBy(*KEY).agg(
+    last = events.groupBy(*KEY).agg(
         F.max_by(record, F.when(is_before & (is_plain | is_committed), F.col("at"))).alias("last"),
         F.max(F.when(is_before & F.col("is_tombstone"), F.col("at"))).alias("deleted"),
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        # Compaction knows no two keys for one: each may have lost its own records.
+        # Compaction treats the two keys as different, so each may have lost records of its own.
         *(
-            F.coalesce(F.bool_or(hides & one), F.lit(False)).alias(f"{name}_{HIDES}")
-            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+            F.coalesce(F.bool_or(hides & is_of_key), F.lit(False)).alias(f"{name}_{HIDES}")
+            for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
         ),
         *(
-            F.max(F.when(is_before & (is_plain | is_committed) & one, F.col("at"))).alias(
+            F.max(F.when(is_before & (is_plain | is_committed) & is_of_key, F.col("at"))).alias(
                 f"{name}_at"
             )
-            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+            for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
         ),
     )
-    return _decided(found, log)
+    return _without_deleted(last, log)
 
 
-def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
-    """Leave out what was deleted, and say of what it is not known."""
+def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
+    """Leave out deleted commits, and mark commits that are uncertain."""
     deleted = F.col("deleted")
     is_left = F.col("last.is_tombstone")
     commit = F.when(~is_left, F.col("last.commit"))
-    found = found.withColumn("pending", _last_of_producers("pending"))
-    waiting = F.filter("pending", lambda one: deleted.isNull() | (one["log_offset"] > deleted))
-    # Where the last is a tombstone, all that transactions committed was written before it.
+    commits = commits.withColumn("pending", _last_of_producers("pending"))
+    waiting = F.filter(
+        "pending",
+        lambda pending_commit: deleted.isNull() | (pending_commit["log_offset"] > deleted),
+    )
+    # If the last record is a tombstone, all commits of transactions were written before it.
     is_odd = F.coalesce(is_left & (F.col("odd_end") > deleted), F.lit(False))
-    may_wait = F.exists("pending", lambda one: one["is_odd"] & (one["log_offset"] < deleted))
+    may_wait = F.exists(
+        "pending",
+        lambda pending_commit: pending_commit["is_odd"] & (pending_commit["log_offset"] < deleted),
+    )
     may_wait = F.coalesce(may_wait, F.lit(False))
     is_gone = F.lit(False)
     for name in _KEYS:
         is_gone |= F.col(f"{name}_{HIDES}") & F.col(f"{name}_at").isNull()
     is_known = ~(is_gone | is_odd | (may_wait & commit.isNull()))
-    pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _shown)).cast(_PENDING))
+    pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _commit_columns)).cast(_PENDING))
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
     elif log.holed:
-        # Of what a transaction wrote that aborted later, nothing is left.
+        # Nothing remains of a transaction that aborted later.
         pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
-    made = found.withColumns({"last": commit, "is_known": is_known})
+    decided = commits.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
-    made = made.withColumn("pending", pending).where(is_there)
-    return made.select(
+    decided = decided.withColumn("pending", pending).where(is_there)
+    return decided.select(
         *KEY,
         *(f"last.{name}" for name in VALUE[:3]),
         moment("last.commit_timestamp").alias("commit_time"),
@@ -128,17 +134,19 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
 
 
 def _last_of_producers(commits: str) -> Column:
-    """Return the last commit of each producer: one replaces those before it in its transaction."""
-    producers = F.array_distinct(F.transform(commits, lambda one: one["producer_id"]))
+    """Return the last commit of each producer; it replaces earlier ones of its transaction."""
+    producers = F.array_distinct(F.transform(commits, lambda commit: commit["producer_id"]))
     return F.transform(
         producers,
-        lambda producer: F.array_max(F.filter(commits, lambda one: one["producer_id"] == producer)),
+        lambda producer: F.array_max(
+            F.filter(commits, lambda commit: commit["producer_id"] == producer)
+        ),
     )
 
 
-def _shown(one: Column) -> Column:
+def _commit_columns(commit: Column) -> Column:
     names = ("log_offset", "offset", "metadata", "producer_id", "producer_epoch")
-    return F.struct(*(one[name].alias(name) for name in names))
+    return F.struct(*(commit[name].alias(name) for name in names))
 
 
 _PENDING: Final = (
@@ -148,13 +156,13 @@ _PENDING: Final = (
 
 
 def transactional_commits(log: InternalLog) -> DataFrame:
-    """The offsets that transactions committed, or tried to: a row for each record that there is.
+    """Return the offsets that transactions committed or tried to commit, a row for each record.
 
-    ``outcome`` is "committed", "aborted", or "pending" where there is no marker yet. Compaction
-    removes what was aborted, and what was committed anew.
+    ``outcome`` is "committed", "aborted", or "pending" if there is no marker yet. Compaction
+    removes commits that were aborted, and commits that were replaced.
     """
-    found = _with_outcome(log).where(~F.col(IS_LATER))
-    return found.select(
+    rows = _with_outcome(log).where(~F.col(IS_LATER))
+    return rows.select(
         *KEY,
         *(f"commit.{name}" for name in VALUE[:3]),
         moment("commit.commit_timestamp").alias("commit_time"),
@@ -168,7 +176,7 @@ def transactional_commits(log: InternalLog) -> DataFrame:
 
 
 def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
-    """All commits, or those of transactions: their key, what was committed, and where."""
+    """Return all commits, or those of transactions: key, values, and place in the log."""
 
     def of(side: str, name: str) -> Column:
         return F.coalesce(*(F.col(f"{record}.{side}.{name}") for record in RECORDS))
@@ -179,7 +187,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("log_offset"),
     )
-    # A tombstone counts at once, whatever it is written in.
+    # A tombstone counts at once, even inside a transaction.
     of_transaction = F.col("is_transactional") & ~F.col("is_tombstone")
     facts = [F.col("producer_id"), F.col("producer_epoch"), of_transaction]
     if not log.has_transactions:
@@ -199,12 +207,12 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col(f"{RECORDS[1]}.key.{KEY[0]}").isNotNull().alias("is_legacy"),
         IS_LATER,
         HIDES,
-        *(one.alias(name) for one, name in zip(facts, _FACTS, strict=True)),
+        *(fact.alias(name) for fact, name in zip(facts, _FACTS, strict=True)),
     )
 
 
 def _with_outcome(log: InternalLog) -> DataFrame:
-    """The commits of transactions, with ``outcome`` and the offset ``end`` of the marker."""
+    """Return the commits of transactions, with ``outcome`` and the offset ``end`` of the marker."""
     if log.ends is None:
         raise refuse("log", "one that says how transactions ended", "none of it")
     commits = _commits(log, of_transactions=True).where("is_transactional")
@@ -217,55 +225,55 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     both = commits.withColumn("log_partition", F.col("commit.log_partition")).unionByName(
         ends, allowMissingColumns=True
     )
-    # From the end back, so that the last marker seen is the next one.
+    # In descending order, the last marker seen is the next one in the log.
     place = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("at").desc())
     before = place.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     following = F.last("marker", ignorenulls=True).over(before)
-    found = both.withColumn("following", following).where(F.col("marker").isNull())
+    unfinished = both.withColumn("following", following).where(F.col("marker").isNull())
     is_commit = F.col("following.is_commit")
     outcome = F.when(is_commit, COMMITTED).when(~is_commit, ABORTED).otherwise(PENDING)
-    made = found.withColumns({"outcome": outcome, "end": F.col("following.end")})
-    return made.drop("marker", "following", "log_partition")
+    with_outcome = unfinished.withColumns({"outcome": outcome, "end": F.col("following.end")})
+    return with_outcome.drop("marker", "following", "log_partition")
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
-"""The columns of a partition's end that say what consumers may read of it."""
+"""The columns of a partition's end about what consumers may read."""
 
 
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
-    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null where not known.
+    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null if unknown.
 
-    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` gives them of logs.
-    Where ``ends`` has `WATERMARK` too, the lag is up to the high watermark, as
-    `kafka-consumer-groups` says it, and these columns are in the result. A high watermark that may
-    be old is taken to be at least what was committed, as no consumer reads beyond the real one.
+    ``ends`` has ``topic``, ``partition`` and ``end_offset``, like the result of `end_offsets`. If
+    it also has `WATERMARK`, the lag is up to the high watermark, as in `kafka-consumer-groups`, and
+    these columns are in the result. A high watermark that may be old counts as at least the
+    committed offset, because no consumer reads beyond the real one.
 
-    A lag below 0 is of a topic that was made anew, or whose log was truncated; it is null too of an
-    offset so far out of reach that no number says it.
+    A lag below 0 means that the topic was created again, or that its log was truncated. The lag is
+    also null for an offset so large that the difference is no 64-bit number.
     """
-    shown = [one for one in WATERMARK if one in ends.columns]
-    wanted = ends.select("topic", "partition", "end_offset", *shown)
-    both = commits.join(wanted, ["topic", "partition"], "left")
+    shown = [column for column in WATERMARK if column in ends.columns]
+    end_columns = ends.select("topic", "partition", "end_offset", *shown)
+    both = commits.join(end_columns, ["topic", "partition"], "left")
     until = readable_end(F.col("offset")) if shown else F.col("end_offset")
     rows = both.withColumn("lag", F.try_subtract(until, F.col("offset")))
     return rows.select(*commits.columns, "end_offset", "lag", *shown)
 
 
 def readable_end(read: Column) -> Column:
-    """Return where consumers stop, of an end with `WATERMARK` up to which somebody has ``read``."""
-    watermark, is_exact = (F.col(one) for one in WATERMARK)
-    known = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
+    """Return where consumers stop: an end with `WATERMARK`, and the offset ``read`` so far."""
+    watermark, is_exact = (F.col(column) for column in WATERMARK)
+    readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")
-    # Where no file says it, it is the end.
-    return F.when(watermark.isNull(), end).otherwise(F.least(known, end))
+    # Without any file that has it, it is the end.
+    return F.when(watermark.isNull(), end).otherwise(F.least(readable, end))
 
 
 def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Return the groups without members that have committed nothing since a time: a row for each.
+    """Return the groups without members that have committed nothing since a time.
 
-    ``group``, ``type``, ``last_commit_time``, ``partitions``: how many have a commit. ``groups``
-    and ``commits`` are what the views `groups` and `last_commits` give. A group of which something
-    is not known, or with a commit that is pending, is not there: it may be in use.
+    Columns: ``group``, ``type``, ``last_commit_time``, and ``partitions``, the number of partitions
+    with a commit. ``groups`` and ``commits`` are the views `groups` and `last_commits`. A group is
+    left out if something about it is unknown, or if a commit is pending, because it may be in use.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     committed = commits.groupBy("group").agg(
@@ -283,13 +291,13 @@ def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> Dat
 
 
 def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Return the topics for which no group has committed anything since a time: a row for each.
+    """Return the topics for which no group has committed anything since a time.
 
-    ``topics`` has a column ``topic``, and what else it has stays; ``commits`` is what
-    `last_commits` gives. ``groups``: how many have a commit at all; ``last_commit_time``. A
-    consumer that commits nothing, as one of Spark that keeps its offsets itself, is not seen, nor
-    a member that has not committed yet. The answer ``unused_topics`` knows of members and fetches,
-    and sets apart what software reads without commits.
+    ``topics`` has a column ``topic`` and may have others, which stay; ``commits`` is the view
+    `last_commits`. New columns: ``groups``, the number of groups with any commit, and
+    ``last_commit_time``. A consumer that commits nothing, such as Spark, which stores its offsets
+    itself, is not seen. Nor is a member that has not committed yet. The answer ``unused_topics``
+    also uses members and fetches, and marks topics that software reads without commits.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     used = commits.groupBy("topic").agg(
@@ -299,7 +307,7 @@ def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> Dat
     )
     is_old = F.coalesce(F.col("last_commit_time") < F.lit(since), F.col("is_settled").isNull())
     is_settled = F.coalesce("is_settled", F.lit(True))
-    found = topics.join(used, "topic", "left").where(is_old & is_settled)
-    return found.select(
+    unused = topics.join(used, "topic", "left").where(is_old & is_settled)
+    return unused.select(
         *topics.columns, F.coalesce("groups", F.lit(0)).alias("groups"), "last_commit_time"
     )

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from flexwire.answers.state.log import HIDES, IS_LATER, moment
 from flexwire.columnar import decode_messages, message_type
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.nested import GROUP_MESSAGES
+from flexwire.protocol.nested_messages import GROUP_MESSAGES
 from flexwire.tables.typed_records import fields_there, int16_in_front
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import InternalLog
 
 
-# By column of bytes: the message that is in it, and the field of it that is wanted.
+# For each column of bytes: the message in it, and the field to extract.
 OPENED: Final = {
     "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
     "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
@@ -33,15 +33,15 @@ OPENED: Final = {
 
 
 def open_consumer_protocol(rows: DataFrame) -> DataFrame:
-    """Replace the bytes in ``subscription`` and ``assignment`` by what `OPENED` says.
+    """Replace the bytes in ``subscription`` and ``assignment`` by the fields of `OPENED`.
 
-    A client may put anything there: what is no such message is null.
+    A client may put any bytes there. Bytes that are not such a message become null.
     """
-    made = pa.schema(
+    opened = pa.schema(
         {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}
     )
-    kept = [one for one in rows.columns if one not in OPENED]
-    schema = StructType([*kept_columns(rows, kept), *spark_schema(made)])
+    names = [column for column in rows.columns if column not in OPENED]
+    schema = StructType([*kept_columns(rows, names), *spark_schema(opened)])
     return map_in_arrow(rows.select(*schema.names), _task, schema)
 
 
@@ -52,13 +52,13 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, (message, field) in OPENED.items():
             versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
             opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
-            # With the nulls of the messages themselves.
+            # This keeps the nulls of the messages.
             columns[name] = pc.struct_field(opened, field)
         yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
 class GroupRecords(NamedTuple):
-    """The records of a type of groups: of a group, of a member, and of what that has."""
+    """The records of a type of groups: of a group, of a member, and of its assignment."""
 
     group: str
     member: str
@@ -80,8 +80,8 @@ TYPES: Final = {
         "StreamsGroupMetadata", "StreamsGroupMemberMetadata", "StreamsGroupCurrentMemberAssignment"
     ),
 }
-RECORDS: Final = (CLASSIC, *(name for one in TYPES.values() for name in one))
-# What a group of consumers says it is.
+RECORDS: Final = (CLASSIC, *(name for record_type in TYPES.values() for name in record_type))
+# The protocol type of a group of consumers.
 _CONSUMERS: Final = "consumer"
 _KEY: Final = ("type", "group", "member_id")
 _SIDES: Final = ("group_value", "member", "assignment")
@@ -126,19 +126,20 @@ _PARTITIONS: Final = (
 
 
 def groups(log: InternalLog) -> DataFrame:
-    """Return the groups that coordinators have: a row for each, but not for one that only commits.
+    """Return the groups of coordinators, without groups that only commit.
 
-    ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
-    a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
-    when a classic one came to be as it is; ``log_partition`` of its records; ``is_known``: false
-    where compaction removed what was there, if anything was. What was deleted is not there.
+    Columns: ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and
+    ``protocol`` of a classic group; ``epoch``: the generation of a classic group, or the group's
+    epoch; ``members``: their number; ``time`` at which a classic group became as it is;
+    ``log_partition`` of its records; ``is_known``: false if compaction removed a record that there
+    may have been. Deleted groups are left out.
 
     A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
     also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
     """
     last, value = _last(log, _OF_GROUPS), F.col("value")
     is_group = F.col("member_id").isNull()
-    found = last.groupBy("type", "group").agg(
+    by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
         F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
         F.bool_and("is_known").alias("is_known"),
@@ -146,10 +147,10 @@ def groups(log: InternalLog) -> DataFrame:
     )
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
     is_there = value.isNotNull() | (F.col("joined") > 0)
-    made = found.where(is_there | ~F.col("is_known"))
-    # A member's record makes the group too, before any says its epoch.
+    described = by_group.where(is_there | ~F.col("is_known"))
+    # A member's record also creates the group, before any record has its epoch.
     epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
-    return made.select(
+    return described.select(
         "group",
         "type",
         *(f"value.{name}" for name in ("protocol_type", "protocol")),
@@ -162,18 +163,19 @@ def groups(log: InternalLog) -> DataFrame:
 
 
 def group_members(log: InternalLog) -> DataFrame:
-    """Return the members of groups: a row for each.
+    """Return the members of groups.
 
-    ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
-    ``client_host``; ``topics`` and ``topic_regex`` that it wants; ``assigned``: the partitions that
-    it has, with ``topic`` in classic groups, ``topic_id`` in others, ``subtopology_id`` in those of
-    streams (active tasks); ``member_epoch``, in classic groups the generation, null where no record
-    says what the member has; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
-    where compaction removed something of it, or what would tell whether there is one. Of a classic
-    group that is not known there is one row, whose ``member_id`` is null.
+    Columns: ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
+    ``client_host``; ``topics`` and ``topic_regex`` that it subscribes to; ``assigned``: its
+    partitions, with ``topic`` in classic groups, ``topic_id`` in others, and ``subtopology_id`` in
+    groups of streams (active tasks); ``member_epoch``: the generation in classic groups, null if no
+    record has the assignment; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
+    if compaction removed some of its records, or the record that would show whether it exists. An
+    unknown classic group has one row, with a null ``member_id``.
 
-    What a member of a classic group wants and has is known where they are consumers and say it as
-    Kafka's do. ``topics`` of a member of a streams group are in its topology.
+    The subscription and assignment of a member of a classic group are known if the members are
+    consumers and write them as Kafka's consumers do. The ``topics`` of a member of a streams group
+    are in its topology.
     """
     last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
@@ -186,7 +188,7 @@ def _classic_members(last: DataFrame) -> DataFrame:
     each = last.select(
         "group", "type", "is_known", value, F.explode("group_value.members").alias("m")
     )
-    told = ("subscription", "assignment")
+    protocol_columns = ("subscription", "assignment")
     flat = each.select(
         "group",
         "type",
@@ -198,10 +200,10 @@ def _classic_members(last: DataFrame) -> DataFrame:
         value["epoch"].alias("member_epoch"),
         _timeout().alias("rebalance_timeout_ms"),
         F.col("m.session_timeout").alias("session_timeout_ms"),
-        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in told),
+        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in protocol_columns),
     )
-    made = open_consumer_protocol(flat)
-    return made.select(
+    opened_members = open_consumer_protocol(flat)
+    return opened_members.select(
         *_KEY,
         "instance_id",
         F.lit(None).cast("string").alias("rack_id"),
@@ -218,14 +220,14 @@ def _classic_members(last: DataFrame) -> DataFrame:
 
 
 def _timeout() -> Column:
-    """Return the rebalance timeout of a classic member: where none is said, its session's."""
+    """Return the rebalance timeout of a classic member; if it has none, its session timeout."""
     timeout = F.col("m.rebalance_timeout")
     return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
 
 
 def _members(last: DataFrame) -> DataFrame:
     is_known, is_member = F.col("is_known"), F.col("member_id").isNotNull()
-    # Who was in a classic group, only the group's own record says.
+    # Only the group's own record lists the members of a classic group.
     is_group = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNull()
     rows = last.where(
         (is_member & F.col("member").isNotNull()) | (is_member | is_group) & ~is_known
@@ -243,18 +245,18 @@ def _members(last: DataFrame) -> DataFrame:
 
 
 def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """The last records of each group and each member: ``group_value``, ``member``, ``assignment``.
+    """Return the last records of groups and members: ``group_value``, ``member``, ``assignment``.
 
-    They have what ``fields`` say, and null for others. A group has a row whose ``member_id`` is
-    null; these are null of what was deleted.
+    They have the fields in ``fields``, and null for others. A group has a row with a null
+    ``member_id``. Deleted things have null records.
     """
     rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))
-    found = rows.groupBy(*_KEY).agg(
+    last_records = rows.groupBy(*_KEY).agg(
         *(
-            one
+            aggregate
             for name in _SIDES
-            for one in (
+            for aggregate in (
                 F.max_by(name, F.when(F.col("side") == name, at)).alias(name),
                 F.max(F.when(F.col("side") == name, at)).alias(f"{name}_at"),
                 F.bool_or(F.col(HIDES) & (F.col("side") == name)).alias(f"{name}_{HIDES}"),
@@ -262,7 +264,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         ),
         F.max("partition").alias("log_partition"),
     )
-    # Where a key may have no record left, the other record of a member does not say what it had.
+    # If a key may have no record left, the other record of a member does not show its content.
     is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
     is_group = F.col("member_id").isNull()
     group, member, assignment = (
@@ -270,11 +272,11 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         | ~(F.col(f"{name}_{HIDES}") | (is_holed & (is_group == (name == _SIDES[0]))))
         for name in _SIDES
     )
-    return _one_of_an_id(found.withColumn("is_known", group & member & assignment))
+    return _one_of_an_id(last_records.withColumn("is_known", group & member & assignment))
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
-    """Drop what a later group of the same id replaced, as Kafka's `GroupMetadataManager` does."""
+    """Drop groups that a later group of the same id replaced (`GroupMetadataManager`)."""
     of_id = Window.partitionBy("group")
     is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
     is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
@@ -289,13 +291,13 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
             "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
         }
     )
-    # Kafka takes such a group for one that only commits.
+    # Kafka treats such a group as one that only commits.
     is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
         F.size(value["members"]) == 0
     )
     is_simple = is_classic & F.coalesce(is_simple, F.lit(False))
     is_before = F.when(is_classic, is_simple & (F.col("consumers_at") > F.col("group_value_at")))
-    kept = {
+    conditions = {
         name: F.when(
             ~F.coalesce(is_before, F.col(f"{name}_at") < F.col("classic_at"), F.lit(False)),
             F.col(name),
@@ -305,25 +307,27 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
     may_be_other = F.when(is_classic, is_simple & F.col("consumers_hide")).otherwise(
         F.col("classic_is_gone")
     )
-    return seen.withColumns(kept | {"is_known": F.col("is_known") & ~may_be_other})
+    return seen.withColumns(conditions | {"is_known": F.col("is_known") & ~may_be_other})
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """Every record with its group and member, and what of it is wanted."""
-    wanted = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
-    typed = log.typed(wanted, ("message", "is_tombstone"), only_last=True)
+    """Return every record with its group and member, and the requested fields."""
+    named_fields = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
+    typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
-        """Give a field that some of these records have."""
+        """Return a field that some of these records have."""
         there = [
-            F.col(f"{one}.{side}.{name}") for one in records if name in _fields(typed, one, side)
+            F.col(f"{record}.{side}.{name}")
+            for record in records
+            if name in _fields(typed, record, side)
         ]
         return F.coalesce(*there, F.lit(None).cast(kind)).alias(name)
 
     kinds = [*TYPES.values()]
-    of_groups = [one.group for one in kinds]
-    of_members = [one.member for one in kinds]
-    of_assignments = [one.assignment for one in kinds]
+    of_groups = [field.group for field in kinds]
+    of_members = [field_spec.member for field_spec in kinds]
+    of_assignments = [each_field.assignment for each_field in kinds]
     message, classic = F.col("message"), F.col(f"{CLASSIC}.value")
     kind, side = F.lit(CLASSIC_TYPE), F.lit(_SIDES[0])
     for name, records in TYPES.items():
@@ -351,7 +355,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         _assigned(typed, of_assignments), of(of_assignments, "value", "member_epoch", "int")
     )
     there = ~F.col("is_tombstone")
-    made = zip(_SIDES, (group, member, assignment), strict=True)
+    sides = zip(_SIDES, (group, member, assignment), strict=True)
     return typed.select(
         kind.alias("type"),
         F.coalesce(f"{CLASSIC}.key.group", of(others, "key", "group_id", "string")).alias("group"),
@@ -359,20 +363,20 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         side.alias("side"),
         F.col("offset").alias("at"),
         "partition",
-        *(F.when(there & (side == name), one).alias(name) for name, one in made),
+        *(F.when(there & (side == name), side_value).alias(name) for name, side_value in sides),
         IS_LATER,
         HIDES,
     )
 
 
 def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
-    """The partitions that assignments have, by topic or subtopology."""
+    """Return the partitions of assignments, by topic or subtopology."""
     by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
     there = [
-        _flat(f"{one}.value.{name}", named)
+        _flat(f"{record}.value.{name}", named)
         for name, named in by_list.items()
-        for one in records
-        if name in _fields(typed, one, "value")
+        for record in records
+        if name in _fields(typed, record, "value")
     ]
     return F.coalesce(*there, F.lit(None).cast(_PARTITIONS)).alias("assigned")
 
@@ -384,15 +388,17 @@ def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
 
 
 def _flat(partitions: str, named: str) -> Column:
-    """Give each partition of a list by topic, or by subtopology, as ``_PARTITIONS`` has it."""
-    told = ("topic", "topic_id", "subtopology_id")
+    """Return each partition of a list by topic or subtopology, as ``_PARTITIONS``."""
+    topic_fields = ("topic", "topic_id", "subtopology_id")
 
-    def each(one: Column) -> Column:
-        names = [one[name] if name == named else F.lit(None).cast("string") for name in told]
+    def each(element: Column) -> Column:
+        names = [
+            element[name] if name == named else F.lit(None).cast("string") for name in topic_fields
+        ]
         return F.transform(
-            one["partitions"],
+            element["partitions"],
             lambda number: F.struct(
-                *(value.alias(name) for name, value in zip(told, names, strict=True)),
+                *(value.alias(name) for name, value in zip(topic_fields, names, strict=True)),
                 number.alias("partition"),
             ),
         )

@@ -1,8 +1,8 @@
-"""The log of an internal topic as views read it, up to a moment: `open_log`.
+"""The log of an internal topic up to a moment, as views read it: `open_log`.
 
-Rows of a log that are typed by a function of rows cross from Python to Java, to Python and back.
-Here a task reads its pieces of the log, leaves out the records of other types before it decodes
-any, and gives only the columns and fields that are wanted; they cross once.
+If a function of rows decoded a log, the rows would go from Python to Java, to Python and back. Here
+a task reads its pieces of the log, leaves out records of other types before decoding, and returns
+only the requested columns and fields. So the rows go to Java once.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from flexwire.answers.state.records import (
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, Partition, parse_directory
-from flexwire.logs.finding import find_logs
-from flexwire.logs.holes import Held, held_by, holes_of
-from flexwire.logs.planning import between
-from flexwire.logs.reading import Damaged, read_piece
+from flexwire.logs.holes import PieceOffsets, holes_of, offsets_of
+from flexwire.logs.pieces import between
+from flexwire.logs.records import BatchDamage, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
     from flexwire.answers.state.records import Paths
     from flexwire.logs.holes import Holes
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 
 def first_after(time: datetime) -> int:
-    """The first time of a record, in ms since 1970, that is later than a time with a time zone.
+    """Return the first record time, in ms since 1970, that is later than a time with a time zone.
 
     >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
     11
@@ -63,21 +63,21 @@ def first_after(time: datetime) -> int:
     return microseconds_of(time) // 1000 + 1
 
 
-def passed(since: str | Column, now: Column) -> Column:
-    """How many µs have passed, 0 at least; null where one of the two is not known."""
+def elapsed_us(since: str | Column, now: Column) -> Column:
+    """Return how many µs have passed, at least 0; null if one of the two is unknown."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
-    """Return whether more than some time has passed; null where one of the two is not known."""
-    return passed(since, now) > than // timedelta(microseconds=1)
+    """Return whether more than some time has passed; null if one of the two is unknown."""
+    return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 
 def moment(milliseconds: str | Column) -> Column:
-    """Give ms since 1970 as a timestamp; null for what is none, as -1, and after the year 9999."""
-    given = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
-    return F.timestamp_millis(F.when(given.between(0, LAST_MILLISECOND), given))
+    """Return ms since 1970 as a timestamp; null for -1 and for times after the year 9999."""
+    column = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
+    return F.timestamp_millis(F.when(column.between(0, LAST_MILLISECOND), column))
 
 
 TRANSACTIONAL: Final = "is_transactional"
@@ -87,18 +87,18 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What of a log is asked for.
+class LogSelection:
+    """The records and columns of a log to read.
 
     Attributes:
         records: as in `internal_records`.
-        columns: which columns besides those of ``records``.
-        unreadable: the records that do not decode, of all types; otherwise those of ``records``
-            that do.
-        of_transactions: none but those of transactions; or where it is false, none that count
-            only when a transaction ends, as tombstones do not.
-        only_last: what a later record of its key replaces may be missing, as after compaction,
-            but for its last tombstone, and what is there may be there twice.
+        columns: the columns besides those of ``records``.
+        unreadable: read only records that do not decode, of all types. Otherwise, only ``records``
+            that do decode.
+        of_transactions: if true, only records of transactions. If false, no records that count only
+            when a transaction ends (tombstones count at once).
+        only_last: records that a later one of the same key replaces may be missing, as after
+            compaction, except for the last tombstone. Records may be repeated.
     """
 
     records: Records
@@ -109,88 +109,92 @@ class Asked:
 
 
 def read_records(
-    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, asked: Asked
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: LogSelection
 ) -> DataFrame:
-    """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
-    typed = TypedRecords(topic, asked.records)
+    """Read the selected records of an internal topic from logs, as `kafka-log` does."""
+    typed = TypedRecords(topic, selection.records)
     kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
-    columns = [(name, kinds[name]) for name in asked.columns]
-    structures = [] if asked.unreadable else [typed.schema.field(one) for one in typed.records]
+    columns = [(name, kinds[name]) for name in selection.columns]
+    structures = (
+        []
+        if selection.unreadable
+        else [typed.schema.field(record_type) for record_type in typed.records]
+    )
     schema = pa.schema([*columns, *structures])
-    read = partial(typed_piece, topic.value, asked, schema.names)
+    read = partial(typed_piece, topic.value, selection, schema.names)
     return in_tasks(spark, paths, (topic.topic,), read, schema)
 
 
 def typed_piece(
-    topic: str, asked: Asked, columns: Sequence[str], piece: LogPiece
+    topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
-    """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
-    typed = TypedRecords(InternalTopic(topic), asked.records)
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    needed = {_KEY, _VALUE, *(one for one in columns if one in known)}
-    if asked.of_transactions is not None:
+    """Yield the selected records of a piece, without columns that are equal in the whole piece."""
+    typed = TypedRecords(InternalTopic(topic), selection.records)
+    columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
+    needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
+    if selection.of_transactions is not None:
         needed.add(TRANSACTIONAL)
-    read = [one for one in known if one in needed]
-    found = _of_interest(asked, typed, piece, read)
-    if not asked.only_last:
-        for batch in found:
-            yield _typed(asked, typed, columns, batch)[0]
+    read = [column for column in columns_by_type if column in needed]
+    batches = _of_interest(selection, typed, piece, read)
+    if not selection.only_last:
+        for batch in batches:
+            yield _typed(selection, typed, columns, batch)[0]
         return
     unread: list[pa.Array] = []
-    for batch in last_of_keys(found, _KEY, _VALUE):
-        made, rows = _typed(asked, typed, columns, batch)
-        if made.num_rows < batch.num_rows:
+    for batch in last_of_keys(batches, _KEY, _VALUE):
+        typed_batch, rows = _typed(selection, typed, columns, batch)
+        if typed_batch.num_rows < batch.num_rows:
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
-        yield made
+        yield typed_batch
     if unread:
-        # The last does not decode, and one before it that does is what counts.
+        # The last record does not decode, so an earlier one that does decode counts.
         keys = pa.concat_arrays(unread)
-        for batch in _of_interest(asked, typed, piece, read, is_again=True):
+        for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
-            yield _typed(asked, typed, columns, some)[0]
+            yield _typed(selection, typed, columns, some)[0]
 
 
 def _typed(
-    asked: Asked, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+    selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Type records that were read, and give those that are asked for, and which these are."""
-    made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
-    there = dict(zip(typed.schema.names, made, strict=True))
+    """Decode records; return the selected ones, and a mask of them."""
+    decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
+    there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
-    if not asked.unreadable:
+    if not selection.unreadable:
         names = pa.array(typed.records, pa.string())
         rows = pc.and_not(pc.is_in(there["message"], names), rows)
     there |= {name: batch.column(name) for name in batch.schema.names}
-    given = [one for one in columns if one in there]
-    batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
+    chosen = [column for column in columns if column in there]
+    batch = pa.RecordBatch.from_arrays([there[name] for name in chosen], names=chosen)
     return batch if rows.true_count == len(rows) else batch.filter(rows), rows
 
 
 def _of_interest(
-    asked: Asked,
+    selection: LogSelection,
     typed: TypedRecords,
     piece: LogPiece,
     columns: Sequence[str],
     *,
     is_again: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the records of a piece but for those that are surely not asked for.
+    """Read the records of a piece, without those that are surely not selected.
 
-    Of what is read again nothing is told again.
+    When a piece is read again, its damage is not reported again.
     """
-    only = asked.of_transactions is True
-    for found in read_piece(piece, columns, of_transactions=only):
-        if isinstance(found, Damaged):
+    only = selection.of_transactions is True
+    for item in read_piece(piece, columns, of_transactions=only):
+        if isinstance(item, BatchDamage):
             if not is_again:
-                where = f"{piece.log.name}, byte {found.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+                where = f"{piece.log.name}, byte {item.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, item.reason)
             continue
-        batch = found
-        if asked.of_transactions is False:
+        batch = item
+        if selection.of_transactions is False:
             rows = pc.invert(batch.column(TRANSACTIONAL))
             if rows.false_count:
                 batch = batch.filter(pc.or_(rows, batch.column(_VALUE).is_null()))
-        if not asked.unreadable:
+        if not selection.unreadable:
             rows = typed.may_have(batch.column(_KEY), batch.column(_VALUE))
             batch = batch if rows.all() else batch.filter(pa.array(rows))
         if batch.num_rows:
@@ -198,9 +202,9 @@ def _of_interest(
 
 
 Moment: TypeAlias = datetime | Mapping[str, int]
-"""A time with a time zone, or for partitions of internal topics before which offset it is."""
+"""A time with a time zone, or offsets of partitions of internal topics, which are excluded."""
 
-_TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+_TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
 _EXPECTED: Final = (
     "a datetime with a time zone, or offsets by partitions of internal topics, as "
@@ -210,11 +214,11 @@ _EXPECTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """A moment: before the first record that is later than ``time``, or before these ``offsets``.
+    """A moment: before the first record later than ``time``, or before these ``offsets``.
 
-    Neither is the end of each log. Of partitions that ``offsets`` does not name it is the end too.
+    Without both, it is the end of each log. So it is for partitions that ``offsets`` does not name.
 
-    >>> AsOf.given({"__cluster_metadata-0": 186}).told
+    >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
     """
 
@@ -222,13 +226,13 @@ class AsOf:
     offsets: Mapping[Partition, int] = field(default_factory=dict)
 
     @classmethod
-    def given(cls, moment: Moment) -> AsOf:
-        """Take a moment; `ArgumentError` for what is not one."""
+    def parse(cls, moment: Moment) -> AsOf:
+        """Parse a moment; raises `ArgumentError` if it is not one."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
                 return cls(moment.astimezone(UTC))
             except OverflowError:
-                # In UTC it is before the year 1, or after 9999.
+                # In UTC the time is before the year 1, or after 9999.
                 raise refuse("as_of", _EXPECTED, moment) from None
         if not isinstance(moment, Mapping) or not moment:
             raise refuse("as_of", _EXPECTED, moment)
@@ -241,29 +245,31 @@ class AsOf:
         return cls(None, offsets)
 
     @property
-    def told(self) -> str:
-        """The moment in words; empty where it is the end."""
+    def text(self) -> str:
+        """The moment in words; empty for the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
-        named = (f"offset {at} of {one}" for one, at in sorted(self.offsets.items()))
+        named = (f"offset {at} of {partition}" for partition, at in sorted(self.offsets.items()))
         return ", ".join(named)
 
     def of(self, topic: InternalTopic) -> dict[int, int]:
-        """The offsets that are given for partitions of a topic."""
+        """Return the offsets that are given for partitions of a topic."""
         named = self.offsets.items()
-        return {one.partition: at for one, at in named if one.topic == topic.topic}
+        return {
+            partition.partition: at for partition, at in named if partition.topic == topic.topic
+        }
 
 
 END: Final = AsOf()
 
 
-def moment_of(given: Moment | None) -> AsOf:
-    """Take a moment, or None for the end; `ArgumentError` for what is not one."""
-    return END if given is None else AsOf.given(given)
+def to_as_of(time_or_offsets: Moment | None) -> AsOf:
+    """Return a moment, or the end for None; raises `ArgumentError` if it is not a moment."""
+    return END if time_or_offsets is None else AsOf.parse(time_or_offsets)
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
-    """Read what a command was given: one time, or offsets; None where there is nothing.
+    """Parse the values of a command's option: one time, or offsets; None without values.
 
     A time without a zone is UTC. Raises `ArgumentError`.
 
@@ -274,10 +280,10 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
     """
     if not texts:
         return None
-    named = [_OFFSET.fullmatch(one) for one in texts]
-    offsets = {one[1]: int(one[2]) for one in named if one is not None}
+    named = [_OFFSET.fullmatch(text) for text in texts]
+    offsets = {match[1]: int(match[2]) for match in named if match is not None}
     if len(offsets) == len(texts):
-        AsOf.given(offsets)
+        AsOf.parse(offsets)
         return offsets
     try:
         [text] = texts
@@ -289,14 +295,15 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""What `InternalLog.typed` adds: whether a record is after the moment that is asked for, and
-whether it is one for which compaction may have removed another that was before it."""
+"""The columns that `InternalLog.typed` adds: whether a record is after the requested moment, and
+whether compaction may have removed an earlier record because of it.
+"""
 
 _HELD: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        *((name, pa.int64()) for name in Held._fields),
+        *((name, pa.int64()) for name in PieceOffsets._fields),
     ]
 )
 _ROWS: Final = (
@@ -307,7 +314,7 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Where the log is that ``rows`` are all the records of."""
+    """The directories of a log whose records are ``rows``."""
 
     rows: DataFrame
     paths: tuple[str, ...]
@@ -315,20 +322,20 @@ class LogFiles:
 
 @dataclass(frozen=True, slots=True)
 class InternalLog:
-    """The records of an internal topic up to a moment, and what is known of its compaction.
+    """The records of an internal topic up to a moment, and what is known about its compaction.
 
     Attributes:
-        rows: the records, with the columns of Spark's Kafka source, and of their batch
-            ``producer_id``, ``producer_epoch``, ``is_transactional``; without these they are what
-            a consumer with ``read_committed`` had, and what is pending is not known.
+        rows: the records, with the columns of Spark's Kafka source, and ``producer_id``,
+            ``producer_epoch`` and ``is_transactional`` of their batch. Without these three, they
+            are what a consumer with ``read_committed`` had, and pending records are unknown.
         topic: the name of the topic, or of its decoder.
-        ends: how transactions ended, as `control_records` gives it.
-        until: by partition, the first offset that is after the moment; where there is none, the
-            moment is the end of the log.
+        ends: the ends of transactions, as `control_records` returns them.
+        until: by partition, the first offset after the moment; without one, the moment is the end
+            of the log.
         cleaned: by partition, the offset up to which records are missing, because the log was
-            compacted or pruned: the offset after its last hole, 0 where nothing is missing.
-        files: where there are the files of ``rows``, which then are read and typed in one task.
-        whole: by partition, the offset up to which no record is missing; 0 where it is not known.
+            compacted or pruned: the offset after its last hole, 0 if nothing is missing.
+        files: the files of ``rows``, if they are known; one task then reads and decodes them.
+        whole: by partition, the offset up to which no record is missing; 0 if it is unknown.
     """
 
     rows: DataFrame
@@ -340,7 +347,7 @@ class InternalLog:
     whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a log of which it is not known how its transactions ended."""
+        """Refuse a log if the ends of its transactions are unknown."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "how transactions ended, as control_records gives it", None)
 
@@ -352,87 +359,95 @@ class InternalLog:
         of_transactions: bool | None = None,
         only_last: bool = False,
     ) -> DataFrame:
-        """Give these records as `internal_records` does, of no other, with `IS_LATER` and `HIDES`.
+        """Return only these records, as `internal_records` does, with `IS_LATER` and `HIDES`.
 
         Args:
-            records: as in `internal_records`: their names, or for each the fields that are wanted.
-            columns: which of its other columns are wanted, all by default; ``partition`` and
-                ``offset`` are given in any case.
-            of_transactions: none but records of transactions, where it is known which are; or
-                where it is false, none that count only when a transaction ends.
-            only_last: what a later record of its key replaces is not wanted, and may be missing,
-                but for the last tombstone of the key.
+            records: as in `internal_records`: names of records, or the fields to return for each.
+            columns: the other columns to return, all by default; ``partition`` and ``offset`` are
+                always returned.
+            of_transactions: if true, only records of transactions, if these are known. If false, no
+                records that count only when a transaction ends.
+            only_last: records that a later one of the same key replaces are not needed and may be
+                missing, except for the key's last tombstone.
 
-        Those that have an error are not among them: `unreadable` gives them.
+        Records with an error are left out; `unreadable` returns them.
         """
-        wanted = self._columns()
+        needed_columns = self._columns()
         if columns is not None:
-            wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
-        # What is before a moment is not replaced by what is after it.
+            needed_columns = [
+                column for column in needed_columns if column in {*columns, *PLACE[:2]}
+            ]
+        # A record after a moment replaces none before it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
-        asked = Asked(records, wanted, of_transactions=of_transactions, only_last=only_last)
-        found = self._read(asked)
-        if found is None:
+        selection = LogSelection(
+            records, needed_columns, of_transactions=of_transactions, only_last=only_last
+        )
+        rows = self._read(selection)
+        if rows is None:
             typed = internal_records(self.rows, self.topic, records)
-            found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
+            rows = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
             if of_transactions is not None:
                 waits = F.col(TRANSACTIONAL) & (F.lit(of_transactions) | ~F.col("is_tombstone"))
-                found = found.where(waits == of_transactions)
-            found = found.select(*wanted, *records)
+                rows = rows.where(waits == of_transactions)
+            rows = rows.select(*needed_columns, *records)
         later = self.is_later
-        # A later record may have replaced one that is missing: how far a log was compacted that was
-        # copied from another broker, nothing says.
+        # A later record may have replaced one that is missing. If a log was copied from another
+        # broker, nothing tells how far it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
-        return found.withColumns({IS_LATER: later, HIDES: hides})
+        return rows.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
-        """Give the records that have an error, as `internal_records` does, without structures."""
+        """Return the records with an error, as `internal_records` does, without structures."""
         columns = self._columns()
-        found = self._read(Asked(records, columns, unreadable=True))
-        if found is None:
+        rows = self._read(LogSelection(records, columns, unreadable=True))
+        if rows is None:
             typed = internal_records(self.rows, self.topic, records)
-            found = typed.where(F.col("error").isNotNull()).select(*columns)
-        return found.where(~self.is_later)
+            rows = typed.where(F.col("error").isNotNull()).select(*columns)
+        return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Name the columns that there are besides those of records."""
+        """Return the names of columns that are not those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
-    def _read(self, asked: Asked) -> DataFrame | None:
-        """Read and type what is asked for at once; None where the files of rows are not known."""
+    def _read(self, selection: LogSelection) -> DataFrame | None:
+        """Read and decode selected records at once; None if the files of rows are unknown."""
         if self.files is None or self.files.rows is not self.rows:
             return None
         topic = BY_NAME[self.topic]
-        return read_records(self.rows.sparkSession, self.files.paths, topic, asked)
+        return read_records(self.rows.sparkSession, self.files.paths, topic, selection)
 
     @property
     def is_later(self) -> Column:
-        """Whether the record at ``partition`` and ``offset`` is after the moment."""
+        """Return whether the record at ``partition`` and ``offset`` is after the moment."""
         if not self.until:
             return F.lit(False)
         return F.col("offset") >= _by_partition(self.until, INT64_MAX)
 
     @property
     def has_transactions(self) -> bool:
-        """Whether it is known which records are of transactions, and how these ended."""
+        """Whether it is known which records belong to transactions, and how these ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property
     def holed(self) -> tuple[int, ...]:
-        """The partitions of which records from before the moment are missing."""
-        return tuple(sorted(one for one in self.until if self._is_holed(one)))
+        """The partitions in which records from before the moment are missing."""
+        return tuple(sorted(partition for partition in self.until if self._is_holed(partition)))
 
     @property
     def incomplete(self) -> tuple[int, ...]:
-        """The partitions of which something may be in no view.
+        """The partitions of which views may lack something.
 
-        At an earlier moment there may have been a key all of whose records are missing. Where
-        records have no keys nothing replaces one, and what is missing is missing at any moment.
+        At an earlier moment there may have been a key whose records are all missing. Records
+        without keys are never replaced, so missing ones are missing at any moment.
         """
         moments = self.until
         if not BY_NAME[self.topic].has_keys:
-            return tuple(sorted(one for one in self.cleaned if self._is_holed(one)))
-        return tuple(one for one in self.holed if moments[one] < self.cleaned[one])
+            return tuple(
+                sorted(partition for partition in self.cleaned if self._is_holed(partition))
+            )
+        return tuple(
+            partition for partition in self.holed if moments[partition] < self.cleaned[partition]
+        )
 
     def _is_holed(self, partition: int) -> bool:
         moment, whole = self.until.get(partition, INT64_MAX), self.whole.get(partition, 0)
@@ -440,9 +455,9 @@ class InternalLog:
 
 
 def unreadable(log: InternalLog, records: Records) -> DataFrame:
-    """Give the records that do not decode, with their ``error``: no view knows what they say.
+    """Return the records that do not decode, with ``error``; no view knows their content.
 
-    Those of types that are in no release that is known are among them.
+    Records of types that no known release has are included.
     """
     return log.unreadable(records)
 
@@ -457,64 +472,77 @@ def open_log(
 ) -> InternalLog:
     """Open the log of an internal topic in a broker's log directories, as `kafka-log` reads them.
 
-    ``offsets`` says for partitions before which offset a view ends; ``time``, which has a time
-    zone, that it ends before the first record that is later. Neither means all there is. Raises as
-    `kafka-log` does for paths that have no log.
+    ``offsets`` gives, for partitions, the offset before which a view ends. ``time``, which has a
+    time zone, ends a view before the first later record. Without both, a view covers everything.
+    Raises as `kafka-log` does for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
         raise refuse("time", "a datetime with a time zone", time)
-    given = several(paths)
+    path_list = several(paths)
     later = None if time is None else first_after(time)
     query = LogQuery(
         topics=(of.topic,),
-        ending={Partition(of.topic, one): at for one, at in (offsets or {}).items()},
+        ending={Partition(of.topic, partition): at for partition, at in (offsets or {}).items()},
         ending_timestamp=later,
     )
-    logs = {one.partition.partition: one for one in find_logs(given, query)}
-    ends = {one: between(log, query).high for one, log in logs.items()}
-    asked = {one for one, high in ends.items() if high < INT64_MAX or not of.has_keys}
-    holes = _holes(spark, given, of.topic, {one: logs[one] for one in asked})
+    logs = {each_log.partition.partition: each_log for each_log in find_logs(path_list, query)}
+    ends = {partition: between(log, query).high for partition, log in logs.items()}
+    partitions = {
+        partition for partition, high in ends.items() if high < INT64_MAX or not of.has_keys
+    }
+    holes = _holes(
+        spark, path_list, of.topic, {partition: logs[partition] for partition in partitions}
+    )
     reader = spark.read.format("kafka-log").schema(_ROWS).option("topic", of.topic)
-    named = tuple(str(one) for one in given)
+    named = tuple(str(partition) for partition in path_list)
     rows = reader.load([*named])
     return InternalLog(
         rows,
         topic,
-        control_records(spark, given, (of.topic,)),
-        # Where no record is later, the moment is the end.
-        {one: ends[one] + 1 for one, where in holes.items() if ends[one] < where.log_end - 1},
-        {one: where.end + _is_within(ends[one], where, time) for one, where in holes.items()},
+        control_records(spark, path_list, (of.topic,)),
+        # If no record is later, the moment is the end.
+        {
+            partition: ends[partition] + 1
+            for partition, where in holes.items()
+            if ends[partition] < where.log_end - 1
+        },
+        {
+            partition: where.end + _is_within(ends[partition], where, time)
+            for partition, where in holes.items()
+        },
         LogFiles(rows, named),
-        {one: where.first for one, where in holes.items()},
+        {partition: where.first for partition, where in holes.items()},
     )
 
 
 def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
-    """Return whether a moment by time may lie within the last hole, which ends at ``last``."""
+    """Return whether a moment by time may be inside the last hole, which ends at ``last``."""
     return time is not None and holes.end == last + 1
 
 
 def _holes(
     spark: SparkSession, paths: Sequence[str | Path], topic: str, logs: Mapping[int, Replica]
 ) -> dict[int, Holes]:
-    """Find where logs have holes, by partition."""
+    """Return the holes of logs, by partition."""
     if not logs:
         return {}
-    found: dict[int, list[Held]] = {one: [] for one in logs}
+    held_offsets: dict[int, list[PieceOffsets]] = {each_log: [] for each_log in logs}
     rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
     for row in rows.collect():
-        found[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
-    return {one: holes_of(log, found[one]) for one, log in logs.items()}
+        held_offsets[row["partition"]].append(
+            PieceOffsets(*(row[name] for name in PieceOffsets._fields))
+        )
+    return {partition: holes_of(log, held_offsets[partition]) for partition, log in logs.items()}
 
 
 def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
-    found = held_by(piece)
-    if found is not None:
-        yield pa.RecordBatch.from_pylist([found._asdict()], _HELD)
+    held = offsets_of(piece)
+    if held is not None:
+        yield pa.RecordBatch.from_pylist([held._asdict()], _HELD)
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
-    """Give what a mapping says of ``partition``."""
-    told = F.create_map(*(F.lit(one) for pair in numbers.items() for one in pair))
-    return F.coalesce(F.element_at(told, F.col("partition")), F.lit(default)).cast("bigint")
+    """Return the value of ``partition`` in a mapping."""
+    numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
+    return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

@@ -1,4 +1,4 @@
-"""What the logs of ordinary topics say beside internal ones: their ends, and open transactions."""
+"""What the logs of ordinary topics add to internal ones: their ends, and open transactions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from flexwire.answers.state.records import in_tasks, several
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.record_columns import moment as to_moment
 from flexwire.logs.checkpoints import high_watermarks
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, open_file
-from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import end_offset
-from flexwire.logs.reading import read_headers
+from flexwire.logs.records import read_headers
 from flexwire.logs.segments import place_at, read_batch
 from flexwire.protocol.internal_topics import state_names
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.records import Paths
     from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Partition
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 
@@ -42,7 +42,7 @@ ENDS: Final = (
 )
 """The columns of `end_offsets`."""
 NO_WATERMARK: Final = (None, None)
-"""A high watermark that is not known, and whether it is exact."""
+"""An unknown high watermark, of which it is also unknown whether it is exact."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -59,20 +59,20 @@ _OPEN: Final = pa.schema(
 def end_offsets(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the end of each partition, and where consumers stop: the columns `ENDS`.
+    """Return the end of each partition, and the offset at which consumers stop: `ENDS`.
 
-    ``end_offset`` is that of the log that `kafka-log` reads. ``high_watermark`` is where consumers
-    stop, from `replication-offset-checkpoint` beside it; null where that does not say it, and never
-    beyond the end. ``is_watermark_exact``: the broker had stopped in order, else the high watermark
-    may be 5 seconds old.
+    ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is where
+    consumers stop, from `replication-offset-checkpoint` beside the log. It is null if that file
+    lacks it, and never beyond the end. ``is_watermark_exact`` is true if the broker had stopped
+    cleanly. Otherwise the high watermark may be 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
-    said, rows = watermarks_of(logs), []
-    for one in logs:
-        end = end_offset(one.segments[-1])
-        watermark, is_exact = said.get(one.partition, NO_WATERMARK)
+    watermarks, rows = watermarks_of(logs), []
+    for log in logs:
+        end = end_offset(log.segments[-1])
+        watermark, is_exact = watermarks.get(log.partition, NO_WATERMARK)
         rows.append(
-            (*one.partition, end, None if watermark is None else min(watermark, end), is_exact)
+            (*log.partition, end, None if watermark is None else min(watermark, end), is_exact)
         )
     return spark.createDataFrame(rows, ENDS)
 
@@ -80,31 +80,36 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether it is exact.
 
-    There is none of a log that is a tier's, or beside which no file says it.
+    A tiered log has none, nor does a log without the file beside it.
     """
-    brokers = [one for one in logs if not one.is_tiered]
-    said = {one: high_watermarks(one) for one in sorted({log.beside for log in brokers})}
+    brokers = [each_log for each_log in logs if not each_log.is_tiered]
+    by_broker = {
+        each_log: high_watermarks(each_log) for each_log in sorted({log.beside for log in brokers})
+    }
     return {
-        log.partition: (said[log.beside].offsets[log.partition], said[log.beside].is_exact)
+        log.partition: (
+            by_broker[log.beside].offsets[log.partition],
+            by_broker[log.beside].is_exact,
+        )
         for log in brokers
-        if log.partition in said[log.beside].offsets
+        if log.partition in by_broker[log.beside].offsets
     }
 
 
 def open_transactions(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Give the transactions that logs have open: a row for each producer in each partition.
+    """Return the transactions that logs have open: one row for each producer in each partition.
 
-    ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, ``first_offset`` and
+    Columns: ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, and ``first_offset`` and
     ``first_time`` of the transaction's first batch. Only headers of batches are read.
     """
-    found = in_tasks(spark, paths, topics, _open_in, _OPEN)
-    # A piece says what is open at its end, and another may end it.
+    rows = in_tasks(spark, paths, topics, _open_in, _OPEN)
+    # A piece shows what is open at its end, but a later piece may end it.
     key = (*_PLACE, "producer_id")
     last_end = F.max("last_end").over(Window.partitionBy(*key))
     is_open = F.col("last").isNull() | (F.col("first_offset") > F.col("last"))
-    rows = found.withColumn("last", last_end).where(F.col("first_offset").isNotNull() & is_open)
+    rows = rows.withColumn("last", last_end).where(F.col("first_offset").isNotNull() & is_open)
     first = F.struct("producer_epoch", "first_offset", "first_time")
     firsts = rows.groupBy(*key).agg(F.min_by(first, "first_offset").alias("first"))
     return firsts.select(*key, "first.*")
@@ -117,7 +122,7 @@ def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 class _Open:
-    """Hears of headers in order: of each producer the last end, and the first batch after it."""
+    """Collects headers in order: for each producer, the last end and the first batch after it."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -127,8 +132,8 @@ class _Open:
         rows = headers.attributes & TRANSACTIONAL_MASK != 0
         is_control = (headers.attributes[rows] & CONTROL_MASK != 0).tolist()
         columns = (headers.producer_ids, headers.base_offsets, headers.positions)
-        told = (one[rows].tolist() for one in columns)
-        for is_end, producer, offset, position in zip(is_control, *told, strict=True):
+        values = (column[rows].tolist() for column in columns)
+        for is_end, producer, offset, position in zip(is_control, *values, strict=True):
             if is_end:
                 self._ends[producer] = offset
                 self._firsts.pop(producer, None)
@@ -136,7 +141,7 @@ class _Open:
                 self._firsts.setdefault(producer, (offset, at + position))
 
     def rows(self, piece: LogPiece) -> pa.RecordBatch:
-        """Give what was heard of, a row for each producer."""
+        """Return a row for each producer."""
         rows: list[dict[str, Any]] = []
         with open_file(piece.log) as log:
             for producer in self._ends.keys() | self._firsts.keys():
@@ -168,13 +173,13 @@ _PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
 
 
 def transactions(log: InternalLog) -> DataFrame:
-    """Return the state of each transactional id, as its coordinator wrote it last: a row for each.
+    """Return the state of each transactional id, as its coordinator wrote it last.
 
-    ``transactional_id``; ``state`` as Kafka names it; ``producer_id``, ``producer_epoch``;
-    ``timeout_ms``; ``start_time``, null in a state that has none; ``last_update_time``;
-    ``partitions``: topic and partition of all that take part, none in the state Empty;
-    ``log_partition``, ``log_offset``; ``is_known``: false where compaction removed what was there,
-    if anything was. Ids that have expired are not there.
+    Columns: ``transactional_id``; ``state`` in Kafka's words; ``producer_id``, ``producer_epoch``;
+    ``timeout_ms``; ``start_time``, null in a state without one; ``last_update_time``;
+    ``partitions``: topic and partition of all participants, none in the state Empty;
+    ``log_partition``, ``log_offset``; ``is_known``: false if compaction removed a record that there
+    may have been. Expired ids are left out.
     """
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
@@ -182,25 +187,27 @@ def transactions(log: InternalLog) -> DataFrame:
     rows = log.typed({RECORD: _FIELDS}, (), only_last=True).withColumn(
         KEY, F.col(f"{RECORD}.key.{KEY}")
     )
-    found = rows.groupBy(KEY).agg(
+    last = rows.groupBy(KEY).agg(
         F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
         F.bool_or(HIDES).alias(HIDES),
     )
     is_known = F.col("last").isNotNull() | ~F.col(HIDES)
-    made = found.withColumns({"value": F.col("last.value"), "is_known": is_known})
-    made = made.where(F.col("value").isNotNull() | ~F.col("is_known"))
+    described = last.withColumns({"value": F.col("last.value"), "is_known": is_known})
+    described = described.where(F.col("value").isNotNull() | ~F.col("is_known"))
     by_number = F.array(*map(F.lit, state_names(VALUE)))
     status = F.col("value.transaction_status")
     state = F.coalesce(F.get(by_number, status.cast("int")), status.cast("string"))
     topics = F.transform(
         "value.transaction_partitions",
-        lambda one: F.transform(
-            one["partition_ids"],
-            lambda number: F.struct(one["topic"].alias("topic"), number.alias("partition")),
+        lambda topic_partitions: F.transform(
+            topic_partitions["partition_ids"],
+            lambda number: F.struct(
+                topic_partitions["topic"].alias("topic"), number.alias("partition")
+            ),
         ),
     )
     none = F.when(F.col("is_known"), F.array().cast(_PARTITIONS))
-    return made.select(
+    return described.select(
         KEY,
         state.alias("state"),
         "value.producer_id",
@@ -226,14 +233,14 @@ _KEY: Final = ("producer_id", *_PLACE)
 def hanging_transactions(
     transactions: DataFrame, at: datetime, opened: DataFrame | None = None
 ) -> DataFrame:
-    """Transactions that should have ended by ``at``: a row for each, and each of its partitions.
+    """Return transactions that should have ended by ``at``, a row for each of their partitions.
 
-    ``transactions`` is what the view of that name gives. ``opened`` is what `open_transactions`
-    gives of the logs of other topics: then transactions are there too that a partition has open
-    and no coordinator, which hold up consumers with ``read_committed`` until an operator aborts
-    them; and ``first_offset`` is where one is open.
+    ``transactions`` is the view of that name. ``opened`` is the result of `open_transactions` for
+    the logs of other topics. With it, the result also has transactions that a partition has open
+    but no coordinator knows. They stop consumers with ``read_committed`` until an operator aborts
+    them. ``first_offset`` is then the place at which a transaction is open.
 
-    ``transactional_id``, ``state``, ``timeout_ms``, null where no coordinator has it;
+    Columns: ``transactional_id``, ``state``, ``timeout_ms``, null if no coordinator has it;
     ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
     ``reason``.
     """
@@ -241,9 +248,9 @@ def hanging_transactions(
 
 
 def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
-    """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
-    known = transactions.where(F.col("state").isin(*OPEN))
-    ours = known.select("*", F.explode_outer("partitions").alias("one")).select(
+    """Return the same by the column ``now`` of each transaction, null if it is unknown."""
+    open_ones = transactions.where(F.col("state").isin(*OPEN))
+    ours = open_ones.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",
         "state",
         "timeout_ms",
@@ -255,8 +262,8 @@ def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
     )
     no_offset = F.lit(None).cast("bigint")
     if opened is None:
-        found = ours.withColumn("first_offset", no_offset)
-        return _rows(found, _is_past())
+        hanging = ours.withColumn("first_offset", no_offset)
+        return _rows(hanging, _is_past())
     theirs = opened.select(
         *_KEY, "first_offset", F.col("first_time"), F.col("producer_epoch").alias("epoch")
     )
@@ -273,9 +280,9 @@ def _is_past() -> Column:
     return F.coalesce(F.col("open_since") + timeout < F.col(NOW), F.lit(False))
 
 
-def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
+def _rows(transactions: DataFrame, is_hanging: Column) -> DataFrame:
     reason = F.when(F.col("state").isNull(), NOT_OF_COORDINATOR).otherwise(PAST_TIMEOUT)
-    return found.where(is_hanging).select(
+    return transactions.where(is_hanging).select(
         "transactional_id",
         "state",
         "timeout_ms",

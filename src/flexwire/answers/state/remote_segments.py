@@ -1,4 +1,4 @@
-"""The segments of a topic in tiered storage: `remote_segments`."""
+"""The segments of topics in tiered storage: `remote_segments`."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ _FIELDS: Final = {
     ),
     UPDATE: _BOTH,
 }
-# A broker forgets a segment then.
+# A broker forgets a segment in this state.
 _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
 
 def remote_segments(log: InternalLog) -> DataFrame:
-    """The segments that tiered storage has, or had begun to copy or delete: a row for each.
+    """Return the segments in tiered storage, also those being copied or deleted.
 
-    ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` as Kafka names it;
+    Columns: ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` in Kafka's words;
     ``start_offset``, ``end_offset``, ``size_bytes``, ``max_time``; ``leader_epochs``: the first
-    offset of each epoch; ``broker_id`` and ``event_time`` of the last record;
-    ``log_partition``, ``log_offset`` of it; ``is_known``: false of an update whose segment is not
-    in the log. Those whose deletion has finished are not there.
+    offset of each epoch; ``broker_id`` and ``event_time`` of the last record; its ``log_partition``
+    and ``log_offset``; ``is_known``: false for an update whose segment is not in the log. Segments
+    whose deletion has finished are left out.
     """
     rows = _rows(log).where(~F.col(IS_LATER))
     record = F.struct("at", "segment", "update", "log_partition")
     is_update = F.col("update").isNotNull()
-    found = rows.groupBy("segment_id").agg(
+    by_segment = rows.groupBy("segment_id").agg(
         F.max_by(record, F.when(~is_update, F.col("at"))).alias("first"),
         F.max_by(record, F.col("at")).alias("last"),
     )
@@ -69,8 +69,8 @@ def remote_segments(log: InternalLog) -> DataFrame:
     number = last(STATE)
     state = F.coalesce(F.get(numbers, number.cast("int")), number.cast("string"))
     segment, place = F.col("first.segment"), "topic_id_partition"
-    made = found.withColumns({"state": state, "id": last(ID)})
-    return made.where(F.col("state") != _GONE).select(
+    described = by_segment.withColumns({"state": state, "id": last(ID)})
+    return described.where(F.col("state") != _GONE).select(
         F.col(f"id.{place}.name").alias("topic"),
         F.col(f"id.{place}.id").alias("topic_id"),
         f"id.{place}.partition",
@@ -82,7 +82,7 @@ def remote_segments(log: InternalLog) -> DataFrame:
         moment(segment["max_timestamp_ms"]).alias("max_time"),
         F.transform(
             segment["segment_leader_epochs"],
-            lambda one: F.struct(one["leader_epoch"], one["offset"]),
+            lambda epoch: F.struct(epoch["leader_epoch"], epoch["offset"]),
         )
         .cast("array<struct<leader_epoch: int, offset: bigint>>")
         .alias("leader_epochs"),

@@ -1,4 +1,4 @@
-"""Where share groups are in their partitions: `share_state`."""
+"""The state of share groups in their partitions: `share_state`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-# Which of two batches holds: Kafka compares their counts, then their states.
+# To choose between two batches, Kafka compares their counts, then their states.
 _RANK: Final = ("delivery_count", "delivery_state")
 _BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 _OF_BOTH: Final = (
@@ -29,49 +29,49 @@ _FIELDS: Final = {
     SNAPSHOT: (*_OF_BOTH, "value.state_epoch", "value.write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-# In an update: the start offset stays as it was.
+# In an update, this means that the start offset did not change.
 _UNCHANGED: Final = -1
 
 
 def share_state(log: InternalLog) -> DataFrame:
-    """Return what the share coordinator has of each partition of a share group: a row for each.
+    """Return the share coordinator's state of each partition of each share group.
 
-    ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
-    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 where the last record does
-    not say it; ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then
-    those of the updates after it, as they were written; `held_batches` combines those that overlap;
-    ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
-    where compaction removed what was there, where the snapshot of an update is not in the log, as
-    the snapshot epochs show, or where an update moved the start offset back, which no leader does.
-    What was deleted is not there.
+    Columns: ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
+    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 if the last record lacks it;
+    ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then those of
+    later updates, as they were written (`combined_batches` combines overlapping ones); ``updates``:
+    their number; ``log_partition``, ``log_offset`` of the last record; ``is_known``. That is false
+    if compaction removed a record, if the snapshot of an update is missing (as snapshot epochs
+    show), or if an update moved the start offset back, which no leader does. Deleted state is left
+    out.
     """
     rows = _rows(log)
     is_before = ~F.col(IS_LATER)
     at = F.col("at")
     record = F.struct("at", "value")
-    found = rows.groupBy(*KEY).agg(
+    by_key = rows.groupBy(*KEY).agg(
         F.max_by(record, F.when(is_before & F.col("is_snapshot"), at)).alias("snapshot"),
         F.collect_list(F.when(is_before & ~F.col("is_snapshot"), record)).alias("updates"),
         F.max("log_partition").alias("log_partition"),
         F.bool_or(HIDES).alias(HIDES),
     )
-    found = found.withColumn(
+    by_key = by_key.withColumn(
         "since",
         F.filter(
             F.array_sort(F.col("updates")),
-            lambda one: one["at"] > F.coalesce("snapshot.at", F.lit(-1)),
+            lambda record: record["at"] > F.coalesce("snapshot.at", F.lit(-1)),
         ),
     )
     snapshot = F.col("snapshot.value")
-    made = found.withColumn("is_known", ~_is_in_doubt(snapshot))
-    made = made.where(snapshot.isNotNull() | ~F.col("is_known"))
-    return made.select(
+    described = by_key.withColumn("is_known", ~_is_in_doubt(snapshot))
+    described = described.where(snapshot.isNotNull() | ~F.col("is_known"))
+    return described.select(
         *KEY,
         _last("start_offset", _UNCHANGED).alias("start_offset"),
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        # An update of a release before 4.2 does not say it, and then no release knows it.
+        # An update of a release before 4.2 lacks it, and then no release knows it.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -79,7 +79,7 @@ def share_state(log: InternalLog) -> DataFrame:
         moment(snapshot["write_timestamp"]).alias("write_time"),
         F.concat(
             snapshot["state_batches"],
-            F.flatten(F.transform("since", lambda one: one["value"]["state_batches"])),
+            F.flatten(F.transform("since", lambda record: record["value"]["state_batches"])),
         ).alias("state_batches"),
         F.size("since").alias("updates"),
         "log_partition",
@@ -89,84 +89,85 @@ def share_state(log: InternalLog) -> DataFrame:
 
 
 def _is_in_doubt(snapshot: Column) -> Column:
-    """Return whether records are missing, or follow each other as no coordinator writes them."""
+    """Return whether records are missing, or are in an order that no coordinator writes."""
     has_updates = F.size("since") > 0
     is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
     is_of_other = F.exists(
-        "since", lambda one: one["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
+        "since", lambda value: value["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
     )
     starts = F.filter(
         F.concat(
             F.array(snapshot["start_offset"]),
-            F.transform("since", lambda one: one["value"]["start_offset"]),
+            F.transform("since", lambda value: value["value"]["start_offset"]),
         ),
-        lambda one: one > _UNCHANGED,
+        lambda value: value > _UNCHANGED,
     )
-    # Kafka drops what is below a start at once: what is above a later one is not there again.
+    # Kafka drops batches below a start at once, so a lower start later does not bring them back.
     is_back = starts != F.array_sort(starts)
     return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
 
 
 def _of_last(records: str, name: str) -> Column:
-    """Return a field of the last of some records; null where there are none."""
+    """Return a field of the last record; null without records."""
     return F.get(records, F.size(records) - 1)[name]
 
 
-def held_batches(batches: Column, start: Column) -> Column:
-    """Return what ``state_batches`` add up to: in order, no two about the same offset.
+def combined_batches(batches: Column, start: Column) -> Column:
+    """Combine ``state_batches``: in order, with no two batches about the same offset.
 
-    Where two overlap, the one with the higher delivery count holds, then the one with the higher
-    delivery state, whichever was written first: this is how Kafka's share coordinator combines
-    them (PersisterStateBatchCombiner). Below ``start`` all is done. Neighbours that share one fate
-    are one batch. What no broker writes, as a batch that ends before it begins, is left out. Null
-    where ``batches`` is null.
+    If two overlap, the one with the higher delivery count wins, then the one with the higher
+    delivery state, whichever was written first. Kafka's share coordinator combines them so
+    (PersisterStateBatchCombiner). Everything below ``start`` is done. Equal neighbours become one
+    batch. Batches that no broker writes, such as one that ends before it begins, are left out. The
+    result is null if ``batches`` is null.
     """
     is_batch = F.filter(
         batches,
-        lambda one: (
-            (one["first_offset"] >= 0)
-            & (one["first_offset"] <= one["last_offset"])
-            & (one["last_offset"] < INT64_MAX)
+        lambda batch: (
+            (batch["first_offset"] >= 0)
+            & (batch["first_offset"] <= batch["last_offset"])
+            & (batch["last_offset"] < INT64_MAX)
         ),
     )
     rising = F.array_sort(
         F.transform(
-            is_batch, lambda one: F.struct(*(one[name] for name in _RANK), one.alias("batch"))
+            is_batch, lambda batch: F.struct(*(batch[name] for name in _RANK), batch.alias("batch"))
         )
     )
-    held = F.aggregate(
-        F.transform(rising, lambda one: one["batch"]),
+    combined = F.aggregate(
+        F.transform(rising, lambda batch: batch["batch"]),
         F.array().cast(_BATCHES),
-        lambda before, one: F.concat(
-            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, one))), _is_left),
-            F.array(_part(one, one["first_offset"], one["last_offset"])),
+        lambda before, batch: F.concat(
+            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, batch))), _is_left),
+            F.array(_part(batch, batch["first_offset"], batch["last_offset"])),
         ),
     )
     cut = F.transform(
-        held, lambda one: _part(one, F.greatest(one["first_offset"], start), one["last_offset"])
+        combined,
+        lambda batch: _part(batch, F.greatest(batch["first_offset"], start), batch["last_offset"]),
     )
     ordered = F.array_sort(F.filter(cut, _is_left))
     return F.aggregate(ordered, F.array().cast(_BATCHES), _joined)
 
 
-def _beside(old: Column, one: Column) -> Column:
-    """Give what another batch leaves of an old one: before it, and after it."""
+def _beside(old: Column, batch: Column) -> Column:
+    """Return what another batch leaves of an old one: the part before it and the part after it."""
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
-        _part(old, first, F.least(last, one["first_offset"] - 1)),
-        _part(old, F.greatest(first, one["last_offset"] + 1), last),
+        _part(old, first, F.least(last, batch["first_offset"] - 1)),
+        _part(old, F.greatest(first, batch["last_offset"] + 1), last),
     )
 
 
-def _joined(before: Column, one: Column) -> Column:
-    """Give batches with the one that follows them, joined where it goes on as the last does."""
+def _joined(before: Column, batch: Column) -> Column:
+    """Append the next batch, or extend the last batch if the next one continues it."""
     last = F.get(before, F.size(before) - 1)
-    goes_on = last["last_offset"] + 1 == one["first_offset"]
+    goes_on = last["last_offset"] + 1 == batch["first_offset"]
     for name in BATCH[2:]:
-        goes_on &= last[name] == one[name]
-    joined = F.array(_part(last, last["first_offset"], one["last_offset"]))
+        goes_on &= last[name] == batch[name]
+    joined = F.array(_part(last, last["first_offset"], batch["last_offset"]))
     rest = F.slice(before, 1, F.greatest(F.size(before) - 1, F.lit(0)))
-    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(one)))
+    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(batch)))
 
 
 def _part(of: Column, first: Column, last: Column) -> Column:
@@ -174,19 +175,19 @@ def _part(of: Column, first: Column, last: Column) -> Column:
     return F.struct(*ends, *(of[name].alias(name) for name in BATCH[2:]))
 
 
-def _is_left(one: Column) -> Column:
-    return one["first_offset"] <= one["last_offset"]
+def _is_left(batch: Column) -> Column:
+    return batch["first_offset"] <= batch["last_offset"]
 
 
 def _last(name: str, unchanged: int) -> Column:
-    """Give what the last update says of a field that says something, else the snapshot."""
-    told = F.transform("since", lambda one: one["value"][name])
-    told = F.filter(told, lambda one: one > unchanged)
-    return F.coalesce(F.get(told, F.size(told) - 1), F.col("snapshot.value")[name])
+    """Return a field of the last update that has it, otherwise of the snapshot."""
+    values = F.transform("since", lambda value: value["value"][name])
+    values = F.filter(values, lambda value: value > unchanged)
+    return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])
 
 
 def _rows(log: InternalLog) -> DataFrame:
-    """Snapshots and updates with the same columns; what one does not say is null."""
+    """Return snapshots and updates with the same columns; a missing value is null."""
 
     def either(side: str, name: str) -> Column:
         return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))

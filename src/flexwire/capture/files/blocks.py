@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from flexwire.capture.files.reading import (
     SECTION_MAGIC,
     STEP_BYTES,
     DamagedError,
+    ForwardReader,
     PcapHead,
     Section,
     SectionHead,
-    Source,
     begin_blocks,
     open_capture,
 )
@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from flexwire.capture.files.reading import Head, Opener, Readable
-
-    Numbers = np.ndarray[Any, Any]
+    from flexwire.capture.files.reading import ByteStream, Head, Opener
+    from flexwire.columnar.arrays import NumpyArray
 
 
 CHAIN: Final = 64
@@ -79,7 +78,7 @@ def file_head(name: str, opener: Opener | None = None) -> FileHead | None:
     with open_capture(name, opener) as (file, is_compressed):
         if is_compressed:
             return None
-        blocks = begin_blocks(Source(name, file))
+        blocks = begin_blocks(ForwardReader(name, file))
         try:
             for number, item in enumerate(blocks):
                 if isinstance(item, CapturedPacket) and blocks.head is not None:
@@ -116,7 +115,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
     return None
 
 
-def _leads_on(words: Numbers, place: int) -> bool:
+def _leads_on(words: NumpyArray, place: int) -> bool:
     """Whether a chain of blocks begins at a word: each says its length twice."""
     for _ in range(CHAIN):
         if place + 1 >= len(words):
@@ -140,17 +139,17 @@ def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
     if not BLOCK_FRAME <= length <= len(data) - at:
         return False
-    section = Section(Source("", _NOTHING), head)
+    section = Section(ForwardReader("", _NOTHING), head)
     body = data[at + BLOCK_HEAD : at + length - _ALIGNED]
     return isinstance(section.packet(ENHANCED_PACKET, body), CapturedPacket)
 
 
-class _Nothing:
+class _EmptyFile:
     def read(self, _size: int, /) -> bytes:
         return b""
 
 
-_NOTHING: Final = _Nothing()
+_NOTHING: Final = _EmptyFile()
 
 
 def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
@@ -175,7 +174,7 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
     return None
 
 
-def _every_word(data: bytes, start: int, count: int, order: str) -> Numbers:
+def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
     """The 32-bit number at each byte from ``start`` on."""
     found = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
@@ -204,7 +203,7 @@ class WholeBlocks:
 
     def look(
         self,
-        opens: Callable[[int], AbstractContextManager[Readable]],
+        opens: Callable[[int], AbstractContextManager[ByteStream]],
         size: int,
         most: int | None = None,
     ) -> bool:
@@ -228,7 +227,7 @@ class WholeBlocks:
                 self.end = end
         return self.end < size
 
-    def _length(self, file: Readable) -> int:
+    def _length(self, file: ByteStream) -> int:
         """The length of the next block, which is passed over; 0 where it cannot be told."""
         if not self.end:
             return self._first(file.read(_MAGIC), file)
@@ -242,7 +241,7 @@ class WholeBlocks:
             return _passed(file, len(head), _RECORD + int(captured))
         return self._block(file.read(_MAGIC), file)
 
-    def _first(self, magic: bytes, file: Readable) -> int:
+    def _first(self, magic: bytes, file: ByteStream) -> int:
         if magic in PCAP_MAGICS:
             self.is_pcap, self.order = True, PCAP_MAGICS[magic][0]
             return _passed(file, len(magic), _PCAP_HEAD)
@@ -254,7 +253,7 @@ class WholeBlocks:
             offset=0,
         )
 
-    def _block(self, kind: bytes, file: Readable) -> int:
+    def _block(self, kind: bytes, file: ByteStream) -> int:
         rest = file.read(BLOCK_FRAME - _MAGIC)
         if len(rest) < BLOCK_FRAME - _MAGIC:
             return 0
@@ -272,7 +271,7 @@ class WholeBlocks:
         return 0
 
 
-def _passed(file: Readable, read: int, length: int) -> int:
+def _passed(file: ByteStream, read: int, length: int) -> int:
     """Pass over the rest of a block, of which some bytes were read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):

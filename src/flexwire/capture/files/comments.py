@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.files.reading import (
     BYTE_ORDERS,
     DAMAGE,
@@ -157,7 +157,7 @@ class CaptureFilter:
         return [text.split(_ANY) for text in self.topics]
 
 
-class Part(NamedTuple):
+class CapturedPart(NamedTuple):
     """What a capture file holds where that is not all: a share of connections, some frames.
 
     ``only`` is empty where all frames of these connections are there.
@@ -183,7 +183,7 @@ ALL_FRAMES: Final = CaptureFilter()
 """Nothing is left out."""
 
 
-def part_in(file: BufferedReader[Any]) -> Part | None:
+def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
     """What an open file says that it holds, without reading on; None where it says nothing.
 
     What is damaged says nothing, and whatever reads it next finds the damage.
@@ -192,7 +192,7 @@ def part_in(file: BufferedReader[Any]) -> Part | None:
     only = next((one for comment in comments_in(file) if (one := _parsed_filter(comment))), None)
     if share is None and only is None:
         return None
-    return Part(1.0 if share is None else share, str(only or ""))
+    return CapturedPart(1.0 if share is None else share, str(only or ""))
 
 
 def _parsed_filter(comment: bytes) -> CaptureFilter | None:
@@ -293,7 +293,7 @@ def read_stamps(path: Path) -> Iterator[Stamp]:
     Raises `CaptureError` for a file that is not a capture.
     """
     for packet in read_packets(path):
-        if isinstance(packet, Unreadable):
+        if isinstance(packet, UnreadableBytes):
             continue
         said = [one for comment in packet.comments if (one := _parsed_stamp(comment)) is not None]
         if not said:

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files.packets import SAMPLE_BYTES, Segment, SegmentCounts, Unreadable
+from flexwire.capture.files.packets import SAMPLE_BYTES, Segment, SegmentCounts, UnreadableBytes
 from flexwire.capture.files.reading import read_packets
 from flexwire.wire.packet_layout import (
     AUTHENTICATION_HEADER,
@@ -229,12 +229,12 @@ def _read_tcp(
     )
 
 
-__all__ = ["Segment", "SegmentCounts", "Unreadable", "read_segments"]
+__all__ = ["Segment", "SegmentCounts", "UnreadableBytes", "read_segments"]
 
 
 def read_segments(
     path: str | os.PathLike[str], counts: SegmentCounts | None = None
-) -> Iterator[Segment | Unreadable]:
+) -> Iterator[Segment | UnreadableBytes]:
     """The TCP segments of a pcap or pcapng file (gzip'd or not), in the file's order.
 
     Packets that hold no TCP segment are counted in ``counts.skipped`` by what they are; packets
@@ -244,7 +244,7 @@ def read_segments(
     counts = SegmentCounts() if counts is None else counts
     source = str(path)
     for item in read_packets(Path(path)):
-        if isinstance(item, Unreadable):
+        if isinstance(item, UnreadableBytes):
             yield item
             continue
         counts.packets += 1
@@ -262,9 +262,9 @@ def read_segments(
 
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
-) -> Unreadable:
+) -> UnreadableBytes:
     """What is told of a packet that should hold a segment and gives none."""
     sample = packet.data[:SAMPLE_BYTES]
-    return Unreadable(
+    return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)
     )

@@ -36,14 +36,16 @@ _LONG = 1024
 _FOLD_BITS = 8192
 
 
-class Endpoint(NamedTuple):
+class SocketAddress(NamedTuple):
     """One end of a connection: a packed IP address (4 or 16 bytes) and a port."""
 
     address: bytes
     port: int
 
 
-def endpoints(client: tuple[str, int], server: tuple[str, int]) -> tuple[Endpoint, Endpoint]:
+def endpoints(
+    client: tuple[str, int], server: tuple[str, int]
+) -> tuple[SocketAddress, SocketAddress]:
     """Both ends of a connection in one address family, as one IP packet needs them.
 
     Hosts are IP addresses; `ValueError` for a name and for a port outside 0-65535. If the
@@ -59,7 +61,7 @@ def endpoints(client: tuple[str, int], server: tuple[str, int]) -> tuple[Endpoin
             raise ValueError(f"a port is a number from 0 to {_HIGHEST_PORT}, got {port}")
     if hosts[0].version != hosts[1].version:
         hosts = [_mapped(host) for host in hosts]
-    return Endpoint(hosts[0].packed, client[1]), Endpoint(hosts[1].packed, server[1])
+    return SocketAddress(hosts[0].packed, client[1]), SocketAddress(hosts[1].packed, server[1])
 
 
 def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
@@ -102,7 +104,7 @@ class SegmentHeaders:
 
     __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
 
-    def __init__(self, source: Endpoint, destination: Endpoint) -> None:
+    def __init__(self, source: SocketAddress, destination: SocketAddress) -> None:
         self._source = source
         self._target = destination
         self._is_ipv4 = len(source.address) == 4  # noqa: PLR2004 - bytes of an IPv4 address
@@ -159,8 +161,8 @@ class SegmentHeaders:
 
 
 def tcp_packet(
-    source: Endpoint,
-    destination: Endpoint,
+    source: SocketAddress,
+    destination: SocketAddress,
     *,
     sequence: int,
     acknowledgment: int,
@@ -226,7 +228,7 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     begins: Direction | None = None
 
 
-class Unreadable(msgspec.Struct, frozen=True, gc=False):
+class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a capture file that should hold a segment and do not give one.
 
     ``offset`` counts from the start of the file, uncompressed; ``size`` is how many bytes of the

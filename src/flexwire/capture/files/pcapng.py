@@ -9,11 +9,11 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
-from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
-from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
-from flexwire.closing import Closing
+from flexwire.capture.files.packets import FRAME_COMMENTS, SegmentHeaders, SocketAddress, endpoints
+from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
+from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-Direction = Literal["request", "response"]
+    from flexwire.capture.files.packets import Direction
+
 _Bytes = bytes | memoryview
 # The headers, the payload of the TCP segment, how many bytes of it are missing at its end, and the
 # options of the block.
@@ -138,7 +139,7 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-class PcapngWriter(Closing):
+class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
     The next file begins when what is sent next, one frame or several that came together, would
@@ -203,7 +204,7 @@ class PcapngWriter(Closing):
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
-        sides = _Side.between(near, far, first), _Side.between(far, near, second)
+        sides = _TappedSide.between(near, far, first), _TappedSide.between(far, near, second)
         for side in sides:
             side.sends_frames = has_frames
         connection = TappedConnection(self, *sides)
@@ -347,7 +348,7 @@ class PcapngWriter(Closing):
 
 
 @dataclass(slots=True)
-class _Side:
+class _TappedSide:
     """One end of a tapped connection."""
 
     headers: SegmentHeaders  # of what it sends
@@ -358,7 +359,7 @@ class _Side:
     told_in: int = 0  # the number of the file that says where a frame of it begins
 
     @classmethod
-    def between(cls, own: Endpoint, other: Endpoint, sequence: int) -> Self:
+    def between(cls, own: SocketAddress, other: SocketAddress, sequence: int) -> Self:
         return cls(SegmentHeaders(own, other), sequence)
 
 
@@ -376,7 +377,7 @@ def _are_frames(data: bytes, missing: int) -> bool:
 class TappedConnection:
     """One connection that passes through a proxy, written as if a network card had seen it."""
 
-    def __init__(self, writer: PcapngWriter, client: _Side, server: _Side) -> None:
+    def __init__(self, writer: PcapngWriter, client: _TappedSide, server: _TappedSide) -> None:
         self._writer = writer
         self._client = client
         self._server = server
@@ -496,7 +497,7 @@ class TappedConnection:
         self._writer.write_packets(packets, len(packets) * _PACKET_OVERHEAD, timestamp_us)
 
     def _segments(
-        self, sender: _Side, receiver: _Side, data: bytes, begins: bytes, said: bytes
+        self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
         # The writer takes the packets one by one once it has decided on their file.
         if sender.told_in == self._writer.number:
@@ -514,21 +515,23 @@ class TappedConnection:
             sender.sequence += len(payload)
             yield from self._acknowledged(sender, receiver)
 
-    def _empty_segments(self, sender: _Side, receiver: _Side, missing: int) -> Iterator[_Packet]:
+    def _empty_segments(
+        self, sender: _TappedSide, receiver: _TappedSide, missing: int
+    ) -> Iterator[_Packet]:
         for start in range(0, missing, SEGMENT_BYTES):
             size = min(SEGMENT_BYTES, missing - start)
             yield self._packet(sender, receiver, ACK, missing=size)
             sender.sequence += size
             yield from self._acknowledged(sender, receiver)
 
-    def _acknowledged(self, sender: _Side, receiver: _Side) -> Iterator[_Packet]:
+    def _acknowledged(self, sender: _TappedSide, receiver: _TappedSide) -> Iterator[_Packet]:
         if sender.sequence - sender.acknowledged >= UNACKNOWLEDGED_BYTES:
             yield self._packet(receiver, sender, ACK)
 
     def _packet(
         self,
-        sender: _Side,
-        receiver: _Side,
+        sender: _TappedSide,
+        receiver: _TappedSide,
         flags: int,
         payload: memoryview = _NOTHING,
         options: bytes = b"",

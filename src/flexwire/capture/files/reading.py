@@ -9,7 +9,12 @@ import zlib
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from flexwire.capture.files.packets import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
+from flexwire.capture.files.packets import (
+    FRAME_COMMENTS,
+    SAMPLE_BYTES,
+    CapturedPacket,
+    UnreadableBytes,
+)
 from flexwire.errors import CaptureError
 from flexwire.wire.packet_layout import (
     BLOCK_FRAME,
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     # Takes the body of a decryption secrets block, and the byte order.
     OnSecrets = Callable[[bytes, str], None]
 
-    class Readable(Protocol):
+    class ByteStream(Protocol):
         """What gives the bytes of a file, as many as are asked for while there are any."""
 
         def read(self, size: int, /) -> bytes:
@@ -81,7 +86,7 @@ def is_capture(head: bytes) -> bool:
 
 def read_packets(
     path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
-) -> Iterator[CapturedPacket | Unreadable]:
+) -> Iterator[CapturedPacket | UnreadableBytes]:
     """Every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
@@ -93,10 +98,10 @@ def read_packets(
 
 
 def packets_of(
-    name: str, file: Readable, on_secrets: OnSecrets | None = None
-) -> Iterator[CapturedPacket | Unreadable]:
+    name: str, file: ByteStream, on_secrets: OnSecrets | None = None
+) -> Iterator[CapturedPacket | UnreadableBytes]:
     """The same of a file that is open, and uncompressed."""
-    source = Source(name, file)
+    source = ForwardReader(name, file)
     blocks = begin_blocks(source)
     if isinstance(blocks, PcapngBlocks):
         blocks.on_secrets = on_secrets
@@ -131,7 +136,7 @@ def open_capture(
             reason = f"cannot read: {error.strerror or error}"
             raise CaptureError(reason, source=name) from error
         if magic == _GZIP_MAGIC:
-            yield io.BufferedReader(_Inflated(file), STEP_BYTES), True
+            yield io.BufferedReader(_GzipContent(file), STEP_BYTES), True
         else:
             yield file, False
 
@@ -169,7 +174,7 @@ class _Raw(io.RawIOBase):
         super().close()
 
 
-class _Inflated(io.RawIOBase):
+class _GzipContent(io.RawIOBase):
     """The content of a gzip'd file.
 
     What zlib had inflated of a piece when it found damage in it is lost. So the pieces are the same
@@ -209,20 +214,20 @@ class DamagedError(Exception):
         self.data = data
         super().__init__(reason)
 
-    def unreadable(self, source: Source) -> Unreadable:
+    def unreadable(self, source: ForwardReader) -> UnreadableBytes:
         """What is told of the file."""
         sample = self.data[:SAMPLE_BYTES]
-        return Unreadable(source.name, source.block, self.reason, None, sample, len(self.data))
+        return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
 
 def _ended(found: int, expected: int, data: bytes = b"") -> DamagedError:
     return DamagedError(f"the file ends after {found} of {expected} bytes", data)
 
 
-class Source:
+class ForwardReader:
     """A file read forward in pieces no longer than what it really holds."""
 
-    def __init__(self, name: str, file: Readable) -> None:
+    def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name
         self.offset = 0
         self.block = 0  # where the block or packet record begins that is being read
@@ -285,7 +290,7 @@ class PcapHead(NamedTuple):
 class PcapRecords:
     """The packets of a pcap file, from where a record begins on."""
 
-    def __init__(self, source: Source, head: PcapHead | bytes) -> None:
+    def __init__(self, source: ForwardReader, head: PcapHead | bytes) -> None:
         self._source = source
         self._head = head
 
@@ -359,7 +364,7 @@ def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, by
 class Section:
     """A section of a pcapng file: its byte order and its interfaces."""
 
-    def __init__(self, source: Source, head: SectionHead) -> None:
+    def __init__(self, source: ForwardReader, head: SectionHead) -> None:
         self._source = source
         self.order = order = head.order
         self.head = struct.Struct(f"{order}II")
@@ -390,7 +395,7 @@ class Section:
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
-    def packet(self, kind: int, body: bytes) -> CapturedPacket | Unreadable:
+    def packet(self, kind: int, body: bytes) -> CapturedPacket | UnreadableBytes:
         """The packet of a packet block; what is wrong inside the block spoils nothing else."""
         layout = self._enhanced if kind == ENHANCED_PACKET else self._old
         if kind == SIMPLE_PACKET:
@@ -437,7 +442,7 @@ class Section:
                     comments.append(value)
         return tuple(comments)
 
-    def _simple_packet(self, body: bytes) -> CapturedPacket | Unreadable:
+    def _simple_packet(self, body: bytes) -> CapturedPacket | UnreadableBytes:
         if len(body) < SIMPLE_FIELDS:
             return self._unreadable("a packet block ends within its own fields", body)
         if not self.interfaces:
@@ -448,9 +453,9 @@ class Section:
         data = body[SIMPLE_FIELDS : SIMPLE_FIELDS + captured]
         return CapturedPacket(self.last_us, interface.linktype, data, original, self._source.block)
 
-    def _unreadable(self, reason: str, body: bytes) -> Unreadable:
+    def _unreadable(self, reason: str, body: bytes) -> UnreadableBytes:
         source = self._source
-        return Unreadable(
+        return UnreadableBytes(
             source.name, source.block, reason, None, body[:SAMPLE_BYTES], len(body) + BLOCK_FRAME
         )
 
@@ -458,12 +463,12 @@ class Section:
 class PcapngBlocks:
     """The packets of a pcapng file, from where a block begins on."""
 
-    def __init__(self, source: Source, head: SectionHead | None = None) -> None:
+    def __init__(self, source: ForwardReader, head: SectionHead | None = None) -> None:
         self._source = source
         self.section = None if head is None else Section(source, head)
         self.on_secrets: OnSecrets | None = None
 
-    def __iter__(self) -> Iterator[CapturedPacket | Unreadable | None]:
+    def __iter__(self) -> Iterator[CapturedPacket | UnreadableBytes | None]:
         """Read a block at each step, None if it is not a packet's.
 
         The first step reads the file's first section header, unless a section is known.
@@ -516,7 +521,7 @@ Head = PcapHead | SectionHead
 CaptureBlocks = PcapRecords | PcapngBlocks
 
 
-def begin_blocks(source: Source) -> CaptureBlocks:
+def begin_blocks(source: ForwardReader) -> CaptureBlocks:
     """Begin to read a file; `CaptureError` if it is not a capture."""
     try:
         magic = source.take(4)
@@ -533,14 +538,14 @@ def begin_blocks(source: Source) -> CaptureBlocks:
     )
 
 
-def resume_blocks(source: Source, head: Head) -> CaptureBlocks:
+def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
     """Go on with a file where a block begins, by what the blocks before it said."""
     if isinstance(head, PcapHead):
         return PcapRecords(source, head)
     return PcapngBlocks(source, head)
 
 
-def _start_section(source: Source, length_bytes: bytes) -> Section:
+def _start_section(source: ForwardReader, length_bytes: bytes) -> Section:
     magic = source.take(4)
     if magic not in BYTE_ORDERS:
         raise DamagedError(f"a section's byte order is given as {magic.hex(' ')}", magic)
@@ -556,7 +561,7 @@ def _start_section(source: Source, length_bytes: bytes) -> Section:
     return section
 
 
-def _end_block(source: Source, section: Section, length: int) -> None:
+def _end_block(source: ForwardReader, section: Section, length: int) -> None:
     trailer = source.take(4)
     (again,) = struct.unpack(f"{section.order}I", trailer)
     if again != length:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,15 +19,14 @@ from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hid
 from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.schema import Presence
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 from flexwire.wire.types import Integer, String
 
 if TYPE_CHECKING:
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.wire.schema import Field, Schema
-
-    Words = np.ndarray[Any, Any]
 
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
@@ -39,7 +38,7 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
 
 @dataclass(frozen=True, slots=True)
-class Apis:
+class ApiTable:
     """A table of ``versions`` columns, and a row for each api key.
 
     The last column stands for all versions above those of releases.
@@ -47,8 +46,8 @@ class Apis:
     the number of its request's name in ``requests``.
     """
 
-    words: Words
-    names: Words
+    words: NumpyArray
+    names: NumpyArray
     requests: list[str]
 
     @property
@@ -68,15 +67,15 @@ class Apis:
             return False
         return int(self.words[api_key, version]) >> L.CLASS_SHIFT & L.THREE_BITS == L.HANDSHAKE
 
-    def names_of(self, api_keys: Words, versions: Words) -> Words:
+    def names_of(self, api_keys: NumpyArray, versions: NumpyArray) -> NumpyArray:
         """Give for each request the number of its name."""
-        found: Words = self.names[api_keys, np.minimum(versions, self.versions - 1)]
+        found: NumpyArray = self.names[api_keys, np.minimum(versions, self.versions - 1)]
         return found
 
 
 @per_catalog
 @cache
-def apis() -> Apis:
+def api_table() -> ApiTable:
     """The table of the catalog."""
     known = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
     ranges = [one.versions for key in known for one in request_entries(key)]
@@ -89,19 +88,19 @@ def apis() -> Apis:
             name = request_name(key, version)
             names[key, version] = requests.setdefault(name, len(requests))
             words[key, version] = _word(key, version, name)
-    return Apis(words, names, list(requests))
+    return ApiTable(words, names, list(requests))
 
 
 def _word(api_key: int, version: int, name: str) -> int:
     meaning = _class(name, version) << L.CLASS_SHIFT
     header_version = request_header_version(api_key, version)
-    written = _header(served_of("RequestHeader").schema(header_version))
+    written = _header(schemas_of("RequestHeader").schema(header_version))
     if written is None or not is_released(api_key, version):
         return meaning
     client, tags = written
     acks = L.ALWAYS
     if name == ASKS_FOR_RESPONSE[0]:
-        acks = _acks(served_of(name).schema(version), ASKS_FOR_RESPONSE[1])
+        acks = _acks(schemas_of(name).schema(version), ASKS_FOR_RESPONSE[1])
     return (
         L.IS_PLAIN
         | header_version << L.VERSION_SHIFT

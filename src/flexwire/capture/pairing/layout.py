@@ -11,7 +11,7 @@ import ctypes
 API_VERSION_AT, REQUEST_HEAD = 2, 8
 
 
-class Words(ctypes.Structure):
+class PairingWords(ctypes.Structure):
     """What a run takes and gives; pointers are addresses.
 
     Of frames, columns of ``end`` rows, of which ``at`` is the next; ``numbers`` says for a frame's

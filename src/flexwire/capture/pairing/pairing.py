@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.capture.pairing.reading import Facts, FrameReader, OneConnection, Run, Said
-from flexwire.capture.pairing.rows import PAIRED, Judgement, Told, paired
-from flexwire.capture.pairing.state import Clients, Waiting, fresh_states
+from flexwire.capture.pairing.headers import (
+    ConnectionReader,
+    FrameReader,
+    HeaderColumns,
+    PairingRun,
+    RequestSummary,
+)
+from flexwire.capture.pairing.rows import PAIRED, Hindsight, Judgement, build_paired
+from flexwire.capture.pairing.state import ClientIds, PendingTable, fresh_states
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
 from flexwire.protocol.headers import decodes
 from flexwire.protocol.sasl import is_ticket
@@ -26,12 +32,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.protocol import RequestFrame
 
-    Words = np.ndarray[Any, Any]
 
-
-__all__ = ["PAIRED", "Facts", "Judgement", "Said", "Told", "Turns", "paired"]
+__all__ = [
+    "PAIRED",
+    "HeaderColumns",
+    "Hindsight",
+    "Judgement",
+    "Pairing",
+    "RequestSummary",
+    "build_paired",
+]
 
 _FLAGS, _CLIENT = L.FLAGS, L.CLIENT
 _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
@@ -39,7 +52,7 @@ _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
 _MANY_CLIENTS = 4096
 
 
-class Turns:
+class Pairing:
     """What was asked on all connections and is not answered yet; takes chunk after chunk.
 
     It can be pickled between chunks, and goes on elsewhere, with kernels or without. What is known
@@ -53,13 +66,13 @@ class Turns:
         self._free: list[int] = []
         self._states = fresh_states(0)
         self._kept = np.empty((0, L.ENTRY), np.int64)
-        self._waiting: Waiting | None = None
-        self._clients = Clients()
+        self._waiting: PendingTable | None = None
+        self._clients = ClientIds()
         self._most_clients = _MANY_CLIENTS
-        self._objects: dict[int, OneConnection] = {}
+        self._objects: dict[int, ConnectionReader] = {}
         # Of connections that have ended too.
         self._forgotten: dict[str, list[int]] = {}
-        self._early: dict[str, dict[int, Said]] = {}
+        self._early: dict[str, dict[int, RequestSummary]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -72,13 +85,13 @@ class Turns:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._clients = Clients(state["_clients"])
+        self._clients = ClientIds(state["_clients"])
         # What waits is put in place again with its entry.
         states = self._states
         self._states = fresh_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def facts(self, frames: FrameColumns, given: Facts | None = None) -> Facts:
+    def facts(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
         """Take in the next frames of all connections, and give what their headers say.
 
         ``given`` are facts of which some rows are given, which needs the kernel, and no connection
@@ -87,20 +100,20 @@ class Turns:
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
         if given is None:
-            facts = Facts.fresh(len(frames), self._clients.texts)
+            facts = HeaderColumns.fresh(len(frames), self._clients.texts)
         else:
             numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
             facts = replace(given, clients=self._clients.texts)
             facts.client[:] = numbers[facts.client]
         numbers = self._numbered(frames)
-        pairing = extension("pairing")
+        pairing = load_kernel("pairing")
         if pairing is None:
             for number in set(numbers[numbers >= 0].tolist()):
                 self._to_objects(number)
             begins = dict.fromkeys(self._objects, 0)
         else:
             begins = self._read(
-                pairing.read, Run(frames, numbers, facts, self._in_place(), self._clients)
+                pairing.read, PairingRun(frames, numbers, facts, self._in_place(), self._clients)
             )
         if self._objects:
             self._read_objects(frames, facts, numbers, begins)
@@ -111,9 +124,9 @@ class Turns:
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
-    def only(self, is_wanted: Callable[[str], bool]) -> Turns:
+    def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
         """The same for a part of the capture that shows some connections alone."""
-        some = Turns(show_credentials=self._show_credentials)
+        some = Pairing(show_credentials=self._show_credentials)
         pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
         some._names = [name for name, _ in pairs]
         some._numbers = {name: number for number, name in enumerate(some._names)}
@@ -127,7 +140,7 @@ class Turns:
         some._kept = entries[numbers >= 0]
         rest = some._kept[:, _KEY] & (1 << L.CONNECTION_SHIFT) - 1
         some._kept[:, _KEY] = numbers[numbers >= 0] << L.CONNECTION_SHIFT | rest
-        some._clients = Clients(self._clients.texts)
+        some._clients = ClientIds(self._clients.texts)
         some._objects = {
             int(new[number]): one for number, one in self._objects.items() if new[number] >= 0
         }
@@ -140,7 +153,7 @@ class Turns:
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
         return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
 
-    def waiting(self) -> dict[str, Words]:
+    def waiting(self) -> dict[str, NumpyArray]:
         """Give the correlation ids of what waits on each connection that a kernel reads."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
@@ -179,16 +192,16 @@ class Turns:
                 found.setdefault(self._names[number], []).extend(indexes)
         return {name: sorted(indexes) for name, indexes in found.items()}
 
-    def early(self) -> dict[str, dict[int, Said]]:
+    def early(self) -> dict[str, dict[int, RequestSummary]]:
         """Give what requests say that came after their response, by connection and its index."""
         return {name: dict(found) for name, found in self._early.items()}
 
-    def take_early(self) -> dict[str, dict[int, Said]]:
+    def take_early(self) -> dict[str, dict[int, RequestSummary]]:
         """Return the same, and forget it."""
         found, self._early = self._early, {}
         return found
 
-    def _numbered(self, frames: FrameColumns) -> Words:
+    def _numbered(self, frames: FrameColumns) -> NumpyArray:
         """Give for each connection of the frames its number here, -1 where it has no frames."""
         numbers = np.full(len(frames.connections), -1, np.int64)
         used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
@@ -214,13 +227,13 @@ class Turns:
         self._names.append(name)
         return len(self._names) - 1
 
-    def _in_place(self) -> Waiting:
+    def _in_place(self) -> PendingTable:
         if self._waiting is None:
-            self._waiting = Waiting(self._states, self._kept)
+            self._waiting = PendingTable(self._states, self._kept)
             self._kept = self._kept[:0]
         return self._waiting
 
-    def _read(self, read: Any, run: Run) -> dict[int, int]:
+    def _read(self, read: Any, run: PairingRun) -> dict[int, int]:
         """Read what is plain; gives from which row on connections are read as objects."""
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
         while (why := read(waiting.address)) != L.AT_END:
@@ -246,7 +259,9 @@ class Turns:
             self._early.setdefault(self._names[number], {})[index] = said
         return begins
 
-    def _help(self, why: int, run: Run, row: int, number: int, request: RequestFrame) -> None:
+    def _help(
+        self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
+    ) -> None:
         """Find out what the kernel could not say of a request whose header is plain."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
@@ -259,14 +274,14 @@ class Turns:
         else:
             run.waiting.words.tried = row
 
-    def _may_exchange(self, run: Run, row: int) -> bool:
+    def _may_exchange(self, run: PairingRun, row: int) -> bool:
         frames = run.frames
         if row in frames.unplaced or frames.is_response[row]:
             return False
         payload = frames.payload(row)
         return run.table.is_handshake(payload) or is_ticket(payload)
 
-    def _read_odd(self, run: Run, row: int, number: int) -> None:
+    def _read_odd(self, run: PairingRun, row: int, number: int) -> None:
         """Read one frame as an object, by the state of its connection."""
         state, frame = self._states[number], run.frames.frame(row)
         reader = self._reader(number)
@@ -308,16 +323,16 @@ class Turns:
             for key, _, _, time, index in entries.tolist()
             if key >> L.SIDE_SHIFT & 1 == L.EARLY
         ]
-        one = OneConnection(self._reader(number))
+        one = ConnectionReader(self._reader(number))
         self._objects[number] = one.resume(asked, early)
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
-    def _drop(self, number: int) -> Words:
+    def _drop(self, number: int) -> NumpyArray:
         """Take out what waits on a connection."""
         if self._waiting is not None:
             return self._waiting.take(number)
         is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
-        found: Words = self._kept[is_its]
+        found: NumpyArray = self._kept[is_its]
         self._kept = self._kept[~is_its]
         return found
 
@@ -329,12 +344,16 @@ class Turns:
         found: list[int] = asked[:, _INDEX].tolist()
         return found
 
-    def _said(self, what: int, client: int, time: int) -> Said:
+    def _said(self, what: int, client: int, time: int) -> RequestSummary:
         api_key, version = what >> L.API_KEY_SHIFT, what & L.VERSION_MASK
-        return Said(api_key, version, self._clients.text(client), time)
+        return RequestSummary(api_key, version, self._clients.text(client), time)
 
     def _read_objects(
-        self, frames: FrameColumns, facts: Facts, numbers: Words, begins: dict[int, int]
+        self,
+        frames: FrameColumns,
+        facts: HeaderColumns,
+        numbers: NumpyArray,
+        begins: dict[int, int],
     ) -> None:
         for row, number in self._object_rows(frames, numbers):
             if row < begins[number]:
@@ -351,7 +370,7 @@ class Turns:
             for index in one.forgotten():
                 self._forgotten.setdefault(name, []).append(index)
 
-    def _object_rows(self, frames: FrameColumns, numbers: Words) -> Iterator[tuple[int, int]]:
+    def _object_rows(self, frames: FrameColumns, numbers: NumpyArray) -> Iterator[tuple[int, int]]:
         is_read = np.isin(numbers, list(self._objects))[frames.connection]
         rows = np.flatnonzero(is_read)
         yield from zip(rows.tolist(), numbers[frames.connection[rows]].tolist(), strict=True)
@@ -359,7 +378,7 @@ class Turns:
     def _forget_clients(self) -> None:
         """Keep the client ids that something here still names."""
         entries = self._kept if self._waiting is None else self._waiting.take(L.ALL)
-        clients, kept = self._clients, Clients()
+        clients, kept = self._clients, ClientIds()
         renumbered = np.array(
             [
                 kept.number(clients.texts[one]) if one >= 0 else L.NO_CLIENT

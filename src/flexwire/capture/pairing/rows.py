@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.capture.pairing.apis import apis
+from flexwire.capture.pairing.apis import api_table
 from flexwire.capture.pairing.state import (
     FAILED,
     NOT_KAFKA,
@@ -23,7 +23,7 @@ from flexwire.capture.pairing.state import (
     UNPAIRED,
     UNPAIRED_REASON,
 )
-from flexwire.capture.reassembly.frames import gathered
+from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
@@ -32,10 +32,9 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.capture.pairing.reading import Facts, Said
+    from flexwire.capture.pairing.headers import HeaderColumns, RequestSummary
     from flexwire.capture.reassembly.frames import FrameColumns
-
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 OF_FRAME = (
@@ -96,7 +95,7 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Hindsight:
     """What the whole capture says, by connection.
 
     ``unanswered`` has the indexes of requests that got no response, in ascending order, and
@@ -105,20 +104,20 @@ class Told:
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
     unanswered: Mapping[str, list[int]] = field(default_factory=dict)
-    early: Mapping[str, Mapping[int, Said]] = field(default_factory=dict)
+    early: Mapping[str, Mapping[int, RequestSummary]] = field(default_factory=dict)
 
 
-def paired(
-    frames: FrameColumns, facts: Facts, told: Told, *, show_credentials: bool = False
+def build_paired(
+    frames: FrameColumns, facts: HeaderColumns, told: Hindsight, *, show_credentials: bool = False
 ) -> pa.RecordBatch:
     """Give the frames of a chunk as `PAIRED` has them, in their order.
 
     Raises `CaptureError` where the payloads together have more than 2 GiB.
     """
-    return _Pairing(frames, facts, told, show_credentials=show_credentials).batch()
+    return _PairedRows(frames, facts, told, show_credentials=show_credentials).batch()
 
 
-class _Texts:
+class _TextColumn:
     """A column of texts, of which there are few: numbers of them, `_NULL` for null."""
 
     def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
@@ -136,11 +135,11 @@ class _Texts:
         return pa.array(list(self.texts), pa.string()).take(_nullable(numbers, numbers != _NULL))
 
 
-class _Pairing:
+class _PairedRows:
     """The columns of one chunk while they are made."""
 
     def __init__(
-        self, frames: FrameColumns, facts: Facts, told: Told, *, show_credentials: bool
+        self, frames: FrameColumns, facts: HeaderColumns, told: Hindsight, *, show_credentials: bool
     ) -> None:
         self._frames, self._facts, self._told = frames, facts, told
         self._shows = show_credentials
@@ -158,18 +157,18 @@ class _Pairing:
         is_response = (facts.kind == L.ANSWER) | (facts.kind == L.UNPAIRED)
         self._is_answer = (facts.kind == L.ANSWER) & is_asked & ~is_nobody
         self._is_alone = is_response & ~self._is_answer & ~is_nobody
-        self._outcome, self._error = _Texts(rows, _OUTCOMES), _Texts(rows)
+        self._outcome, self._error = _TextColumn(rows, _OUTCOMES), _TextColumn(rows)
         self._withheld = np.zeros(rows, np.int32)
         self._is_nobody, self._tagged = is_nobody, dict[int, list[dict[str, Any]]]()
         self._lacks_payload = np.zeros(rows, np.bool_)
         is_guarded = facts.is_guarded != 0
         self._is_guarded = ~self._is_known | (is_guarded & (not show_credentials))
 
-    def _judged(self, judge: Any) -> Words:
+    def _judged(self, judge: Any) -> NumpyArray:
         rows = np.zeros(len(self._frames.connections), np.bool_)
         for place, name in self._names.items():
             rows[place] = judge(self._told.judgements.get(name, _UNKNOWN))
-        found: Words = rows[self._frames.connection]
+        found: NumpyArray = rows[self._frames.connection]
         return found
 
     def batch(self) -> pa.RecordBatch:
@@ -180,15 +179,15 @@ class _Pairing:
         frames, facts = self._frames, self._facts
         described = self._is_request | self._is_answer
         has_id = self._is_request | self._is_answer | self._is_alone
-        is_request, names = self._is_request, apis().requests
-        message = _Texts(len(frames), [*names, *map(_response_name, names)])
-        codes = apis().names_of(facts.api_key[described], facts.api_version[described])
+        is_request, names = self._is_request, api_table().requests
+        message = _TextColumn(len(frames), [*names, *map(_response_name, names)])
+        codes = api_table().names_of(facts.api_key[described], facts.api_version[described])
         message.numbers[described] = codes + len(names) * self._is_answer[described]
-        body = _Texts(0, message.texts)
+        body = _TextColumn(0, message.texts)
         body.numbers = np.where(self._outcome.numbers == _NULL, message.numbers, _NULL)
-        direction = _Texts(0, _DIRECTIONS)
+        direction = _TextColumn(0, _DIRECTIONS)
         direction.numbers = frames.is_response.astype(np.int32)
-        client = _Texts(0, facts.clients)
+        client = _TextColumn(0, facts.clients)
         client.numbers = np.where(described, facts.client, _NULL)
         latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
         columns = {
@@ -317,7 +316,7 @@ class _Pairing:
         is_damaged[list(frames.error)] = True
         return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
 
-    def _unanswered(self, places: list[int], rows: Words) -> dict[int, list[int]]:
+    def _unanswered(self, places: list[int], rows: NumpyArray) -> dict[int, list[int]]:
         """Give by connection the requests without a response, from its first row to its last."""
         frames, found = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
@@ -349,17 +348,17 @@ def _response_name(request: str) -> str:
     return request.removesuffix("Request") + "Response"
 
 
-def _joined(connections: Words | int, indexes: Words) -> Words:
+def _joined(connections: NumpyArray | int, indexes: NumpyArray) -> NumpyArray:
     # An index counts frames, and there are not so many.
-    joined: Words = connections << 40 | indexes
+    joined: NumpyArray = connections << 40 | indexes
     return joined
 
 
-def _nullable(values: Words, valid: Words) -> pa.Array:
+def _nullable(values: NumpyArray, valid: NumpyArray) -> pa.Array:
     return pa.array(values, mask=~valid)
 
 
-def _payloads(frames: FrameColumns, wanted: Words) -> pa.Array:
+def _payloads(frames: FrameColumns, wanted: NumpyArray) -> pa.Array:
     """Give the payloads of the rows wanted, and null for the others."""
     sizes = np.where(wanted, frames.stop - frames.start, 0)
     ends = np.cumsum(sizes)
@@ -368,7 +367,7 @@ def _payloads(frames: FrameColumns, wanted: Words) -> pa.Array:
         raise CaptureError(f"a column holds at most {INT32_MAX} bytes, got frames of {size}")
     offsets = np.zeros(len(sizes) + 1, np.int32)
     offsets[1:] = ends
-    copied = gathered(frames.data, frames.start, offsets)
+    copied = gather_bytes(frames.data, frames.start, offsets)
     validity = None if wanted.all() else pa.array(wanted).buffers()[1]
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(copied)]
     return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)

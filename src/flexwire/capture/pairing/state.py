@@ -9,14 +9,14 @@ import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.columnar.program import address
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 _FEW = 64
@@ -24,13 +24,13 @@ _FEW = 64
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
-class Clients:
+class ClientIds:
     """Client ids by number, and the hash table in which a kernel finds them by their bytes."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._bytes: list[np.ndarray[Any, Any]] = []
+        self._bytes: list[NumpyArray] = []
         self.extents = np.zeros((_FEW, L.EXTENT), np.int64)
         self.table = np.zeros(4 * _FEW, np.int64)
         for one in texts:
@@ -58,7 +58,7 @@ class Clients:
         """Give the client id of a number."""
         return None if number == L.NO_CLIENT else self.texts[number]
 
-    def _enter(self, number: int, data: np.ndarray[Any, Any]) -> None:
+    def _enter(self, number: int, data: NumpyArray) -> None:
         code = _HASH
         for byte in data[:-1].tolist():
             code = ((code ^ byte) * _HASH_PRIME) & _HASH_MASK
@@ -69,23 +69,23 @@ class Clients:
         self.table[code & mask] = number + 1
 
 
-class Waiting:
+class PendingTable:
     """The entries that wait, where kernels take them in and out; without them they are kept."""
 
-    def __init__(self, states: Words, entries: Words) -> None:
+    def __init__(self, states: NumpyArray, entries: NumpyArray) -> None:
         self.states = states
-        self.words = L.Words()
+        self.words = L.PairingWords()
         self.address = ctypes.addressof(self.words)
-        self._kernel = extension("pairing")
+        self._kernel = load_kernel("pairing")
         self._make(max(_FEW, 2 * len(entries)))
         self._put(entries)
 
-    def use(self, states: Words) -> None:
+    def use(self, states: NumpyArray) -> None:
         """Go on with the states of more connections."""
         self.states = states
         self.words.states = address(states)
 
-    def take(self, connection: int) -> Words:
+    def take(self, connection: int) -> NumpyArray:
         """Take out what waits on one connection, requests before responses, or of all of them."""
         used = self.words.used
         taken = np.empty((max(used, 1), L.ENTRY), np.int64)
@@ -101,7 +101,7 @@ class Waiting:
         self._make(2 * self.words.capacity)
         self._put(entries)
 
-    def entries(self) -> Words:
+    def entries(self) -> NumpyArray:
         """Give all that waits, which goes on waiting."""
         entries = self.take(L.ALL)
         self._put(entries)
@@ -123,13 +123,13 @@ class Waiting:
         self.words.mask = buckets - 1
         self.words.most = DEFAULT_IN_FLIGHT
 
-    def _put(self, entries: Words) -> None:
+    def _put(self, entries: NumpyArray) -> None:
         self.words.entries = address(entries) if len(entries) else 0
         self.words.count = len(entries)
         self._kernel.restore(self.address)
 
 
-def fresh_states(count: int) -> Words:
+def fresh_states(count: int) -> NumpyArray:
     """Give the states of connections of which nothing was seen."""
     states = np.full((count, L.STATE), L.NOWHERE, np.int64)
     states[:, L.FLAGS] = 0

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.capture.files.packets import Direction, Segment
 from flexwire.capture.reassembly.connections import (
     Account,
-    Brokers,
+    BrokerEnds,
     CapturedConnection,
     CapturedFrame,
     Roles,
 )
-from flexwire.capture.reassembly.course import Beginning, Course, HeldBack, Waiting
+from flexwire.capture.reassembly.course import (
+    Course,
+    DelayedResponses,
+    FirstSegments,
+    PendingRequests,
+)
 from flexwire.capture.reassembly.framing import (
     CAPTURED_FRAME_LIMIT,
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
-    Found,
+    FramedBytes,
     Framer,
     leads_to_a_response,
     looks_like_request,
@@ -33,10 +38,10 @@ from flexwire.capture.reassembly.streams import (
     PASSES,
     SEEKS_REQUEST,
     SEEKS_RESPONSE,
-    Lent,
-    Standing,
+    Handoff,
+    SideResult,
+    SideState,
     Stream,
-    Went,
 )
 from flexwire.errors import CaptureError
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
@@ -45,14 +50,14 @@ from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.reassembly.framing import Held
-    from flexwire.capture.reassembly.streams import Piece, Taken
+    from flexwire.capture.reassembly.framing import PieceBuffer
+    from flexwire.capture.reassembly.streams import HandoffResult, StreamPiece
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
 
 _TURNS = SYN | FIN | RST
-_NONE_GIVEN = Brokers()
+_NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
@@ -68,7 +73,7 @@ def key_of_ends(one: str, other: str) -> str:
     return f"{one}|{other}" if one <= other else f"{other}|{one}"
 
 
-class _Half:
+class _DirectionState:
     """One direction of a connection."""
 
     def __init__(self) -> None:
@@ -77,7 +82,7 @@ class _Half:
         self.count = 0
 
 
-class _End(NamedTuple):
+class _OrderedSide(NamedTuple):
     """An end of a connection that goes on in order: see `Standing`, and what cuts its frames."""
 
     sequence: int
@@ -86,7 +91,7 @@ class _End(NamedTuple):
     room: int
 
 
-class Idle(NamedTuple):
+class KeyActivity(NamedTuple):
     """How many connections an assembler has begun, and whether the last ones go on.
 
     ``last_us`` is when a segment of an open one came last; ``is_over``: each of them was closed.
@@ -125,7 +130,7 @@ class FrameAssembler:
         self,
         *,
         limit: int = CAPTURED_FRAME_LIMIT,
-        brokers: Brokers = _NONE_GIVEN,
+        brokers: BrokerEnds = _NONE_GIVEN,
         framer: type[Framer] = Framer,
         endless: bool = False,
     ) -> None:
@@ -137,7 +142,7 @@ class FrameAssembler:
         self.key = ""  # of the connections that it takes segments of
         self._ordinal = 0
         self._client: str | None = None  # of the last connection whose SYN was captured
-        self._open: list[_Connection] = []  # the one whose segment came last is the last
+        self._open: list[_OpenConnection] = []  # the one whose segment came last is the last
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """Take in a segment; give out the frames that are now complete, errors among them."""
@@ -174,7 +179,7 @@ class FrameAssembler:
             frames += self._close(self._open[0])
         self._ordinal += 1
         roles = Roles(self.limit, self.brokers, self._client)
-        connection = _Connection(segment, self._ordinal, self.limit, self.brokers, roles)
+        connection = _OpenConnection(segment, self._ordinal, self.limit, self.brokers, roles)
         connection.cuts, connection.endless = self._framer, self._endless
         self._open.append(connection)
         connection.course.note(segment)
@@ -208,16 +213,16 @@ class FrameAssembler:
         found = (one for one in self._open if one.name == connection)
         return [frame for one in found for frame in one.cut_requests()]
 
-    def idle(self) -> Idle:
+    def idle(self) -> KeyActivity:
         """What may be forgotten of it: see `Idle`."""
         last_us = max((one.last_us for one in self._open), default=0)
-        return Idle(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
+        return KeyActivity(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
 
     def go_on_after(self, ordinal: int) -> None:
         """Begin, as a new assembler, after so many connections that were forgotten."""
         self._ordinal = ordinal
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> Handoff | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
         None otherwise, and where others are open that are not over. See
@@ -228,12 +233,12 @@ class FrameAssembler:
         *others, last = self._open
         return last.lend([one.course for one in others])
 
-    def resume(self, lent: Lent, broker: str) -> None:
+    def resume(self, lent: Handoff, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
         ends = Segment(0, lent.client, broker, 0, 0, 0, b"")
         self.key, self._ordinal = connection_key(ends), 1
         roles = Roles(self.limit, self.brokers)
-        connection = _Connection(ends, self._ordinal, self.limit, self.brokers, roles)
+        connection = _OpenConnection(ends, self._ordinal, self.limit, self.brokers, roles)
         connection.resume(lent, broker)
         self._open.append(connection)
 
@@ -245,11 +250,11 @@ class FrameAssembler:
         """Say of the open connection that no frame is known to begin in it."""
         self._open[0].seek()
 
-    def take_back(self, taken: Taken) -> None:
+    def take_back(self, taken: HandoffResult) -> None:
         """Take in what became of the connection since it was lent."""
         self._open[-1].take_back(taken)
 
-    def _connection_of(self, segment: Segment) -> _Connection | None:
+    def _connection_of(self, segment: Segment) -> _OpenConnection | None:
         if segment.flags & SYN:
             known = (one for one in reversed(self._open) if not one.course.refuses_syn(segment))
             return next(known, None)
@@ -260,7 +265,7 @@ class FrameAssembler:
                 nearest, found = distance, connection
         return found
 
-    def _close(self, connection: _Connection) -> list[CapturedFrame]:
+    def _close(self, connection: _OpenConnection) -> list[CapturedFrame]:
         self._open.remove(connection)
         frames = connection.finish()
         if (ended := connection.close()) is not None:
@@ -268,11 +273,11 @@ class FrameAssembler:
         return frames
 
 
-class _Connection:
+class _OpenConnection:
     """One connection: its frames, and what it was."""
 
     def __init__(
-        self, first: Segment, ordinal: int, limit: int, brokers: Brokers, roles: Roles
+        self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
     ) -> None:
         self.ordinal = ordinal
         self.course = Course(first)
@@ -285,10 +290,13 @@ class _Connection:
         self._broker = ""
         self._account = Account(brokers)
         self._roles = roles
-        self._halves: dict[Direction, _Half] = {"request": _Half(), "response": _Half()}
-        self._waiting = Waiting()
-        self._beginning: Beginning | None = Beginning()  # until all of it is there
-        self._held_back = HeldBack()
+        self._halves: dict[Direction, _DirectionState] = {
+            "request": _DirectionState(),
+            "response": _DirectionState(),
+        }
+        self._waiting = PendingRequests()
+        self._beginning: FirstSegments | None = FirstSegments()  # until all of it is there
+        self._held_back = DelayedResponses()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         self.last_us = segment.timestamp_us
@@ -321,7 +329,7 @@ class _Connection:
             frames += self._held_back.release()
             if early := stream.early + stream.early_missing:
                 reason = f"{early} bytes from before the first segment captured"
-                found = Found(
+                found = FramedBytes(
                     *(self.last_us, self.last_us, early, b"", reason),
                     is_placed=False,
                     lost=stream.early_missing,
@@ -351,7 +359,7 @@ class _Connection:
     def seen_from_start(self) -> bool:
         return self._account.has_syn
 
-    def lend(self, others: Sequence[Course]) -> Lent | None:
+    def lend(self, others: Sequence[Course]) -> Handoff | None:
         # Frames are to be looked at until one of them shows what it is. What is held of a frame is
         # copied last: until then it would be for nothing, with each of its segments.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
@@ -361,14 +369,16 @@ class _Connection:
         if request is None or response is None:
             return None
         ends = self._standing("request", request), self._standing("response", response)
-        return Lent(self.name, self._client, *ends)
+        return Handoff(self.name, self._client, *ends)
 
     @property
     def _has_no_frames(self) -> bool:
         framers = (half.framer for half in self._halves.values())
         return all(one is not None and one.is_seeking for one in framers)
 
-    def _end(self, direction: Direction, source: str, others: Sequence[Course]) -> _End | None:
+    def _end(
+        self, direction: Direction, source: str, others: Sequence[Course]
+    ) -> _OrderedSide | None:
         """An end that is sure to go on in order, beside ``others``; None where that is not sure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
@@ -386,15 +396,15 @@ class _Connection:
         room = min((other.room(source, stands) for other in others), default=INT64_MAX)
         # What came before may be of the others when it comes again.
         before = 0 if others else min(half.stream.passed(), self.course.passed(source))
-        return _End(stands, framer, before, room) if goes_on and room > 0 else None
+        return _OrderedSide(stands, framer, before, room) if goes_on and room > 0 else None
 
-    def _standing(self, direction: Direction, end: _End) -> Standing:
+    def _standing(self, direction: Direction, end: _OrderedSide) -> SideState:
         framer, count = end.framer, self._halves[direction].count
         if framer.is_seeking:
             held, seeks = (b"", INT64_MAX, INT64_MIN), self._seeks(direction)
         else:
             held, seeks = framer.held(), FRAMES
-        return Standing(end.sequence, *held, count, end.before, seeks, end.room)
+        return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
         """What is to be known of a payload, that it surely begins no frame."""
@@ -423,11 +433,11 @@ class _Connection:
             if half.framer is not None:
                 half.framer.seek()
 
-    def resume(self, lent: Lent, broker: str) -> None:
+    def resume(self, lent: Handoff, broker: str) -> None:
         self._beginning = None
         self.name, self._client, self._broker = lent.connection, lent.client, broker
         self._account.evidence.found = "it was lent"
-        ends: tuple[tuple[Direction, str, Standing], ...] = (
+        ends: tuple[tuple[Direction, str, SideState], ...] = (
             ("request", lent.client, lent.request),
             ("response", broker, lent.response),
         )
@@ -442,9 +452,9 @@ class _Connection:
         half = self._halves[direction]
         if half.framer is None:
             half.framer = self._framer(direction)
-        half.framer.skip(Went(0, held, first_us, last_us, 0, 0, 0))
+        half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
 
-    def take_back(self, taken: Taken) -> None:
+    def take_back(self, taken: HandoffResult) -> None:
         if not taken.segments:
             return
         self.last_us = taken.time_us
@@ -452,7 +462,7 @@ class _Connection:
         self._waiting.note_ids(taken.noted)
         client = self._client or ""
         segments = taken.segments
-        ends: tuple[tuple[Direction, str, Went], ...] = (
+        ends: tuple[tuple[Direction, str, SideResult], ...] = (
             ("request", client, taken.request),
             ("response", self._broker, taken.response),
         )
@@ -518,7 +528,7 @@ class _Connection:
             return True
         return half.stream.is_behind and half.framer is not None and half.framer.is_within
 
-    def _emit(self, direction: Direction, pieces: list[Piece]) -> list[CapturedFrame]:
+    def _emit(self, direction: Direction, pieces: list[StreamPiece]) -> list[CapturedFrame]:
         if not pieces:
             return []
         half = self._halves[direction]
@@ -532,7 +542,7 @@ class _Connection:
         anchored = self._halves[direction].stream.anchored
         return self.cuts(begins, synchronized=anchored, limit=self.limit)
 
-    def _label(self, direction: Direction, found: list[Found]) -> list[CapturedFrame]:
+    def _label(self, direction: Direction, found: list[FramedBytes]) -> list[CapturedFrame]:
         half = self._halves[direction]
         frames = []
         for one in found:
@@ -543,7 +553,7 @@ class _Connection:
             half.count += 1
         return frames
 
-    def _frame(self, direction: Direction, index: int, found: Found) -> CapturedFrame:
+    def _frame(self, direction: Direction, index: int, found: FramedBytes) -> CapturedFrame:
         return CapturedFrame(
             self.name,
             direction,
@@ -556,10 +566,10 @@ class _Connection:
             found.is_placed,
         )
 
-    def _begins_request(self, held: Held) -> bool | None:
+    def _begins_request(self, held: PieceBuffer) -> bool | None:
         return looks_like_request(held.peek(0, REQUEST_HEAD_BYTES), self.limit)
 
-    def _begins_response(self, held: Held) -> bool | None:
+    def _begins_response(self, held: PieceBuffer) -> bool | None:
         head = held.peek(0, RESPONSE_HEAD_BYTES)
         first = looks_like_response(head, self.limit)
         if not first or self._waiting.expects(head):

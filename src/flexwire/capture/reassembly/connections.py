@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from flexwire.capture.files.packets import Direction, Segment
-    from flexwire.capture.reassembly.framing import Found
-    from flexwire.capture.reassembly.streams import Piece, Stream, Taken, Went
+    from flexwire.capture.reassembly.framing import FramedBytes
+    from flexwire.capture.reassembly.streams import HandoffResult, SideResult, Stream, StreamPiece
     from flexwire.protocol import Conversation, Turn
 
 
@@ -68,14 +68,14 @@ _LEADING = 64
 _MUCH, _SOME = 8, 4
 
 
-class _Asked(NamedTuple):
+class _AwaitedRequest(NamedTuple):
     """A request that is not evidence by itself."""
 
     request: RequestFrame
     is_whole: bool
 
 
-class Evidence:
+class KafkaEvidence:
     """Takes the frames of one connection until one of them shows that it is Kafka.
 
     ``found`` then says in a few words what did. ``hint`` says what would be enough if the end were
@@ -85,7 +85,7 @@ class Evidence:
     def __init__(self) -> None:
         self.found: str | None = None
         self.hint: str | None = None
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, _AwaitedRequest] = {}
         # The latest that decodes, and the latest that the capture lacks parts of.
         self._decoded: RequestFrame | None = None
         self._cut: RequestFrame | None = None
@@ -130,7 +130,7 @@ class Evidence:
             self._note_decoded(request, name)
         elif not is_whole and request.client_id:
             self._note_cut(request, name)
-        self._asked[request.correlation_id] = _Asked(request, is_whole)
+        self._asked[request.correlation_id] = _AwaitedRequest(request, is_whole)
         if len(self._asked) > MOST_AWAITED:
             del self._asked[next(iter(self._asked))]
 
@@ -194,7 +194,7 @@ class Roles:
     6. the end with the higher port.
     """
 
-    def __init__(self, limit: int, brokers: Brokers, known: str | None = None) -> None:
+    def __init__(self, limit: int, brokers: BrokerEnds, known: str | None = None) -> None:
         self.held: list[Segment] = []
         self._brokers = brokers
         self._known = known
@@ -254,12 +254,12 @@ HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
+class BrokerEnds:
     """Ends of connections that were given as brokers: by port, whatever the host, or by both.
 
     With no end given it is false, and says nothing about any end.
 
-    >>> given = Brokers.parse([9092], ["[::0001]:19092"])
+    >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
     [True, True, False]
     """
@@ -286,7 +286,7 @@ class Brokers:
     def named(self) -> tuple[str, ...]:
         """All that was given, ports first.
 
-        >>> Brokers.parse([19092, 9092], ["10.0.0.1:9093"]).named()
+        >>> BrokerEnds.parse([19092, 9092], ["10.0.0.1:9093"]).named()
         ('port 9092', 'port 19092', '10.0.0.1:9093')
         """
         return (*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends))
@@ -399,7 +399,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     looks_like: str | None
 
 
-class _Judgement(NamedTuple):
+class _Verdict(NamedTuple):
     reads: bool
     is_kafka: bool
     reason: str
@@ -409,8 +409,8 @@ class _Judgement(NamedTuple):
 class Account:
     """Takes in the segments and frames of one connection; `close` says what it was."""
 
-    def __init__(self, brokers: Brokers) -> None:
-        self.evidence = Evidence()
+    def __init__(self, brokers: BrokerEnds) -> None:
+        self.evidence = KafkaEvidence()
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
@@ -437,19 +437,19 @@ class Account:
             self._ended_by = segment.source
             self._reset = bool(flags & RST)
 
-    def note_taken(self, taken: Taken) -> None:
+    def note_taken(self, taken: HandoffResult) -> None:
         """Take in segments, and the whole frames in them, that were counted elsewhere."""
         if not taken.segments:
             return
         self._last_us = taken.time_us
         self._captured += taken.captured
         self._is_marked = self._is_marked or taken.is_marked
-        went: dict[Direction, Went] = {"request": taken.request, "response": taken.response}
+        went: dict[Direction, SideResult] = {"request": taken.request, "response": taken.response}
         for direction, one in went.items():
             self._frames[direction] += one.frames
             self._bytes[direction] += one.sizes
 
-    def note_pieces(self, direction: Direction, pieces: Iterable[Piece]) -> None:
+    def note_pieces(self, direction: Direction, pieces: Iterable[StreamPiece]) -> None:
         """Take in what comes next in a stream."""
         head = self._heads[direction]
         for piece in pieces:
@@ -457,7 +457,7 @@ class Account:
                 head += piece.data[:HEAD_BYTES]
         self._heads[direction] = head
 
-    def note_frame(self, direction: Direction, found: Found) -> None:
+    def note_frame(self, direction: Direction, found: FramedBytes) -> None:
         """Take in a frame, or bytes that are not a whole one."""
         self._frames[direction] += 1
         self._bytes[direction] += found.size
@@ -506,7 +506,7 @@ class Account:
             looks_like=judged.resembles,
         )
 
-    def _judge(self, client: str, broker: str) -> _Judgement:
+    def _judge(self, client: str, broker: str) -> _Verdict:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
@@ -518,39 +518,39 @@ class Account:
         if self._brokers:
             reason = "neither end was given as a broker"
             if found is None:
-                return _Judgement(False, False, reason, resembles)
-            return _Judgement(True, False, f"{reason}, though it reads as Kafka: {found}", KAFKA)
+                return _Verdict(False, False, reason, resembles)
+            return _Verdict(True, False, f"{reason}, though it reads as Kafka: {found}", KAFKA)
         if found is not None:
-            return _Judgement(True, True, found, None)
+            return _Verdict(True, True, found, None)
         return self._judge_unread(resembles)
 
-    def _judge_unread(self, resembles: str | None) -> _Judgement:
+    def _judge_unread(self, resembles: str | None) -> _Verdict:
         if self._bytes["request"]:
-            return _Judgement(False, False, "no request on it reads as Kafka", resembles)
+            return _Verdict(False, False, "no request on it reads as Kafka", resembles)
         if not self._bytes["response"]:
-            return _Judgement(False, False, "nothing was sent", None)
+            return _Verdict(False, False, "nothing was sent", None)
         if self._is_marked:
-            return _Judgement(False, True, "the tap captured it, and only responses of it", None)
-        return _Judgement(False, False, "no request of it was captured", resembles)
+            return _Verdict(False, True, "the tap captured it, and only responses of it", None)
+        return _Verdict(False, False, "no request of it was captured", resembles)
 
 
-def _judge_given(end: str, found: str | None, resembles: str | None) -> _Judgement:
+def _judge_given(end: str, found: str | None, resembles: str | None) -> _Verdict:
     reason = f"{end} was given as a broker"
     if found is not None:
-        return _Judgement(True, True, f"{reason}, and {found}", None)
+        return _Verdict(True, True, f"{reason}, and {found}", None)
     nothing = "nothing on it reads as Kafka"
     if resembles is not None:
-        return _Judgement(False, False, f"{reason}, but {nothing}", resembles)
-    return _Judgement(False, True, f"{reason}; {nothing}", None)
+        return _Verdict(False, False, f"{reason}, but {nothing}", resembles)
+    return _Verdict(False, True, f"{reason}; {nothing}", None)
 
 
-def heard(frame: CapturedFrame, conversation: Conversation) -> Turn:
+def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
     """Take the next frame of a connection in, and return what it is in its conversation."""
     is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
     error, is_placed = frame.error, frame.is_placed
     if error is None:
-        hear = conversation.request if is_request else conversation.response
-        return hear(payload, seen)
+        take = conversation.request if is_request else conversation.response
+        return take(payload, seen)
     # A frame that is cut off, or damaged further on, still says what its header says.
     if is_request:
         return conversation.damaged_request(payload, error, seen, is_placed=is_placed)

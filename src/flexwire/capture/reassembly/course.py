@@ -276,7 +276,7 @@ _IN_RESPONSE_HEAD = 4  # after the length prefix
 _IDS_APART = 1000
 
 
-class Waiting:
+class PendingRequests:
     """Correlation ids of requests on one connection that await their response."""
 
     def __init__(self) -> None:
@@ -343,7 +343,7 @@ MOST_HELD_BACK_BYTES: Final = 1024 * 1024
 """Responses wait for a request that is cut only until more of them wait than this."""
 
 
-class Beginning:
+class FirstSegments:
     """A connection's first segments, which a capture may show before the handshake."""
 
     def __init__(self) -> None:
@@ -366,7 +366,7 @@ class Beginning:
         return sorted(self._segments, key=lambda one: not one.flags & SYN)
 
 
-class HeldBack:
+class DelayedResponses:
     """Responses that wait until the requests before them are given out."""
 
     def __init__(self) -> None:

@@ -15,13 +15,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
-from flexwire.capture.reassembly.streams import Standing, Taken, Went
+from flexwire.capture.reassembly.streams import HandoffResult, SideResult, SideState
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import INT64_MAX
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.capture.reassembly.streams import Lent
+    from flexwire.capture.reassembly.streams import Handoff
+    from flexwire.columnar.arrays import NumpyArray
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_NONE_GIVEN = Brokers()
+_NONE_GIVEN = BrokerEnds()
 # What the kernels have in memory; pointers are addresses. `kernels/frames.pyx` has the same, and
 # says of each field what it is.
 _SIDE = np.dtype(
@@ -86,7 +86,7 @@ _COLUMNS = {
 }
 
 
-class _Words(ctypes.Structure):
+class _FramingWords(ctypes.Structure):
     """A chunk of segments for the kernels: its columns, and where output goes."""
 
     _fields_ = tuple(
@@ -113,7 +113,7 @@ class Flows:
     def __init__(
         self,
         *,
-        brokers: Brokers = _NONE_GIVEN,
+        brokers: BrokerEnds = _NONE_GIVEN,
         limit: int = CAPTURED_FRAME_LIMIT,
         endless: bool = False,
     ) -> None:
@@ -124,7 +124,7 @@ class Flows:
         self._numbers: dict[str, int] = {}
         self._assemblers: dict[str, FrameAssembler] = {}
         self._ended: list[CapturedConnection] = []
-        self.lent = _LentConnections()
+        self.lent = _FastPath()
         self._chunk_bytes = 0
         # So many bytes of a key go to its assembler before it is lent again.
         self._rests: dict[str, int] = {}
@@ -136,7 +136,7 @@ class Flows:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self.lent = _LentConnections()
+        self.lent = _FastPath()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """Take in the segments of a chunk; give the frames that are now whole, errors too.
@@ -146,7 +146,7 @@ class Flows:
         rows make files a quarter smaller, and nothing is sorted.
         """
         self._chunk_bytes = int(segments.payload_size.sum())
-        chunk = _Chunk(self, segments)
+        chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.lent.limited):
             # There was room for all of this chunk.
@@ -251,13 +251,13 @@ class Flows:
             self.take_back(key)
 
 
-class _LentConnections:
+class _FastPath:
     """The connections that the kernels go on with, each in so many words at its place."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
         self.limited: set[str] = set()  # those that may take some bytes only
-        self.connections: Array = np.zeros(0, _CONNECTION)
+        self.connections: NumpyArray = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
         # What is held of frames that are not whole, and whatever else the words point into.
         self.kept: list[Any] = []
@@ -265,7 +265,7 @@ class _LentConnections:
     def address(self, place: int) -> int:
         return int(self.connections.ctypes.data) + _CONNECTION.itemsize * place
 
-    def add(self, key: str, lent: Lent, number: int) -> int:
+    def add(self, key: str, lent: Handoff, number: int) -> int:
         place = self._place()
         self.places[key] = place
         if min(lent.request.room, lent.response.room) < INT64_MAX:
@@ -289,7 +289,7 @@ class _LentConnections:
             self._free = list(range(len(self.connections) - 1, count - 1, -1))
         return self._free.pop()
 
-    def _stand(self, side: np.void, standing: Standing) -> None:
+    def _stand(self, side: np.void, standing: SideState) -> None:
         at = have = 0
         if standing.held:
             held = np.frombuffer(standing.held, np.uint8)
@@ -309,7 +309,7 @@ class _LentConnections:
         for name in _SIDE.names or ():
             side[name] = told.get(name, 0)
 
-    def remove(self, key: str) -> Taken:
+    def remove(self, key: str) -> HandoffResult:
         """What became of a connection, which the kernels go on with no more."""
         place = self.places.pop(key)
         self.limited.discard(key)
@@ -317,7 +317,7 @@ class _LentConnections:
         connection = self.connections[place]
         ends = [_went(side) for side in connection["sides"]]
         request, response = ends if connection["low_is_client"] else reversed(ends)
-        taken = Taken(
+        taken = HandoffResult(
             segments=int(connection["segments"]),
             captured=int(connection["captured"]),
             time_us=int(connection["time_us"]),
@@ -331,7 +331,7 @@ class _LentConnections:
 
     def carry(self) -> None:
         """Hold what is held in memory of our own, so that no chunk's memory is kept for it."""
-        frames = extension("frames")
+        frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
             return
@@ -342,9 +342,9 @@ class _LentConnections:
         self.kept = [out]
 
 
-def _went(side: np.void) -> Went:
+def _went(side: np.void) -> SideResult:
     at, have = int(side["at"]), int(side["have"])
-    return Went(
+    return SideResult(
         size=int(side["taken"]),
         held=ctypes.string_at(at, have) if have else b"",
         first_us=int(side["first_us"]),
@@ -363,31 +363,33 @@ def _notes(connection: np.void) -> list[tuple[bool, int]]:
 
 
 @dataclass(slots=True)
-class _Parts:
+class _ChunkFrames:
     """Frames of a chunk from kernels and assemblers, each with the segment they were whole with."""
 
-    rows: list[Array] = field(default_factory=list)
-    outs: list[Array] = field(default_factory=list)
+    rows: list[NumpyArray] = field(default_factory=list)
+    outs: list[NumpyArray] = field(default_factory=list)
     objects: list[CapturedFrame] = field(default_factory=list)
     segments: list[int] = field(default_factory=list)
 
 
-class _Chunk:
+class _ChunkAssembly:
     """One chunk of segments on its way into frames."""
 
     def __init__(self, flows: Flows, segments: SegmentColumns) -> None:
         self._flows = flows
         self._segments = segments
-        self._parts = _Parts()
-        self._kernels = extension("frames")
-        self._order: Array = np.argsort(segments.key, kind="stable").astype(np.int64)
-        self._words = _Words(limit=flows.limit, highest_key=max(catalog().api_keys(), default=-1))
-        self._kept: list[Array] = []
+        self._parts = _ChunkFrames()
+        self._kernels = load_kernel("frames")
+        self._order: NumpyArray = np.argsort(segments.key, kind="stable").astype(np.int64)
+        self._words = _FramingWords(
+            limit=flows.limit, highest_key=max(catalog().api_keys(), default=-1)
+        )
+        self._kept: list[NumpyArray] = []
         self._put("order", self._order)
         for name, kind in _COLUMNS.items():
             self._put(name, np.ascontiguousarray(getattr(segments, name), kind))
 
-    def _put(self, name: str, column: Array) -> None:
+    def _put(self, name: str, column: NumpyArray) -> None:
         self._kept.append(column)
         setattr(self._words, name, column.ctypes.data)
 
@@ -466,7 +468,7 @@ class _Chunk:
     def _frames(self, *, in_order: bool) -> FrameColumns:
         flows, parts = self._flows, self._parts
         file = self._segments.file
-        made: list[tuple[FrameColumns, Array]] = []
+        made: list[tuple[FrameColumns, NumpyArray]] = []
         for rows, out in zip(parts.rows, parts.outs, strict=True):
             made.append((_columns(rows, out, flows.connections, file), rows["segment"]))
         if parts.objects:
@@ -474,12 +476,12 @@ class _Chunk:
                 flows.number(one.connection)
             objects = FrameColumns.from_frames(parts.objects, file, flows.connections)
             made.append((objects, np.array(parts.segments, np.int64)))
-        frames, rows = joined(made, flows.connections, file, in_order=in_order)
+        frames, rows = join_frames(made, flows.connections, file, in_order=in_order)
         origins = self._segments.origins
         return frames if origins is None else replace(frames, origins=origins.take(rows))
 
 
-def _columns(rows: Array, out: Array, connections: list[str], file: str) -> FrameColumns:
+def _columns(rows: NumpyArray, out: NumpyArray, connections: list[str], file: str) -> FrameColumns:
     return FrameColumns(
         connection=rows["connection"].astype(np.int32),
         is_response=rows["is_response"].astype(np.bool_),
@@ -495,13 +497,13 @@ def _columns(rows: Array, out: Array, connections: list[str], file: str) -> Fram
     )
 
 
-def joined(
-    made: list[tuple[FrameColumns, Array]],
+def join_frames(
+    made: list[tuple[FrameColumns, NumpyArray]],
     connections: list[str],
     file: str,
     *,
     in_order: bool = False,
-) -> tuple[FrameColumns, Array]:
+) -> tuple[FrameColumns, NumpyArray]:
     """Frames as one, and the segment of each.
 
     Several are put in the order of their segments, and so is one if it is to be ``in_order``.
@@ -528,14 +530,14 @@ def joined(
         error |= {int(back[first + row]): reason for row, reason in one.error.items()}
         unplaced |= {int(back[first + row]) for row in one.unplaced}
 
-    def column(name: str) -> Array:
+    def column(name: str) -> NumpyArray:
         return np.concatenate([getattr(one, name) for one in parts])[order]
 
-    def places(name: str) -> Array:
+    def places(name: str) -> NumpyArray:
         moved = [getattr(one, name) + base for one, base in zip(parts, bases[:-1], strict=True)]
         return np.concatenate(moved)[order]
 
-    joined = FrameColumns(
+    frames = FrameColumns(
         connection=column("connection"),
         is_response=column("is_response"),
         index=column("index"),
@@ -550,4 +552,4 @@ def joined(
         error=error,
         unplaced=unplaced,
     )
-    return joined, segments[order]
+    return frames, segments[order]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.columnar.program import allocate
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
     import numpy as np
@@ -17,21 +17,19 @@ with needed_by("flexwire.capture.reassembly", "columnar"):
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.reassembly.segments import Origins
-
-    Words = np.ndarray[Any, Any]
-
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Told = TypeVar("Told")
+    from flexwire.capture.reassembly.segments import FileOrigins
+    from flexwire.columnar.arrays import NumpyArray
 
 
-def taken(told: dict[int, Told], rows: Array) -> dict[int, Told]:
-    """Give what is told of some rows, by their places among ``rows``."""
-    if not told:
+Item = TypeVar("Item")
+
+
+def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
+    """Return the items of some rows, by their places among ``rows``."""
+    if not by_row:
         return {}
     places = {row: place for place, row in enumerate(rows.tolist())}
-    return {places[row]: one for row, one in told.items() if row in places}
+    return {places[row]: item for row, item in by_row.items() if row in places}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,20 +42,20 @@ class FrameColumns:
     is the capture file whose reading found these frames; of several ``origins`` says it.
     """
 
-    connection: Array
-    is_response: Array
-    index: Array
-    time_us: Array
-    first_us: Array
-    size: Array
-    start: Array
-    stop: Array
+    connection: NumpyArray
+    is_response: NumpyArray
+    index: NumpyArray
+    time_us: NumpyArray
+    first_us: NumpyArray
+    size: NumpyArray
+    start: NumpyArray
+    stop: NumpyArray
     connections: list[str]
-    data: Array
+    data: NumpyArray
     file: str
     error: dict[int, str] = field(default_factory=dict)
     unplaced: set[int] = field(default_factory=set)
-    origins: Origins | None = None
+    origins: FileOrigins | None = None
 
     def __len__(self) -> int:
         return len(self.connection)
@@ -80,10 +78,10 @@ class FrameColumns:
             is_placed=row not in self.unplaced,
         )
 
-    def take(self, rows: Array) -> FrameColumns:
+    def take(self, rows: NumpyArray) -> FrameColumns:
         """Give some of the frames, in the order of ``rows``."""
-        error = taken(self.error, rows)
-        unplaced = set(taken(dict.fromkeys(self.unplaced), rows))
+        error = pick_rows(self.error, rows)
+        unplaced = set(pick_rows(dict.fromkeys(self.unplaced), rows))
         columns = ("connection", "is_response", "index", "time_us", "first_us", "size")
         some = {name: getattr(self, name)[rows] for name in (*columns, "start", "stop")}
         origins = None if self.origins is None else self.origins.take(rows)
@@ -105,7 +103,7 @@ class FrameColumns:
         stop = np.fromiter(accumulate(len(one.payload) for one in frames), np.int64, len(frames))
         start = np.concatenate((np.zeros(1, np.int64), stop))[:-1]
 
-        def column(name: str) -> Array:
+        def column(name: str) -> NumpyArray:
             return np.fromiter((getattr(one, name) for one in frames), np.int64, len(frames))
 
         return cls(
@@ -125,13 +123,13 @@ class FrameColumns:
         )
 
 
-def gathered(data: Words, starts: Words, offsets: Words) -> Words:
+def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
     """Give bytes of ``data`` from ``starts`` on, of each as many as lie between two ``offsets``.
 
     ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
     """
     copied = allocate(int(offsets[-1]))
-    frames = extension("frames")
+    frames = load_kernel("frames")
     if len(copied) and frames is not None:
         data, starts = np.ascontiguousarray(data), np.ascontiguousarray(starts, np.int64)
         frames.gather(data, starts, offsets, copied)

@@ -39,7 +39,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH, REQUEST_HEAD, RESPONSE_H
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.reassembly.streams import Piece, Went
+    from flexwire.capture.reassembly.streams import SideResult, StreamPiece
 
 
 HEAD_BYTES = 32
@@ -228,7 +228,7 @@ SURELY_TLS = 4
 """So many pieces that begin with a record of TLS are none by chance, one in 10⁷ of random bytes."""
 
 
-class Found(NamedTuple):
+class FramedBytes(NamedTuple):
     """A frame, or bytes that are not one and why; ``size`` counts all of them on the wire.
 
     ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
@@ -245,11 +245,11 @@ class Found(NamedTuple):
     lost: int = 0
 
 
-class Held:
+class PieceBuffer:
     """Pieces of a stream, one after the other without a gap, whose bytes can be looked at."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[StreamPiece] = []
 
     @property
     def size(self) -> int:
@@ -284,27 +284,27 @@ class Framer:
     """
 
     def __init__(
-        self, begins: Callable[[Held], bool | None], *, synchronized: bool, limit: int
+        self, begins: Callable[[PieceBuffer], bool | None], *, synchronized: bool, limit: int
     ) -> None:
         self.ever_synchronized = synchronized
         self._tls_records = 0
         self._begins = begins
         self._limit = limit
-        self._found: list[Found] = []
+        self._found: list[FramedBytes] = []
         self._reset()
         self._why: str | None = None
         self._last_length = -1
         if not synchronized:
             self._why = "the capture begins within the connection"
 
-    def feed(self, pieces: list[Piece]) -> list[Found]:
+    def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         """Take in what comes next in the stream; give out what it completes."""
         for piece in pieces:
             self._take(piece)
         found, self._found = self._found, []
         return found
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[FramedBytes]:
         """The connection has ended: give out what is incomplete."""
         self._decide(final=True)
         if self._why is not None:
@@ -316,9 +316,9 @@ class Framer:
         found, self._found = self._found, []
         return found
 
-    def rest(self, pieces: list[Piece]) -> list[Found]:
+    def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         """Return what these last pieces would complete or cut; the framer goes on as before."""
-        same, held = copy(self), Held()
+        same, held = copy(self), PieceBuffer()
         held.pieces = self._candidates.pieces.copy()
         vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
         return [*same.feed(pieces), *same.finish()]
@@ -346,7 +346,7 @@ class Framer:
         self._length: int | None = None  # prefix included
         self._first_us = 0
         self._last_us = 0
-        self._candidates = Held()
+        self._candidates = PieceBuffer()
 
     @property
     def is_seeking(self) -> bool:
@@ -363,7 +363,7 @@ class Framer:
         """Whether of what is passed over nothing more is kept."""
         return len(self._buffer) >= SAMPLE_BYTES
 
-    def pass_over(self, went: Went) -> None:
+    def pass_over(self, went: SideResult) -> None:
         """Go on after bytes that were seen elsewhere to begin no frame; nothing of them is kept."""
         if went.size:
             self._seen += went.size
@@ -374,7 +374,7 @@ class Framer:
         """Go on, as a new one, where another one seeks a frame and keeps nothing more."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
-    def skip(self, went: Went) -> None:
+    def skip(self, went: SideResult) -> None:
         """Go on after frames that were cut elsewhere."""
         if went.frames:
             self._last_length = went.length
@@ -386,7 +386,7 @@ class Framer:
             (self._last_length,) = _LENGTH.unpack_from(went.held)
             self._length = PREFIX_LENGTH + self._last_length
 
-    def _take(self, piece: Piece) -> None:
+    def _take(self, piece: StreamPiece) -> None:
         if self._why is not None:
             self._seek(piece)
         elif piece.lost:
@@ -394,7 +394,7 @@ class Framer:
         else:
             self._frame(piece.data, piece.timestamp_us)
 
-    def _note_lost(self, piece: Piece) -> None:
+    def _note_lost(self, piece: StreamPiece) -> None:
         """Note when lost bytes passed, where a packet shows it or nothing else is known."""
         if piece.seen or not self._seen:
             self._note_time(piece.timestamp_us)
@@ -442,7 +442,7 @@ class Framer:
                 break
             payload = data[position + PREFIX_LENGTH : stop]
             size = PREFIX_LENGTH + length
-            self._found.append(Found(timestamp_us, timestamp_us, size, payload, None))
+            self._found.append(FramedBytes(timestamp_us, timestamp_us, size, payload, None))
             self._last_length = length
             position = stop
         return position
@@ -471,7 +471,7 @@ class Framer:
         else:
             self._emit(None)
 
-    def _lose(self, piece: Piece) -> None:
+    def _lose(self, piece: StreamPiece) -> None:
         lost = piece.lost
         self._note_lost(piece)
         if self._length is not None:
@@ -489,7 +489,7 @@ class Framer:
         self._lost += lost
         self._why = "the length of a frame is missing from the capture"
 
-    def _seek(self, piece: Piece) -> None:
+    def _seek(self, piece: StreamPiece) -> None:
         if not piece.lost and not piece.begins_frame:
             self._candidates.pieces.append(piece)
             self._decide(final=False)
@@ -518,7 +518,7 @@ class Framer:
             self._skip(self._candidates.pieces.pop(0))
 
     def _resume(self) -> None:
-        pieces, self._candidates = self._candidates.pieces, Held()
+        pieces, self._candidates = self._candidates.pieces, PieceBuffer()
         self._report_skipped()
         self._why = None
         self._last_length = -1
@@ -526,7 +526,7 @@ class Framer:
         for piece in pieces:
             self._take(piece)
 
-    def _skip(self, piece: Piece) -> None:
+    def _skip(self, piece: StreamPiece) -> None:
         self._note_time(piece.timestamp_us)
         if not self.is_tls:
             self._tls_records += tls_record(piece.data[:TLS_HEAD_BYTES]) is not None
@@ -548,7 +548,7 @@ class Framer:
         payload = bytes(memoryview(self._buffer)[start:stop])
         is_placed = self._length is not None
         times = self._first_us, self._last_us
-        found = Found(*times, self._seen, payload, error, is_placed, self._lost)
+        found = FramedBytes(*times, self._seen, payload, error, is_placed, self._lost)
         self._found.append(found)
         self._reset()
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.reassembly.packet_scan import Keys, Scan
+from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
 from flexwire.capture.reassembly.segments import (
     CHUNK_BYTES,
     OF_EACH,
     FileNotes,
-    Origins,
-    Position,
+    FileOrigins,
+    FilePosition,
     SegmentColumns,
     SegmentReader,
 )
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from flexwire.capture.files.reading import Opener
+    from flexwire.columnar.arrays import NumpyArray
 
-    Numbers = np.ndarray[Any, Any]
 
 MOST_OPEN: Final = 256
 """So many files are open at once; each takes about two megabytes."""
@@ -49,31 +49,31 @@ _MORE_TO_COME = 3
 _CHUNKS_HELD = 4
 
 
-class Waiting(NamedTuple):
+class QueuedFile(NamedTuple):
     """A file that is not begun, and its clock at its first segment."""
 
     first_us: int
     file: str
 
 
-class UnderWay(NamedTuple):
+class FileProgress(NamedTuple):
     """How far a file was given out: a position, and so many segments after it.
 
     ``clock_us`` is the clock of the file at the position.
     """
 
-    position: Position
+    position: FilePosition
     skip: int = 0
     clock_us: int = 0
 
 
-class Front(NamedTuple):
+class MergePosition(NamedTuple):
     """How far files were given out that are read at once.
 
     Some are ``under_way``; of those that were waiting in the beginning, so many are ``begun``.
     """
 
-    under_way: tuple[UnderWay, ...]
+    under_way: tuple[FileProgress, ...]
     begun: int
 
 
@@ -89,9 +89,9 @@ class MergedReader:
 
     def __init__(
         self,
-        waiting: Sequence[Waiting],
+        waiting: Sequence[QueuedFile],
         *,
-        under_way: Sequence[UnderWay] = (),
+        under_way: Sequence[FileProgress] = (),
         rows: int | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         most_skipped: int = 0,
@@ -106,10 +106,10 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        self._files: list[_File] = []  # those that are begun and not read to their ends
-        self._keys = Keys()
+        self._files: list[_MergedFile] = []  # those that are begun and not read to their ends
+        self._keys = ConnectionKeys()
         # Those of files that were read know their flows.
-        self._scans: list[Scan] = []
+        self._scans: list[PacketScan] = []
 
     @property
     def keys(self) -> list[str]:
@@ -117,15 +117,15 @@ class MergedReader:
         return self._keys.keys
 
     @property
-    def position(self) -> Front | None:
+    def position(self) -> MergePosition | None:
         """Where what was given out ends; None where gzip'd files have gone on for too long."""
         if sum(one.skipped for one in self._files) > self._most_skipped:
             return None
-        return Front(tuple(one.place for one in self._files), self._begun)
+        return MergePosition(tuple(one.place for one in self._files), self._begun)
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
         """Read on."""
-        held: list[_Slice] = []
+        held: list[_SegmentSlice] = []
         size = 0
         try:
             for item in self._items():
@@ -145,7 +145,7 @@ class MergedReader:
             for one in self._files:
                 one.close(self._scans)
 
-    def _items(self) -> Iterator[_Slice | FileNotes]:
+    def _items(self) -> Iterator[_SegmentSlice | FileNotes]:
         """Slices of files, a step after the other, and the notes of those that have ended."""
         for place in self._under_way:
             yield from self._begin(place)
@@ -161,7 +161,7 @@ class MergedReader:
             ):
                 waiting = self._waiting[self._begun]
                 self._begun += 1
-                yield from self._begin(UnderWay(Position(waiting.file)))
+                yield from self._begin(FileProgress(FilePosition(waiting.file)))
                 limit = self._limit()
             if limit is None:
                 return
@@ -169,14 +169,14 @@ class MergedReader:
             slices[-1] = slices[-1]._replace(is_last=True)
             yield from slices
 
-    def _begin(self, place: UnderWay) -> Iterator[FileNotes]:
-        one = _File(place)
+    def _begin(self, place: FileProgress) -> Iterator[FileNotes]:
+        one = _MergedFile(place)
         if self._fill(one):
             self._files.append(one)
         else:
             yield one.notes
 
-    def _fill(self, one: _File) -> bool:
+    def _fill(self, one: _MergedFile) -> bool:
         """Have a chunk of a file, which is opened for it if it is not; False at its end."""
         if one.has_chunk:
             return True
@@ -187,14 +187,14 @@ class MergedReader:
         one.close(self._scans)
         return False
 
-    def _open(self, one: _File) -> None:
+    def _open(self, one: _MergedFile) -> None:
         opened = [other for other in self._files if other.is_open]
         if len(opened) >= MOST_OPEN:
             last = max(opened, key=lambda other: (other.can_go_on, other.end))
             last.close(self._scans)
         among = len(self._files) + 1 + _MORE_TO_COME
         least = min(_LEAST_CHUNK, _CHUNKS_BYTES // among, self._chunk_bytes)
-        scan = self._scans.pop() if self._scans else Scan(self._keys)
+        scan = self._scans.pop() if self._scans else PacketScan(self._keys)
         start = one.open_at()
         reader = SegmentReader(
             [one.name],
@@ -206,11 +206,11 @@ class MergedReader:
         )
         one.open(reader, scan)
 
-    def _limit(self) -> Waiting | None:
+    def _limit(self) -> QueuedFile | None:
         """The segment up to which all is known that comes before."""
         return min((one.end for one in self._files), default=None)
 
-    def _chunk(self, held: list[_Slice]) -> Iterator[SegmentColumns]:
+    def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
         """All that is held, in one order."""
         merged = _merged(held)
         if self._left is not None:
@@ -221,45 +221,45 @@ class MergedReader:
             yield merged
 
 
-class _Slice(NamedTuple):
+class _SegmentSlice(NamedTuple):
     """Segments of a file that follow one another, and its clock at each."""
 
     segments: SegmentColumns
-    clocks: Numbers
+    clocks: NumpyArray
     first: int
     stop: int
     size: int
     is_last: bool = False
 
-    def column(self, name: str) -> Numbers:
-        found: Numbers = getattr(self.segments, name)[self.first : self.stop]
+    def column(self, name: str) -> NumpyArray:
+        found: NumpyArray = getattr(self.segments, name)[self.first : self.stop]
         return found
 
 
-class _Opened(NamedTuple):
+class _OpenReader(NamedTuple):
     """What reads a file."""
 
     reader: SegmentReader
     items: Generator[SegmentColumns | FileNotes]
-    scan: Scan
+    scan: PacketScan
 
 
-class _File:
+class _MergedFile:
     """A file that is read, a chunk ahead of what is given out; it is open while it is filled."""
 
-    def __init__(self, place: UnderWay) -> None:
+    def __init__(self, place: FileProgress) -> None:
         self.name = place.position.file
         self.notes = FileNotes(self.name)
         self.skipped = 0  # bytes to be read again to go on here
-        self._opened: _Opened | None = None
+        self._opened: _OpenReader | None = None
         self._start = place
         self._skip = place.skip
         self._rows = 0  # since the start
-        self._at: Position | None = place.position  # where the chunk begins
-        self._after: Position | None = place.position  # where it ends
+        self._at: FilePosition | None = place.position  # where the chunk begins
+        self._after: FilePosition | None = place.position  # where it ends
         self._clock = self._clock_at = place.clock_us
         self._chunk: SegmentColumns | None = None
-        self._clocks: Numbers = np.zeros(0, np.int64)
+        self._clocks: NumpyArray = np.zeros(0, np.int64)
         self._row = 0
 
     @property
@@ -278,12 +278,12 @@ class _File:
         return self._after is not None
 
     @property
-    def end(self) -> Waiting:
+    def end(self) -> QueuedFile:
         """The last segment of the chunk, as it stands among those of others."""
-        return Waiting(self._clock, self.name)
+        return QueuedFile(self._clock, self.name)
 
     @property
-    def place(self) -> UnderWay:
+    def place(self) -> FileProgress:
         """Where what was given out ends."""
         at, skip, clock = self._at, self._row, self._clock_at
         if self._chunk is None:
@@ -291,9 +291,9 @@ class _File:
         if at is None:
             # Within a gzip'd file nobody can begin.
             return self._start._replace(skip=self._rows + self._row)
-        return UnderWay(at, skip, clock)
+        return FileProgress(at, skip, clock)
 
-    def open_at(self) -> Position:
+    def open_at(self) -> FilePosition:
         """Say where it is to be opened; of a gzip'd file all is read, and passed over."""
         if self._after is None:
             self._skip, self._rows, self.skipped = self._rows, 0, 0
@@ -301,11 +301,11 @@ class _File:
             self.notes = FileNotes(self.name)
         return self._after
 
-    def open(self, reader: SegmentReader, scan: Scan) -> None:
+    def open(self, reader: SegmentReader, scan: PacketScan) -> None:
         """Read on with a reader that begins there."""
-        self._opened = _Opened(reader, reader.chunks(), scan)
+        self._opened = _OpenReader(reader, reader.chunks(), scan)
 
-    def close(self, scans: list[Scan]) -> None:
+    def close(self, scans: list[PacketScan]) -> None:
         """Read no further for now; what scanned the file joins ``scans``, for another file."""
         opened, self._opened = self._opened, None
         if opened is None:
@@ -336,7 +336,7 @@ class _File:
             self._pass()
         return True
 
-    def take(self, limit: Waiting) -> _Slice | None:
+    def take(self, limit: QueuedFile) -> _SegmentSlice | None:
         """Give what stands before a limit, or at it."""
         chunk, first = self._chunk, self._row
         side: Any = "right" if self.name <= limit.file else "left"
@@ -347,7 +347,7 @@ class _File:
         self._pass()
         # As long as it is held, so is all of the chunk.
         size = len(chunk.data) if stop == len(chunk) else 0
-        return _Slice(chunk, self._clocks, first, stop, size)
+        return _SegmentSlice(chunk, self._clocks, first, stop, size)
 
     def _pass(self) -> None:
         """Let the chunk go if all of it was given out."""
@@ -358,7 +358,7 @@ class _File:
             self._chunk, self._row = None, 0
 
 
-def _merged(held: list[_Slice]) -> SegmentColumns:
+def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
     """Segments of some files in the order of their clocks, and then of the names of the files."""
     # What came before of a file stays before.
     held = sorted(held, key=lambda one: one.segments.file)
@@ -381,12 +381,12 @@ def _merged(held: list[_Slice]) -> SegmentColumns:
         unreadable_before=(),
         data=data,
         payload_at=places[order],
-        origins=Origins(names, of_row[order]),
+        origins=FileOrigins(names, of_row[order]),
         **columns,
     )
 
 
-def _joined(held: list[_Slice]) -> tuple[Numbers, Numbers]:
+def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
     """The bytes of slices one after the other, and where each payload stands in them."""
     data, places, base = [], [], 0
     for one in held:

@@ -13,7 +13,7 @@ from flexwire.capture.files.reading import DAMAGE, READ_AHEAD
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.columnar.program import address, allocate
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.packet_layout import LEAST_BYTES, LINK_UNKNOWN, LINKS, MILLION
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.capture.files.reading import Interface, PcapHead, Section
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.errors import CaptureError
-
-    Bytes = np.ndarray[Any, Any]
-    Numbers = np.ndarray[Any, Any]
 
 
 # How a run of the kernel ends, in the order of its `Ending`.
@@ -64,7 +62,7 @@ _COLUMNS = {
 }
 
 
-class Run(ctypes.Structure):
+class ScanWords(ctypes.Structure):
     """A run of the kernel over packets, as `kernels/packets.pyx` has it; pointers are addresses.
 
     It goes from ``position``, which counts from ``data``, up to ``end``. A row is put into each of
@@ -101,7 +99,7 @@ _SLOTS_PER_FLOW = 4
 _IPV4_BYTES, _IPV6_BYTES, _PORT_BYTES = 4, 16, 2
 
 
-class Keys:
+class ConnectionKeys:
     """Connection keys, numbered in the order in which they appear."""
 
     def __init__(self) -> None:
@@ -117,17 +115,17 @@ class Keys:
         return number, segment.source > segment.destination
 
 
-class Flows:
+class FlowTable:
     """The flows of all files that a reader has read."""
 
-    def __init__(self, run: Run, keys: Keys) -> None:
+    def __init__(self, run: ScanWords, keys: ConnectionKeys) -> None:
         self._run = run
         self._keys = keys
         self._rows = np.zeros(0, _FLOW)
-        self._slots: Numbers
+        self._slots: NumpyArray
         # Of each flow that is named: its key, and whether its sender is the higher end.
-        self.key: Numbers = np.zeros(0, np.int32)
-        self.is_high: Numbers = np.zeros(0, np.bool_)
+        self.key: NumpyArray = np.zeros(0, np.int32)
+        self.is_high: NumpyArray = np.zeros(0, np.bool_)
         self._named = 0
         run.seed = secrets.randbits(63)
         self.grow()
@@ -238,7 +236,7 @@ class FileNotes:
 PIECE = 2 * READ_AHEAD
 
 
-class Window:
+class FileWindow:
     """The bytes of a file, which stands at ``offset``, from there on: ``room`` of them at a time.
 
     They are in ``buffer``, which begins at ``address``, up to ``filled``; at ``position`` the next
@@ -275,7 +273,7 @@ class Window:
         # Payloads of packets that objects read stand after the room of the file's bytes.
         self.used = self.room
 
-    def _empty(self) -> tuple[Bytes, int]:
+    def _empty(self) -> tuple[NumpyArray, int]:
         # Pages that nothing is put into take no memory.
         buffer = allocate(2 * self.room)
         return buffer, address(buffer)
@@ -339,7 +337,7 @@ class Window:
         self.buffer[at : self.used] = np.frombuffer(payload, np.uint8)
         return at
 
-    def data(self) -> Bytes:
+    def data(self) -> NumpyArray:
         """Give what payloads are part of."""
         return self.buffer[: self.filled if self.used == self.room else self.used]
 
@@ -363,24 +361,24 @@ _FIRST_INTERFACES = 16
 _FIRST_OWN = 1
 
 
-class Scan:
+class PacketScan:
     """Runs of the kernel over files; without kernels, nothing is sure and objects read all.
 
     Several may number their ``keys`` together.
     """
 
-    def __init__(self, keys: Keys | None = None) -> None:
-        packets = extension("packets")
+    def __init__(self, keys: ConnectionKeys | None = None) -> None:
+        packets = load_kernel("packets")
         self._scan = None if packets is None else packets.scan
-        self._words = run = Run()
-        self.keys = Keys() if keys is None else keys
-        self.flows = Flows(run, self.keys)
+        self._words = run = ScanWords()
+        self.keys = ConnectionKeys() if keys is None else keys
+        self.flows = FlowTable(run, self.keys)
         self._interfaces = np.zeros(_FIRST_INTERFACES, INTERFACE_ROW)
         self._skipped = np.zeros(SKIPPED, np.int64)
         self._new_skipped = np.zeros(SKIPPED, np.int64)
         self._told = 0
         self._section: Section | None = None
-        self._columns: list[Numbers] = []
+        self._columns: list[NumpyArray] = []
         self._texts = {
             direction: np.frombuffer(text, np.uint8) for direction, text in _COMMENTS.items()
         }
@@ -408,7 +406,7 @@ class Scan:
             setattr(run, name, address(column))
         run.capacity, run.row = capacity, 0
 
-    def keys_of(self, flow: Numbers) -> tuple[Numbers, Numbers]:
+    def keys_of(self, flow: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
         """Give the key of each of some rows, and whether its sender is the higher end."""
         self.flows.name()
         own = flow < 0
@@ -419,7 +417,7 @@ class Scan:
             key[own], is_high[own] = put >> 1, put & 1
         return key, is_high
 
-    def columns(self) -> list[Numbers]:
+    def columns(self) -> list[NumpyArray]:
         """Give the columns with the rows that they have."""
         return [column[: self.rows] for column in self._columns]
 
@@ -453,7 +451,7 @@ class Scan:
             self._interfaces[number] = interface_row(section.interfaces[number])
         run.interface_count = len(section.interfaces)
 
-    def run(self, window: Window) -> int:
+    def run(self, window: FileWindow) -> int:
         """Take packets from a window, and move its position on; says what comes next."""
         run = self._words
         if run.row == run.capacity:

@@ -8,7 +8,7 @@ order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.files.links import (
     Skipped,
@@ -16,12 +16,12 @@ from flexwire.capture.files.links import (
     read_segment,
     unreadable_packet,
 )
-from flexwire.capture.files.packets import Segment, Unreadable
+from flexwire.capture.files.packets import Segment, UnreadableBytes
 from flexwire.capture.files.reading import (
     STEP_BYTES,
     DamagedError,
+    ForwardReader,
     PcapngBlocks,
-    Source,
     begin_blocks,
     open_capture,
     resume_blocks,
@@ -33,8 +33,8 @@ from flexwire.capture.reassembly.packet_scan import (
     REFUSED,
     SHORT,
     FileNotes,
-    Scan,
-    Window,
+    FileWindow,
+    PacketScan,
 )
 from flexwire.errors import CaptureError
 from flexwire.extras import needed_by
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.packets import CapturedPacket
     from flexwire.capture.files.reading import Head, Opener
+    from flexwire.columnar.arrays import NumpyArray
 
-    Numbers = np.ndarray[Any, Any]
 
-__all__ = ["OF_EACH", "FileNotes", "Origins", "Position", "SegmentColumns", "SegmentReader"]
+__all__ = ["OF_EACH", "FileNotes", "FileOrigins", "FilePosition", "SegmentColumns", "SegmentReader"]
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _HEADERS = 64
@@ -61,15 +61,15 @@ OF_EACH = (
 """The columns of segments, an item for each."""
 
 
-class Origins(NamedTuple):
+class FileOrigins(NamedTuple):
     """Of which file each row is, where these are several: its place in ``files``."""
 
     files: Sequence[str]
-    of_row: Numbers
+    of_row: NumpyArray
 
-    def take(self, rows: Numbers) -> Origins:
+    def take(self, rows: NumpyArray) -> FileOrigins:
         """Give those of some rows."""
-        return Origins(self.files, self.of_row[rows])
+        return FileOrigins(self.files, self.of_row[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,18 +89,18 @@ class SegmentColumns:
     first_ordinal: int
     unreadable_before: Sequence[int]
     keys: list[str]
-    data: Numbers
-    key: Numbers
-    is_high: Numbers
-    timestamp_us: Numbers
-    sequence: Numbers
-    acknowledgment: Numbers
-    flags: Numbers
-    payload_at: Numbers
-    payload_size: Numbers
-    missing: Numbers
-    begins: Numbers
-    origins: Origins | None = field(default=None, kw_only=True)
+    data: NumpyArray
+    key: NumpyArray
+    is_high: NumpyArray
+    timestamp_us: NumpyArray
+    sequence: NumpyArray
+    acknowledgment: NumpyArray
+    flags: NumpyArray
+    payload_at: NumpyArray
+    payload_size: NumpyArray
+    missing: NumpyArray
+    begins: NumpyArray
+    origins: FileOrigins | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         """How many segments there are."""
@@ -112,14 +112,14 @@ class SegmentColumns:
         return int(self.payload_size.sum()) + _HEADERS * len(self)
 
     @property
-    def ordinal(self) -> Numbers:
+    def ordinal(self) -> NumpyArray:
         """The number of each segment among the segments and unreadable packets of its file."""
         steps = np.ones(len(self) + 1, np.int64)
         steps[0] = self.first_ordinal
         np.add.at(steps, np.array(self.unreadable_before, np.int64), 1)
         return np.cumsum(steps)[:-1]
 
-    def take(self, rows: Numbers) -> SegmentColumns:
+    def take(self, rows: NumpyArray) -> SegmentColumns:
         """Give some of the segments; their ordinals are lost."""
         some = {name: getattr(self, name)[rows] for name in OF_EACH}
         origins = None if self.origins is None else self.origins.take(rows)
@@ -144,7 +144,7 @@ class SegmentColumns:
         )
 
 
-class Position(NamedTuple):
+class FilePosition(NamedTuple):
     """A place between two blocks of a file, where a reader can begin or stop.
 
     ``head`` is what the file says before it that is needed after it. ``unreadable`` and ``skipped``
@@ -178,11 +178,11 @@ class SegmentReader:
         files: Sequence[str],
         *,
         chunk_bytes: int = CHUNK_BYTES,
-        start: Position | None = None,
-        stop: Position | None = None,
+        start: FilePosition | None = None,
+        stop: FilePosition | None = None,
         opener: Opener | None = None,
         show_credentials: bool = False,
-        scan: Scan | None = None,
+        scan: PacketScan | None = None,
     ) -> None:
         self._files = files
         self._chunk_bytes = chunk_bytes
@@ -190,9 +190,9 @@ class SegmentReader:
         self._stop = stop
         self._opener = opener
         self._show_credentials = show_credentials
-        self._scan = Scan() if scan is None else scan
-        self._reading: _Reading | None = None
-        self._position: Position | None = start
+        self._scan = PacketScan() if scan is None else scan
+        self._reading: _FileReading | None = None
+        self._position: FilePosition | None = start
 
     @property
     def keys(self) -> list[str]:
@@ -200,7 +200,7 @@ class SegmentReader:
         return self._scan.keys.keys
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> FilePosition | None:
         """Where what was given out ends; None before the first file, and within a gzip'd one."""
         return self._position if self._reading is None else self._reading.position
 
@@ -220,15 +220,15 @@ class SegmentReader:
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1
         for number in range(first, end):
             file = self._files[number]
-            here = start if start is not None and start.file == file else Position(file)
+            here = start if start is not None and start.file == file else FilePosition(file)
             until = stop if stop is not None and stop.file == file else None
             notes = FileNotes(file)
             try:
                 with open_capture(file, self._opener, here.offset) as (content, is_compressed):
                     last = None if until is None or until.is_end else until.offset
                     piece = STEP_BYTES if is_compressed else PIECE
-                    window = Window(content, self._chunk_bytes, here.offset, last, piece)
-                    reading = _Reading(self._scan, window, here, notes)
+                    window = FileWindow(content, self._chunk_bytes, here.offset, last, piece)
+                    reading = _FileReading(self._scan, window, here, notes)
                     reading.can_be_cut = not is_compressed
                     reading.keeps_samples = self._show_credentials
                     self._reading = reading
@@ -236,15 +236,17 @@ class SegmentReader:
                     self._position = reading.position
             except CaptureError as error:
                 notes.error = error
-                self._position = Position(file, is_end=True)
+                self._position = FilePosition(file, is_end=True)
             self._reading = None
             yield notes
 
 
-class _Reading:
+class _FileReading:
     """The reading of one file, or of a part of it."""
 
-    def __init__(self, scan: Scan, window: Window, start: Position, notes: FileNotes) -> None:
+    def __init__(
+        self, scan: PacketScan, window: FileWindow, start: FilePosition, notes: FileNotes
+    ) -> None:
         self._scan = scan
         self._window = window
         self._file = start.file
@@ -257,7 +259,7 @@ class _Reading:
         self._is_read = False
         # The payload of a packet that is longer than a chunk.
         self._beyond = b""
-        self._source = Source(start.file, window)
+        self._source = ForwardReader(start.file, window)
         self._source.offset = window.offset
         if start.head is None:
             self._blocks = begin_blocks(self._source)
@@ -271,14 +273,14 @@ class _Reading:
         self._know()
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> FilePosition | None:
         """Where the next block begins, if a reader can begin there."""
         if self._is_read:
-            return Position(self._file, is_end=True)
+            return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
             return None
         self._tell()
-        return Position(
+        return FilePosition(
             self._file,
             self._window.offset,
             self._ordinal,
@@ -319,7 +321,7 @@ class _Reading:
         except DamagedError as damage:
             self._is_read = True
             item = damage.unreadable(self._source)
-        if isinstance(item, Unreadable):
+        if isinstance(item, UnreadableBytes):
             self._count(item)
         elif item is not None:
             self._take(item)
@@ -358,7 +360,7 @@ class _Reading:
         self._scan.flows.name()
         self._scan.put(segment, at)
 
-    def _count(self, item: Unreadable) -> None:
+    def _count(self, item: UnreadableBytes) -> None:
         self._notes.unreadable.add(item.reason, 1, item.data if self.keeps_samples else None)
         self._unreadable_before.append(self._scan.rows)
 

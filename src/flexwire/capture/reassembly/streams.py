@@ -46,7 +46,7 @@ def unwrap(sequence: int, near: int) -> int:
     return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
-class Piece(NamedTuple):
+class StreamPiece(NamedTuple):
     """Bytes of a stream, or (``data`` empty) so many ``lost`` ones.
 
     ``position`` counts bytes as sequence numbers do, but never wraps. ``begins_frame``: the capture
@@ -85,7 +85,7 @@ class Stream:
         self.repeated = self.late = self.early = self.early_missing = 0
         self._base = 0
         self._next = 0
-        self._pending: list[Piece] = []
+        self._pending: list[StreamPiece] = []
         self._pending_bytes = 0
         self._acknowledged: int | None = None
         self._fin: int | None = None
@@ -162,22 +162,22 @@ class Stream:
         timestamp_us: int,
         *,
         begins_frame: bool = False,
-    ) -> list[Piece]:
+    ) -> list[StreamPiece]:
         """Take in a segment's payload; give out what is now in order."""
         position = self._unwrap(sequence)
         if position == self._next and not self._pending and not missing:
             self._next += len(data)
-            return [Piece(position, data, 0, timestamp_us, begins_frame)] if data else []
+            return [StreamPiece(position, data, 0, timestamp_us, begins_frame)] if data else []
         if position < self._next:
             self._count_passed(position, len(data), missing)
-        self._add(Piece(position, data, 0, timestamp_us, begins_frame))
-        self._add(Piece(position + len(data), b"", missing, timestamp_us))
+        self._add(StreamPiece(position, data, 0, timestamp_us, begins_frame))
+        self._add(StreamPiece(position + len(data), b"", missing, timestamp_us))
         pieces = self._in_order()
         while self._pending_bytes > MAX_PENDING_BYTES or len(self._pending) > MAX_PENDING_PIECES:
             pieces += self._give_up()
         return pieces
 
-    def age(self) -> list[Piece]:
+    def age(self) -> list[StreamPiece]:
         """Count a segment of the connection; give up a gap that nothing will fill any more."""
         if not self._pending or (self._acknowledged or 0) < self._pending[0].position:
             self._segments_since_acknowledged = 0
@@ -185,9 +185,9 @@ class Stream:
         self._segments_since_acknowledged += 1
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
-    def finish(self, timestamp_us: int) -> list[Piece]:
+    def finish(self, timestamp_us: int) -> list[StreamPiece]:
         """Give up every gap, and say what is missing at the end."""
-        pieces: list[Piece] = []
+        pieces: list[StreamPiece] = []
         while self._pending:
             pieces += self._give_up()
         end = self._next
@@ -200,7 +200,7 @@ class Stream:
             pieces.append(self._gap(end, timestamp_us))
         return pieces
 
-    def rest(self, timestamp_us: int) -> list[Piece]:
+    def rest(self, timestamp_us: int) -> list[StreamPiece]:
         """Return what `finish` would give out now; the stream goes on as before."""
         same = copy(self)
         vars(same).update(_pending=self._pending.copy(), _gaps=self._gaps.copy())
@@ -237,7 +237,7 @@ class Stream:
             index += 1
         return lost
 
-    def _add(self, piece: Piece) -> None:
+    def _add(self, piece: StreamPiece) -> None:
         """Put the parts of a piece that are new among those that wait."""
         pending = self._pending
         start = max(piece.position, self._next)
@@ -256,7 +256,7 @@ class Stream:
             start = self._count_taken(piece, max(start, stop), pending[index])
             index += 1
 
-    def _count_taken(self, piece: Piece, start: int, taken: Piece) -> int:
+    def _count_taken(self, piece: StreamPiece, start: int, taken: StreamPiece) -> int:
         """Count a piece's bytes from ``start`` on whose place is taken; return where that ends."""
         count = min(piece.end, taken.end) - start
         if count > 0 and not piece.lost:
@@ -266,7 +266,7 @@ class Stream:
                 self.repeated += count
         return max(start, taken.end)
 
-    def _in_order(self) -> list[Piece]:
+    def _in_order(self) -> list[StreamPiece]:
         pending = self._pending
         count = 0
         while count < len(pending) and pending[count].position == self._next:
@@ -279,33 +279,33 @@ class Stream:
         del pending[:count]
         return pieces
 
-    def _give_up(self) -> list[Piece]:
+    def _give_up(self) -> list[StreamPiece]:
         first = self._pending[0]
         self._segments_since_acknowledged = 0
         return [self._gap(first.position, first.timestamp_us), *self._in_order()]
 
-    def _gap(self, end: int, timestamp_us: int) -> Piece:
+    def _gap(self, end: int, timestamp_us: int) -> StreamPiece:
         """Go on at ``end``; what lies before it is lost."""
-        gap = Piece(self._next, b"", end - self._next, timestamp_us, seen=False)
+        gap = StreamPiece(self._next, b"", end - self._next, timestamp_us, seen=False)
         self._next = end
         self._note_gap(gap)
         return gap
 
-    def _note_gap(self, gap: Piece) -> None:
+    def _note_gap(self, gap: StreamPiece) -> None:
         if len(self._gaps) == MOST_GAPS:
             # What comes late for the oldest ones counts as repeated from now on.
             del self._gaps[: MOST_GAPS // 2]
         self._gaps.append((gap.position, gap.end))
 
 
-def _part(piece: Piece, start: int, stop: int) -> Piece:
+def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
     if (start, stop) == (piece.position, piece.end):
         return piece
     if piece.lost:
-        return Piece(start, b"", stop - start, piece.timestamp_us)
+        return StreamPiece(start, b"", stop - start, piece.timestamp_us)
     data = piece.data[start - piece.position : stop - piece.position]
     begins_frame = piece.begins_frame and start == piece.position
-    return Piece(start, data, 0, piece.timestamp_us, begins_frame)
+    return StreamPiece(start, data, 0, piece.timestamp_us, begins_frame)
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
@@ -313,7 +313,7 @@ FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
 that begin none, by what requests begin with, or responses; or whatever they are."""
 
 
-class Standing(NamedTuple):
+class SideState(NamedTuple):
     """Where one end of a connection stands.
 
     ``sequence`` is the number of its next byte, beyond which nothing was acknowledged. ``held`` are
@@ -339,16 +339,16 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class Handoff:
     """A connection, and where the ends stand that send requests and responses."""
 
     connection: str
     client: str
-    request: Standing
-    response: Standing
+    request: SideState
+    response: SideState
 
 
-class Went(NamedTuple):
+class SideResult(NamedTuple):
     """How far one end has come since it was lent.
 
     ``size`` bytes were taken. Of these the ``frames`` have ``sizes`` in all, the latest a
@@ -367,7 +367,7 @@ class Went(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class HandoffResult:
     """What became of a connection since it was lent.
 
     ``segments`` with ``captured`` bytes were taken, the last at ``time_us``; ``is_marked``: the
@@ -380,5 +380,5 @@ class Taken:
     time_us: int
     is_marked: bool
     noted: Sequence[tuple[bool, int]]
-    request: Went
-    response: Went
+    request: SideResult
+    response: SideResult

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.packets import CapturedPacket, Unreadable
+from flexwire.capture.files.packets import CapturedPacket, UnreadableBytes
 from flexwire.capture.files.pcapng import PcapngWriter, block, option
 from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.tls.connections import Ends, TlsCounts
+from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
-from flexwire.closing import Closing
+from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
@@ -46,7 +46,7 @@ _UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF
 _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
-class PacketCopier(Closing):
+class PacketCopier(Closeable):
     """A pcapng file with packets of any links; it is made with the first of them."""
 
     def __init__(self, path: Path) -> None:
@@ -132,7 +132,7 @@ def open_captures(
         raise CaptureError(reason, source=str(directory)) from error
     if not is_empty:
         raise CaptureError("expected an empty directory, or a new one", source=str(directory))
-    with _Rewriting(directory, keys) as rewriting:
+    with _CaptureRewriter(directory, keys) as rewriting:
         for name in sorted(names, key=lambda one: _first_us(one, opener)):
             for packet in read_packets(name, opener, keys.add_block):
                 rewriting.take(packet)
@@ -146,20 +146,20 @@ def _first_us(name: str, opener: Opener | None) -> int:
     return next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
 
 
-class _Rewriting(ExitStack):
+class _CaptureRewriter(ExitStack):
     """Hands packets to the connections they are of; is the `Writer` of these."""
 
     def __init__(self, directory: Path, keys: KeyLog) -> None:
         super().__init__()
         self.counts = TlsCounts()
         self._directory, self._keys = directory, keys
-        self._ends: OrderedDict[str, Ends] = OrderedDict()
+        self._ends: OrderedDict[str, EndPair] = OrderedDict()
         self._copier = self.enter_context(PacketCopier(directory / OTHERS))
         self._writer: PcapngWriter | None = None
 
-    def take(self, packet: CapturedPacket | Unreadable) -> None:
+    def take(self, packet: CapturedPacket | UnreadableBytes) -> None:
         """Take in what a file holds next."""
-        if isinstance(packet, Unreadable):
+        if isinstance(packet, UnreadableBytes):
             self.counts.damaged.append(packet)
             return
         self.counts.packets += 1
@@ -173,7 +173,7 @@ class _Rewriting(ExitStack):
         if ends is None:
             if len(self._ends) >= MOST_ENDS:
                 self._ends.popitem(last=False)[1].finish()
-            ends = self._ends[key] = Ends(self._keys, self)
+            ends = self._ends[key] = EndPair(self._keys, self)
         else:
             self._ends.move_to_end(key)
         ends.take(packet, segment)
@@ -221,7 +221,7 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
     return keys
 
 
-def open_sources(files: Sequence[Source], directory: Path, keys: KeyLog) -> OpenedCaptures:
+def open_sources(files: Sequence[InputFile], directory: Path, keys: KeyLog) -> OpenedCaptures:
     """Write captures anew into a ``directory``: see `flexwire.capture.tls.open_captures`."""
     by_name = {one.name: one for one in files}
 

@@ -14,18 +14,18 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.connections import Brokers
-from flexwire.capture.reassembly.framing import Found, Framer
-from flexwire.capture.tls.decrypt import NO_SECRET, TlsConnection
+from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.capture.reassembly.framing import FramedBytes, Framer
+from flexwire.capture.tls.decryption import NO_SECRET, TlsConnection
 from flexwire.capture.tls.keys import begins_client_hello, looks_encrypted, random_of
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.packets import CapturedPacket, Segment, Unreadable
+    from flexwire.capture.files.packets import CapturedPacket, Segment, UnreadableBytes
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.reassembly.connections import CapturedFrame
-    from flexwire.capture.reassembly.streams import Piece
-    from flexwire.capture.tls.decrypt import Plain
+    from flexwire.capture.reassembly.streams import StreamPiece
+    from flexwire.capture.tls.decryption import Plaintext
     from flexwire.capture.tls.keylog import KeyLog
 
 
@@ -39,12 +39,12 @@ _UNDECIDED_PACKETS: Final = 64
 _LOST: Final = "lost"
 
 
-class _Uncut(Framer):
+class _UncutFramer(Framer):
     """Gives the pieces of a stream as they are, and what is lost as an error."""
 
-    def feed(self, pieces: list[Piece]) -> list[Found]:
+    def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
-            Found(
+            FramedBytes(
                 one.timestamp_us,
                 one.timestamp_us,
                 len(one.data) + one.lost,
@@ -56,11 +56,11 @@ class _Uncut(Framer):
             for one in pieces
         ]
 
-    def finish(self) -> list[Found]:
+    def finish(self) -> list[FramedBytes]:
         return []
 
 
-class Writer(Protocol):
+class PacketSink(Protocol):
     """Where packets go: copied as they are, or opened."""
 
     counts: TlsCounts
@@ -72,7 +72,7 @@ class Writer(Protocol):
         """Begin a connection that is opened."""
 
 
-class _State(Enum):
+class _TlsState(Enum):
     UNDECIDED = 1
     PASSING = 2
     TRYING = 3
@@ -80,15 +80,15 @@ class _State(Enum):
     OVER = 5
 
 
-class Ends:
+class EndPair:
     """Takes the packets between two ends, in the order of capture; `finish` it in the end."""
 
-    def __init__(self, keys: KeyLog, writer: Writer) -> None:
+    def __init__(self, keys: KeyLog, writer: PacketSink) -> None:
         self._keys, self._writer = keys, writer
         self._begin()
 
     def _begin(self) -> None:
-        self._state = _State.UNDECIDED
+        self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
         self._starts: dict[str, int] = {}  # by end, where its stream begins, of those that said so
@@ -112,30 +112,30 @@ class Ends:
         self._last_us = packet.timestamp_us
         if segment.flags & (FIN | RST) and self._ended_us is None:
             self._ended_us = packet.timestamp_us
-        if self._state is _State.PASSING:
+        if self._state is _TlsState.PASSING:
             self._writer.copy(packet)
-        elif self._state is _State.OVER:
+        elif self._state is _TlsState.OVER:
             self._writer.counts.stray_packets += 1
         else:
             self._hold(packet, segment)
-            if self._state is _State.UNDECIDED:
+            if self._state is _TlsState.UNDECIDED:
                 self._decide(segment)
             else:
                 self._push(segment)
 
     def finish(self) -> None:
         """The connection has ended, or the capture."""
-        if self._state in {_State.TRYING, _State.OPENED}:
+        if self._state in {_TlsState.TRYING, _TlsState.OPENED}:
             self._take_frames(self._assembler.finish())
-        if self._state is _State.TRYING:
+        if self._state is _TlsState.TRYING:
             self._give_up(self._tls.why_not())
-        elif self._state is _State.OPENED:
+        elif self._state is _TlsState.OPENED:
             self._end()
-        elif self._state is _State.UNDECIDED:
+        elif self._state is _TlsState.UNDECIDED:
             self._pass()
 
     def _hold(self, packet: CapturedPacket, segment: Segment) -> None:
-        if self._state is not _State.OPENED:
+        if self._state is not _TlsState.OPENED:
             self._held.append((packet, segment))
             self._held_bytes += len(packet.data)
 
@@ -155,21 +155,21 @@ class Ends:
         if random is not None and not self._keys.may_open(random):
             self._give_up(NO_SECRET)
             return
-        self._state = _State.TRYING
+        self._state = _TlsState.TRYING
         self._client, self._server = segment.source, segment.destination
-        brokers = Brokers.parse([], [self._server])
-        self._assembler = FrameAssembler(brokers=brokers, framer=_Uncut)
+        brokers = BrokerEnds.parse([], [self._server])
+        self._assembler = FrameAssembler(brokers=brokers, framer=_UncutFramer)
         for _, one in self._held.copy():
             self._push(one)
-            if self._state is _State.PASSING:
+            if self._state is _TlsState.PASSING:
                 return
 
     def _push(self, segment: Segment) -> None:
         self._take_frames(self._assembler.push(segment))
         is_much = len(self._held) > MOST_HELD_PACKETS or self._held_bytes > MOST_HELD_BYTES
-        if self._state is _State.TRYING and is_much:
+        if self._state is _TlsState.TRYING and is_much:
             self._give_up(NOT_AT_ONCE)
-        if self._state is not _State.PASSING and self._assembler.idle().is_over:
+        if self._state is not _TlsState.PASSING and self._assembler.idle().is_over:
             self.finish()
 
     def _take_frames(self, frames: list[CapturedFrame]) -> None:
@@ -183,7 +183,7 @@ class Ends:
             elif frame.error is None:
                 for one in self._tls.feed(frame.direction, frame.payload, frame.timestamp_us):
                     self._give(one)
-        if self._state is not _State.TRYING:
+        if self._state is not _TlsState.TRYING:
             return
         if self._tls.has_opened:
             self._open()
@@ -194,11 +194,11 @@ class Ends:
         if self._plain is None:
             first = self._held[0][0].timestamp_us
             self._plain = self._writer.begin(self._client, self._server, first)
-            self._state = _State.OPENED
+            self._state = _TlsState.OPENED
             self._held.clear()
         return self._plain
 
-    def _give(self, one: Plain) -> None:
+    def _give(self, one: Plaintext) -> None:
         plain, counts = self._open(), self._writer.counts
         if one.lost:
             plain.miss(one.end, one.lost)
@@ -217,7 +217,7 @@ class Ends:
             counts.unread_bytes += self._tls.unread
         if self._plain is not None:
             self._close(self._plain)
-        self._state = _State.OVER
+        self._state = _TlsState.OVER
 
     def _close(self, plain: TappedConnection) -> None:
         """Write how the connection ended: by the end that said so first, in TLS or in TCP."""
@@ -238,7 +238,7 @@ class Ends:
         self._pass()
 
     def _pass(self) -> None:
-        self._state = _State.PASSING
+        self._state = _TlsState.PASSING
         for packet, _ in self._held:
             self._writer.copy(packet)
         self._held.clear()
@@ -263,7 +263,7 @@ class TlsCounts:
     unread_bytes: int = 0
     stray_packets: int = 0
     packets: int = 0
-    damaged: list[Unreadable] = field(default_factory=list)
+    damaged: list[UnreadableBytes] = field(default_factory=list)
     """Where files break off, or have what cannot be read."""
 
     @property

@@ -155,7 +155,7 @@ def primitives() -> _Primitives:
     return _Primitives(AESGCM, ChaCha20Poly1305, InvalidTag, HKDFExpand, hashes)
 
 
-class Opener(Protocol):
+class RecordKeys(Protocol):
     """The keys of one direction.
 
     ``overhead`` is how many bytes a record has besides its content. So many records, the
@@ -168,7 +168,7 @@ class Opener(Protocol):
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
         """The content's type and the content, None if these are not its key and number."""
 
-    def next(self) -> Opener | None:
+    def next(self) -> RecordKeys | None:
         """The keys after a KeyUpdate, None where there is no such thing."""
 
 
@@ -190,7 +190,7 @@ class _Cipher:
         return content
 
 
-class Opener13:
+class RecordKeys13:
     """The keys of one direction of TLS 1.3, from its traffic secret."""
 
     overhead = HEADER_BYTES + 1 + TAG_BYTES
@@ -213,13 +213,13 @@ class Opener13:
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
-    def next(self) -> Opener13:
+    def next(self) -> RecordKeys13:
         """See `Opener`."""
         name, size = self._suite.hash_name, len(self._secret)
-        return Opener13(self._suite, expand_label(name, self._secret, b"traffic upd", size))
+        return RecordKeys13(self._suite, expand_label(name, self._secret, b"traffic upd", size))
 
 
-class Opener12:
+class RecordKeys12:
     """The keys of one direction of TLS 1.2."""
 
     finished = 1
@@ -247,7 +247,9 @@ class Opener12:
         """See `Opener`: keys change by a new handshake only."""
 
 
-def openers_12(suite: Suite, master: bytes, client: bytes, server: bytes) -> tuple[Opener, Opener]:
+def record_keys_12(
+    suite: Suite, master: bytes, client: bytes, server: bytes
+) -> tuple[RecordKeys, RecordKeys]:
     """The client's and the server's, from the master secret and both randoms."""
     sizes = (suite.key_bytes, suite.key_bytes, suite.implicit_bytes, suite.implicit_bytes)
     block = _prf(suite.hash_name, master, b"key expansion" + server + client, sum(sizes))
@@ -256,7 +258,7 @@ def openers_12(suite: Suite, master: bytes, client: bytes, server: bytes) -> tup
         parts.append(block[start : start + size])
         start += size
     near_key, far_key, near_iv, far_iv = parts
-    return Opener12(suite, near_key, near_iv), Opener12(suite, far_key, far_iv)
+    return RecordKeys12(suite, near_key, near_iv), RecordKeys12(suite, far_key, far_iv)
 
 
 def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from flexwire.capture.tls.keys import APPLICATION, HANDSHAKE, HEADER_BYTES, TAG_BYTES
 
 if TYPE_CHECKING:
-    from flexwire.capture.tls.keys import Opener
+    from flexwire.capture.tls.keys import RecordKeys
 
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
@@ -34,7 +34,7 @@ class BrokenError(Exception):
     """Why a direction cannot be read on."""
 
 
-class Record(NamedTuple):
+class TlsRecord(NamedTuple):
     """A record as it stands on the wire, and when its last byte was captured."""
 
     header: bytes
@@ -47,7 +47,7 @@ class Record(NamedTuple):
         return HEADER_BYTES + len(self.fragment)
 
 
-class Opened(NamedTuple):
+class OpenedRecord(NamedTuple):
     """What a record holds; before it ``lost`` bytes of content are missing."""
 
     kind: int
@@ -56,11 +56,11 @@ class Opened(NamedTuple):
     lost: int = 0
 
 
-class Direction:
+class RecordStream:
     """What one end sends: `feed` and `miss` it, then `plain` or `open` gives its next record."""
 
     def __init__(self) -> None:
-        self.opener: Opener | None = None
+        self.opener: RecordKeys | None = None
         self.is_seeking = False  # after a gap
         self.has_opened = False
         self.unread = 0  # bytes after the last record that opened
@@ -86,7 +86,7 @@ class Direction:
         self._drop(len(self._held))
         self._position += size
 
-    def plain(self) -> Record | None:
+    def plain(self) -> TlsRecord | None:
         """The next record, not opened; None if it is not whole yet."""
         record = self._peek(0)
         if record is not None:
@@ -98,7 +98,7 @@ class Direction:
         """The type of the record that begins here, if one does."""
         return self._held[0] if self._held else None
 
-    def open(self, *, skips: bool) -> Opened | None:
+    def open(self, *, skips: bool) -> OpenedRecord | None:
         """The next record, opened; None if it is not whole yet.
 
         ``skips``: before the first one there may be others that other keys opened.
@@ -114,7 +114,7 @@ class Direction:
         self.opener = self.opener.next()
         self._sequence = 0
 
-    def _open_next(self, *, skips: bool) -> Opened | None:
+    def _open_next(self, *, skips: bool) -> OpenedRecord | None:
         assert self.opener is not None  # noqa: S101 - nothing is opened before
         record = self._peek(0)
         if record is None:
@@ -133,7 +133,7 @@ class Direction:
             raise BrokenError(DOES_NOT_FIT)
         return None
 
-    def _seek(self) -> Opened | None:
+    def _seek(self) -> OpenedRecord | None:
         """The next record after a gap, wherever it begins."""
         place = 0
         while place + HEADER_BYTES <= len(self._held):
@@ -156,7 +156,7 @@ class Direction:
         self._drop(place)
         return None
 
-    def _guess(self, record: Record, place: int) -> Opened | None:
+    def _guess(self, record: TlsRecord, place: int) -> OpenedRecord | None:
         """The record, if one of the numbers that it could have opens it."""
         assert self.opener is not None  # noqa: S101 - nothing is opened before
         gone = self.unread - len(self._held) + place
@@ -179,18 +179,18 @@ class Direction:
                     return self._found(found, record, lost)
         return None
 
-    def _found(self, found: tuple[int, bytes], record: Record, lost: int) -> Opened:
+    def _found(self, found: tuple[int, bytes], record: TlsRecord, lost: int) -> OpenedRecord:
         self.has_opened = True
         self._sequence += 1
         self._tries = 0
-        return Opened(*found, record.timestamp_us, lost)
+        return OpenedRecord(*found, record.timestamp_us, lost)
 
     def _try(self) -> None:
         self._tries += 1
         if self._tries > MOST_TRIES:
             raise BrokenError("no record of it was found again after bytes that are missing")
 
-    def _peek(self, place: int) -> Record | None:
+    def _peek(self, place: int) -> TlsRecord | None:
         if len(self._held) < place + HEADER_BYTES:
             return None
         kind, major = self._held[place], self._held[place + 1]
@@ -201,11 +201,13 @@ class Direction:
             return None
         return self._record(place, size)
 
-    def _record(self, place: int, size: int) -> Record:
+    def _record(self, place: int, size: int) -> TlsRecord:
         start = place + HEADER_BYTES
         last = self._position + start + size
         time = next((time for end, time in self._times if end >= last), 0)
-        return Record(bytes(self._held[place:start]), bytes(self._held[start : start + size]), time)
+        return TlsRecord(
+            bytes(self._held[place:start]), bytes(self._held[start : start + size]), time
+        )
 
     def _drop(self, size: int) -> None:
         del self._held[:size]

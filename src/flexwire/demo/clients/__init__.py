@@ -14,7 +14,7 @@ CLIENTS = ("confluent", "aio", "kafka_python", "raw")
 OLD_CLIENTS = ("stand_ins",)
 
 
-class Client(Protocol):
+class DemoClient(Protocol):
     """A module with a client's part in the demo."""
 
     def run(self, bootstrap: str) -> ClientOutcome:
@@ -24,6 +24,6 @@ class Client(Protocol):
         """
 
 
-def load(name: str) -> Client:
+def load_client(name: str) -> DemoClient:
     """The client of that name. `FlexwireError` if the package it needs is not installed."""
-    return cast("Client", require(f"{__name__}.{name}"))
+    return cast("DemoClient", require(f"{__name__}.{name}"))

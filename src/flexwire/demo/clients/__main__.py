@@ -6,14 +6,14 @@ import sys
 
 import msgspec
 
-from flexwire.demo.clients import load
+from flexwire.demo.clients import load_client
 from flexwire.errors import FlexwireError
 
 
 def main(name: str, bootstrap: str) -> int:
     """Run the client; 1 with the reason on standard error if it cannot run at all."""
     try:
-        outcome = load(name).run(bootstrap)
+        outcome = load_client(name).run(bootstrap)
     except FlexwireError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -10,8 +10,8 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from flexwire.demo.content import Sample, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import SampleRecord, make_samples
+from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
@@ -30,7 +30,7 @@ _PRODUCERS = (
 
 def run(bootstrap: str) -> ClientOutcome:
     """Produce with every compression, consume in groups and commit, ask for the cluster."""
-    ledger = Ledger(
+    ledger = OutcomeRecorder(
         "aiokafka",
         aiokafka.__version__,
         part="a client of Kafka 2.x: every compression, groups, admin",
@@ -42,7 +42,7 @@ def run(bootstrap: str) -> ClientOutcome:
     return ledger.outcome()
 
 
-async def _run(ledger: Ledger, bootstrap: str) -> None:
+async def _run(ledger: OutcomeRecorder, bootstrap: str) -> None:
     await asyncio.gather(
         *(
             _produce(ledger, bootstrap, client_id, topic, compression, idempotent=idempotent)
@@ -55,7 +55,7 @@ async def _run(ledger: Ledger, bootstrap: str) -> None:
 
 
 async def _produce(
-    ledger: Ledger,
+    ledger: OutcomeRecorder,
     bootstrap: str,
     client_id: str,
     topic: str,
@@ -73,7 +73,7 @@ async def _produce(
     )
     await producer.start()
     try:
-        batch = samples(topic, _RECORDS)
+        batch = make_samples(topic, _RECORDS)
         for start in range(0, len(batch), _RECORDS // 4):
             part = batch[start : start + _RECORDS // 4]
             sent = [
@@ -89,7 +89,9 @@ async def _produce(
     ledger.step(f"produced {_RECORDS} to {topic} ({compression})")
 
 
-async def _consume(ledger: Ledger, bootstrap: str, client_id: str, topics: tuple[str, ...]) -> None:
+async def _consume(
+    ledger: OutcomeRecorder, bootstrap: str, client_id: str, topics: tuple[str, ...]
+) -> None:
     consumer = aiokafka.AIOKafkaConsumer(
         *topics,
         bootstrap_servers=bootstrap,
@@ -101,12 +103,12 @@ async def _consume(ledger: Ledger, bootstrap: str, client_id: str, topics: tuple
     )
     await asyncio.wait_for(consumer.start(), _SECONDS)
     try:
-        read: list[Sample] = []
+        read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS * len(topics) and time.monotonic() < until:
             for records in (await consumer.getmany(timeout_ms=200)).values():
                 read.extend(
-                    Sample(record.topic, record.key, record.value, tuple(record.headers))
+                    SampleRecord(record.topic, record.key, record.value, tuple(record.headers))
                     for record in records
                 )
         ledger.consumed(read)
@@ -121,7 +123,7 @@ async def _consume(ledger: Ledger, bootstrap: str, client_id: str, topics: tuple
     ledger.step(f"consumed {', '.join(topics)} in a group and committed")
 
 
-async def _ask(ledger: Ledger, bootstrap: str) -> None:
+async def _ask(ledger: OutcomeRecorder, bootstrap: str) -> None:
     admin = AIOKafkaAdminClient(
         bootstrap_servers=bootstrap, client_id=ledger.client_id("ops-console")
     )

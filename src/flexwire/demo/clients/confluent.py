@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from flexwire.demo.content import Sample, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import SampleRecord, make_samples
+from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
@@ -52,23 +52,23 @@ def run(bootstrap: str) -> ClientOutcome:
     quiet.propagate = False
     base: _Config = {"bootstrap.servers": bootstrap, "logger": quiet}
     library, _ = confluent_kafka.libversion()
-    ledger = Ledger(
+    ledger = OutcomeRecorder(
         "confluent-kafka", f"{confluent_kafka.__version__} (librdkafka {library})", part=_PART
     )
     try:
-        for client_id, topic, told in _PRODUCERS:
-            _produce(ledger, base | told | {"client.id": ledger.client_id(client_id)}, topic)
-        for client_id, group, topics, told in _CONSUMERS:
+        for client_id, topic, settings in _PRODUCERS:
+            _produce(ledger, base | settings | {"client.id": ledger.client_id(client_id)}, topic)
+        for client_id, group, topics, settings in _CONSUMERS:
             ledger.client_id(client_id)
             names: _Config = {"group.id": group, "client.id": client_id}
-            _consume(ledger, base | names | told, topics)
+            _consume(ledger, base | names | settings, topics)
         _transact(ledger, base | {"client.id": ledger.client_id("ledger-writer")})
     except KafkaException as error:
         return ledger.outcome(error=f"KafkaException: {error}")
     return ledger.outcome()
 
 
-def _send(producer: Producer, batch: list[Sample]) -> list[str]:
+def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
     """Send and wait; gives what the cluster refused."""
     refused: list[str] = []
 
@@ -89,8 +89,8 @@ def _send(producer: Producer, batch: list[Sample]) -> list[str]:
     return refused + [f"{left} records were never acknowledged"] * bool(left)
 
 
-def _produce(ledger: Ledger, config: _Config, topic: str) -> None:
-    batch = samples(topic, _RECORDS)
+def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
+    batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
     # In several goes, so that there are several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
@@ -101,7 +101,7 @@ def _produce(ledger: Ledger, config: _Config, topic: str) -> None:
     ledger.step(f"produced {len(batch)} to {topic} ({config['compression.type']})")
 
 
-def _consume(ledger: Ledger, config: _Config, topics: tuple[str, ...]) -> None:
+def _consume(ledger: OutcomeRecorder, config: _Config, topics: tuple[str, ...]) -> None:
     consumer = Consumer(
         config
         | {"auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 100}
@@ -109,7 +109,7 @@ def _consume(ledger: Ledger, config: _Config, topics: tuple[str, ...]) -> None:
     try:
         consumer.subscribe(list(topics))
         expected = _RECORDS * len(topics)
-        read: list[Sample] = []
+        read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < expected and time.monotonic() < until:
             for message in consumer.consume(50, 0.2):
@@ -139,11 +139,11 @@ def _end(consumer: Consumer, partition: TopicPartition) -> int:
     return -1 if marks is None else marks[1]
 
 
-def _sample(message: Message) -> Sample:
+def _sample(message: Message) -> SampleRecord:
     topic, key, value = message.topic(), message.key(), message.value()
     headers = message.headers() or []
     pairs = headers.items() if isinstance(headers, dict) else headers
-    return Sample(
+    return SampleRecord(
         topic or "",
         _bytes(key),
         _bytes(value),
@@ -155,7 +155,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _transact(ledger: Ledger, config: _Config) -> None:
+def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
     """Two transactions that commit, one of them with a group's offsets, and one that aborts.
 
     Their records are not read back: the control batch with which the mock ends a transaction has
@@ -163,7 +163,7 @@ def _transact(ledger: Ledger, config: _Config) -> None:
     """
     producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
     producer.init_transactions(_SECONDS)
-    batch = samples("ledger", 30)
+    batch = make_samples("ledger", 30)
     for number, part in enumerate((batch[:10], batch[10:20], batch[20:])):
         producer.begin_transaction()
         refused = _send(producer, part)

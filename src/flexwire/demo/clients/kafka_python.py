@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import kafka
 from kafka.errors import KafkaError
 
-from flexwire.demo.content import Sample, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import SampleRecord, make_samples
+from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
@@ -28,7 +28,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 
 def run(bootstrap: str) -> ClientOutcome:
     """Produce and consume in a group, as a client of today, of 2018, of 2017 and of 2016."""
-    ledger = Ledger(
+    ledger = OutcomeRecorder(
         "kafka-python", kafka.__version__, part="a client of today, of 2018, of 2017 and of 2016"
     )
     servers = bootstrap.split(",")
@@ -37,15 +37,17 @@ def run(bootstrap: str) -> ClientOutcome:
             name = ledger.client_id(client_id)
             _produce(ledger, servers, name, topic, api_version, compression)
             _consume(ledger, servers, name, topic, api_version)
-            told = "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
-            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{told}")
+            assumed = (
+                "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
+            )
+            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{assumed}")
     except KafkaError as error:
         return ledger.outcome(error=f"{type(error).__name__}: {error}")
     return ledger.outcome()
 
 
 def _produce(
-    ledger: Ledger,
+    ledger: OutcomeRecorder,
     servers: list[str],
     client_id: str,
     topic: str,
@@ -65,7 +67,7 @@ def _produce(
     try:
         # kafka-python refuses null record headers, and brokers before 0.11 have no headers at all.
         with_headers = api_version is None or api_version >= (0, 11)
-        batch = samples(topic, _RECORDS, null_headers=False, headers=with_headers)
+        batch = make_samples(topic, _RECORDS, null_headers=False, headers=with_headers)
         for start in range(0, len(batch), _RECORDS // 4):
             part = batch[start : start + _RECORDS // 4]
             sent = [
@@ -82,7 +84,7 @@ def _produce(
 
 
 def _consume(
-    ledger: Ledger,
+    ledger: OutcomeRecorder,
     servers: list[str],
     client_id: str,
     topic: str,
@@ -99,14 +101,14 @@ def _consume(
         fetch_max_wait_ms=100,
     )
     try:
-        read: list[Sample] = []
+        read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
             # It gives what there is. One that ends while the group answers joins it once more, and
             # is let in when the session of the first time is over, after most of a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
-                    Sample(record.topic, record.key, record.value, tuple(record.headers))
+                    SampleRecord(record.topic, record.key, record.value, tuple(record.headers))
                     for record in records
                 )
         ledger.consumed(read)

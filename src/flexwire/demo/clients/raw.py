@@ -12,9 +12,9 @@ import socket
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from flexwire.closing import Closing
+from flexwire.closeable import Closeable
 from flexwire.codec import Message, message
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.outcome import OutcomeRecorder
 from flexwire.errors import FlexwireError
 from flexwire.protocol import (
     FrameSplitter,
@@ -40,7 +40,7 @@ UNKNOWN_DATA = "tenant=köln".encode()
 CUT_CLIENT_ID = "cut-off-client"
 
 
-class Connection(Closing):
+class RawConnection(Closeable):
     """A connection to one broker that sends requests and waits for each response."""
 
     def __init__(self, address: str, client_id: str) -> None:
@@ -105,7 +105,7 @@ class Connection(Closing):
 
 def run(bootstrap: str) -> ClientOutcome:
     """Send an unknown tag, a Fetch to the wrong broker, requests of version 0, part of a frame."""
-    ledger = Ledger("raw sockets", version("flexwire"), part=_PART)
+    ledger = OutcomeRecorder("raw sockets", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:
         _send_unknown_tag(ledger, address)
@@ -117,16 +117,16 @@ def run(bootstrap: str) -> ClientOutcome:
     return ledger.outcome()
 
 
-def _send_unknown_tag(ledger: Ledger, address: str) -> None:
+def _send_unknown_tag(ledger: OutcomeRecorder, address: str) -> None:
     tagged = {"tag": UNKNOWN_TAG, "data": base64.b64encode(UNKNOWN_DATA).decode()}
-    with Connection(address, ledger.client_id("next-gen-client")) as connection:
+    with RawConnection(address, ledger.client_id("next-gen-client")) as connection:
         for _ in range(3):
             answer = _topic_metadata(connection, _unknownTaggedFields=[tagged])
     ledger.expect(len(answer["brokers"]) > 1, f"Metadata names {len(answer['brokers'])} brokers")
     ledger.step(f"sent tagged field {UNKNOWN_TAG} in the header of 3 Metadata requests")
 
 
-def _topic_metadata(connection: Connection, **header: Any) -> dict[str, Any]:
+def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
     body = {
         "topics": [{"topicId": _NO_TOPIC_ID, "name": _TOPIC}],
         "allowAutoTopicCreation": True,
@@ -135,32 +135,32 @@ def _topic_metadata(connection: Connection, **header: Any) -> dict[str, Any]:
     return connection.request(_METADATA, "Metadata", 12, body, **header)
 
 
-def _ask_the_wrong_broker(ledger: Ledger, address: str) -> None:
+def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
     """Fetch where the leader is not; the response must name the leader as Metadata did.
 
     Through a tap both are the tap's own address, or the next request would go past it.
     """
     client_id = ledger.client_id("stale-cache")
-    with Connection(address, client_id) as connection:
-        known = _topic_metadata(connection)
-    addresses = _addresses(known["brokers"])
-    topic = known["topics"][0]
+    with RawConnection(address, client_id) as connection:
+        metadata = _topic_metadata(connection)
+    addresses = _addresses(metadata["brokers"])
+    topic = metadata["topics"][0]
     leader = topic["partitions"][0]["leaderId"]
     wrong = next(node for node in addresses if node != leader)
-    with Connection(addresses[wrong], client_id) as connection:
+    with RawConnection(addresses[wrong], client_id) as connection:
         answer = connection.request(_FETCH, "Fetch", 16, _fetch(topic))
     partition = answer["responses"][0]["partitions"][0]
-    told = _addresses(answer.get("nodeEndpoints", ())).get(leader)
+    advertised = _addresses(answer.get("nodeEndpoints", ())).get(leader)
     ledger.expect(
-        partition["errorCode"] == _NOT_LEADER and told == addresses[leader],
-        f"Fetch at the wrong broker: error code {partition['errorCode']}, leader at {told}, "
+        partition["errorCode"] == _NOT_LEADER and advertised == addresses[leader],
+        f"Fetch at the wrong broker: error code {partition['errorCode']}, leader at {advertised}, "
         f"expected error code {_NOT_LEADER} and {addresses[leader]}",
     )
     ledger.step("fetched at the wrong broker and was told the right one")
 
 
 def _addresses(brokers: Iterable[dict[str, Any]]) -> dict[int, str]:
-    return {one["nodeId"]: f"{one['host']}:{one['port']}" for one in brokers}
+    return {broker["nodeId"]: f"{broker['host']}:{broker['port']}" for broker in brokers}
 
 
 def _fetch(topic: dict[str, Any]) -> dict[str, Any]:
@@ -185,9 +185,9 @@ def _fetch(topic: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ask_as_in_2013(ledger: Ledger, address: str) -> None:
+def _ask_as_in_2013(ledger: OutcomeRecorder, address: str) -> None:
     client_id = ledger.client_id("museum-piece")
-    with Connection(address, client_id) as connection:
+    with RawConnection(address, client_id) as connection:
         answer = connection.request(_METADATA, "Metadata", 0, {"topics": [{"name": _TOPIC}]})
         connection.request(_FIND_COORDINATOR, "FindCoordinator", 0, {"key": "visitors"})
     brokers = _addresses(answer["brokers"])
@@ -198,16 +198,16 @@ def _ask_as_in_2013(ledger: Ledger, address: str) -> None:
         "maxNumOffsets": 1,
     }
     body = {"replicaId": -1, "topics": [{"name": _TOPIC, "partitions": [wanted]}]}
-    with Connection(brokers[partition["leaderId"]], client_id) as connection:
+    with RawConnection(brokers[partition["leaderId"]], client_id) as connection:
         offsets = connection.request(_LIST_OFFSETS, "ListOffsets", 0, body)
     code = offsets["topics"][0]["partitions"][0]["errorCode"]
     ledger.expect(code == 0, f"ListOffsets v0 answers with error code {code}")
     ledger.step("asked for Metadata, FindCoordinator and ListOffsets in version 0")
 
 
-def _break_off(ledger: Ledger, address: str) -> None:
+def _break_off(ledger: OutcomeRecorder, address: str) -> None:
     body = {"topics": [{"name": f"topic-{number}"} for number in range(50)]}
-    with Connection(address, ledger.client_id(CUT_CLIENT_ID)) as connection:
+    with RawConnection(address, ledger.client_id(CUT_CLIENT_ID)) as connection:
         payload = connection.payload(_METADATA, "Metadata", 1, body)
         connection.send_part(payload, len(payload) // 2)
     ledger.step(f"sent {len(payload) // 2} of the {len(payload)} bytes of a frame and closed")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from flexwire.demo.clients.raw import Connection
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.clients.raw import RawConnection
+from flexwire.demo.outcome import OutcomeRecorder
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FETCH_BODY: dict[str, Any] = {
 
 def run(bootstrap: str) -> ClientOutcome:
     """Negotiate and reach the broker's limit; be refused; play two releases of librdkafka."""
-    ledger = Ledger("stand-ins", version("flexwire"), part=_PART)
+    ledger = OutcomeRecorder("stand-ins", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:
         _reach_the_broker_s_limit(ledger, address)
@@ -40,16 +40,16 @@ def run(bootstrap: str) -> ClientOutcome:
     return ledger.outcome()
 
 
-def _reach_the_broker_s_limit(ledger: Ledger, address: str) -> None:
-    with Connection(address, ledger.client_id("edge-collector")) as connection:
+def _reach_the_broker_s_limit(ledger: OutcomeRecorder, address: str) -> None:
+    with RawConnection(address, ledger.client_id("edge-collector")) as connection:
         offered = connection.request(_API_VERSIONS, "ApiVersions", 0, {})["apiKeys"]
-        highest = next(one["maxVersion"] for one in offered if one["apiKey"] == _FETCH)
+        highest = next(api["maxVersion"] for api in offered if api["apiKey"] == _FETCH)
         connection.request(_FETCH, "Fetch", highest, _FETCH_BODY)
     ledger.step(f"fetched at version {highest}, the highest that the broker offered")
 
 
-def _be_refused(ledger: Ledger, address: str) -> None:
-    with Connection(address, ledger.client_id("offsets-in-zookeeper")) as connection:
+def _be_refused(ledger: OutcomeRecorder, address: str) -> None:
+    with RawConnection(address, ledger.client_id("offsets-in-zookeeper")) as connection:
         try:
             connection.request(_OFFSET_FETCH, "OffsetFetch", 0, {"groupId": "tape", "topics": []})
         except (FlexwireError, ConnectionError):
@@ -58,9 +58,9 @@ def _be_refused(ledger: Ledger, address: str) -> None:
             ledger.expect(truth=False, failure="the old broker answered OffsetFetch v0")
 
 
-def _play_librdkafka(ledger: Ledger, address: str, client_id: str, software: str) -> None:
+def _play_librdkafka(ledger: OutcomeRecorder, address: str, client_id: str, software: str) -> None:
     named = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": software}
-    with Connection(address, ledger.client_id(client_id)) as connection:
+    with RawConnection(address, ledger.client_id(client_id)) as connection:
         connection.request(_API_VERSIONS, "ApiVersions", 3, named)
         connection.request(_SASL_HANDSHAKE, "SaslHandshake", 1, {"mechanism": "GSSAPI"})
     ledger.step(f"asked and began Kerberos as librdkafka {software} does")

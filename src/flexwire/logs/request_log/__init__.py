@@ -10,23 +10,23 @@ knows what a message's fields mean: the bodies stay as they are in the line.
 
 from __future__ import annotations
 
-from flexwire.logs.request_log.lines import LogPiece, pieces_of, read_lines
-from flexwire.logs.request_log.recognition import Kind, kind_of
+from flexwire.logs.request_log.lines import RequestLogPiece, pieces_of, read_lines
+from flexwire.logs.request_log.recognition import BrokerLogKind, kind_of
 from flexwire.logs.request_log.requests import (
     BadLine,
     LoggedRequest,
-    LogReader,
     RefusedRequest,
+    RequestLogReader,
 )
 from flexwire.logs.request_log.times import Zone
 
 __all__ = [
     "BadLine",
-    "Kind",
-    "LogPiece",
-    "LogReader",
+    "BrokerLogKind",
     "LoggedRequest",
     "RefusedRequest",
+    "RequestLogPiece",
+    "RequestLogReader",
     "Zone",
     "kind_of",
     "pieces_of",

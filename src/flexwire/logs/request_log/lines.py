@@ -21,7 +21,7 @@ from flexwire.logs.request_log.times import Zone
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 
 LONGEST: Final = 16 << 20
@@ -35,14 +35,14 @@ _ERRORS: Final = ("stderr", b"stderr")
 _UTC: Final = Zone()
 
 
-class _Docker(msgspec.Struct):
+class _DockerEnvelope(msgspec.Struct):
     log: str
     stream: str = ""
     time: str = ""
     logtag: str = ""
 
 
-_DECODER: Final = msgspec.json.Decoder(_Docker)
+_DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 
 
 class Line(msgspec.Struct, gc=False):
@@ -68,10 +68,10 @@ def is_enveloped(line: bytes) -> bool:
     return line.startswith(_DOCKER) or _CRI.match(line) is not None
 
 
-def unwrapped(lines: Iterable[Line]) -> Iterator[Line]:
+def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Give lines without their envelopes, parts joined; one without an envelope as it is."""
     # By stream: the parts of a line that has not ended.
-    waiting: dict[bool, _Parts] = {}
+    waiting: dict[bool, _LineParts] = {}
     for line in lines:
         found = _part(line)
         if found is None:
@@ -84,7 +84,7 @@ def unwrapped(lines: Iterable[Line]) -> Iterator[Line]:
         if before is None and is_last:
             yield one
             continue
-        parts = _Parts(one) if before is None else before.add(one)
+        parts = _LineParts(one) if before is None else before.add(one)
         if is_last:
             yield parts.line()
         else:
@@ -94,7 +94,7 @@ def unwrapped(lines: Iterable[Line]) -> Iterator[Line]:
         yield parts.line()
 
 
-class _Parts:
+class _LineParts:
     """The parts of a line, joined once."""
 
     def __init__(self, first: Line) -> None:
@@ -102,7 +102,7 @@ class _Parts:
         self.is_cut = first.is_cut
         self._text = bytearray(first.text)
 
-    def add(self, part: Line) -> _Parts:
+    def add(self, part: Line) -> _LineParts:
         room = LONGEST - len(self._text)
         self._text += part.text[:room]
         self.is_cut = self.is_cut or part.is_cut or len(part.text) > room
@@ -141,10 +141,10 @@ _GZIP: Final = zlib.MAX_WBITS | 16
 _INFLATION: Final = 15
 
 
-class LogFile(NamedTuple):
+class RequestLogFile(NamedTuple):
     """A file, its number among all, and how it is to be read."""
 
-    source: Source
+    source: InputFile
     number: int
     is_server_log: bool = False
     is_gzipped: bool = False
@@ -156,10 +156,10 @@ class LogFile(NamedTuple):
         return self.source.size * (_INFLATION if self.is_gzipped else 1)
 
 
-class LogPiece(NamedTuple):
+class RequestLogPiece(NamedTuple):
     """The lines of a file that begin between two offsets; ``stop`` None is its end."""
 
-    file: LogFile
+    file: RequestLogFile
     start: int = 0
     stop: int | None = None
 
@@ -170,27 +170,27 @@ class LogPiece(NamedTuple):
         return (whole if self.stop is None else self.stop) - self.start
 
 
-def pieces_of(files: Iterable[LogFile], size: int) -> Iterator[LogPiece]:
+def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLogPiece]:
     """Cut files into pieces of about ``size`` bytes, as far as they can be cut."""
     for file in files:
         whole = file.is_gzipped or file.is_enveloped or file.is_server_log
         count = 1 if whole else max(1, round(file.source.size / max(size, 1)))
         cuts = [file.source.size * at // count for at in range(count)]
         for start, stop in zip(cuts, [*cuts[1:], None], strict=True):
-            yield LogPiece(file, start, stop)
+            yield RequestLogPiece(file, start, stop)
 
 
-def read_lines(piece: LogPiece) -> Iterator[Line]:
+def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
     """Give the lines of a piece without envelopes and empty ones, in order, and then the next ones.
 
     Raises `StorageError` where the file cannot be read. A gzip'd file that is damaged ends with a
     line that is cut.
     """
     lines = (one for one in _lines(piece) if one.text or one.is_cut or one.is_next)
-    return unwrapped(lines) if piece.file.is_enveloped else lines
+    return unwrap_lines(lines) if piece.file.is_enveloped else lines
 
 
-def _lines(piece: LogPiece) -> Iterator[Line]:
+def _lines(piece: RequestLogPiece) -> Iterator[Line]:
     file, start, stop = piece
     # To know whether a line begins at ``start``, the byte before it is read.
     first = max(0, start - 1)
@@ -199,15 +199,15 @@ def _lines(piece: LogPiece) -> Iterator[Line]:
             yield from split(raw, first, start, stop)
             return
         try:
-            yield from split(_Inflated(raw), 0, 0, None)
+            yield from split(_GzipReader(raw), 0, 0, None)
         except (EOFError, zlib.error):
             yield Line(-1, b"", is_cut=True)
 
 
-class _Inflated:
+class _GzipReader:
     """What is in a gzip'd file: up to where it is damaged, unlike Python's own, all of it."""
 
-    def __init__(self, raw: Readable) -> None:
+    def __init__(self, raw: ByteReader) -> None:
         self._raw = raw
         self._inflating = zlib.decompressobj(_GZIP)
 
@@ -235,14 +235,14 @@ class _Inflated:
         return rest.lstrip(b"\0")
 
 
-class Readable(Protocol):
+class ByteReader(Protocol):
     """What bytes are read from."""
 
     def read(self, size: int, /) -> bytes:
         """Give so many bytes at the most; none at the end."""
 
 
-def split(file: Readable, at: int, start: int, stop: int | None) -> Iterator[Line]:
+def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
     """Give the lines that begin from ``start`` on; from ``stop`` on they are the next piece's.
 
     ``at`` is where the file stands. A line of more than `LONGEST` bytes is cut, and its

@@ -9,10 +9,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
-from flexwire.logs.request_log.lines import GZIP_MAGIC, LogFile, is_enveloped
+from flexwire.logs.request_log.lines import GZIP_MAGIC, RequestLogFile, is_enveloped
 
 if TYPE_CHECKING:
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
@@ -29,7 +29,7 @@ _SERVER_LINE: Final = re.compile(
 _LOGGER: Final = re.compile(rb"\b(?:kafka|org\.apache\.kafka)\.")
 
 
-class Kind(Enum):
+class BrokerLogKind(Enum):
     """What a file is."""
 
     REQUESTS = "a request log"
@@ -45,7 +45,7 @@ def is_broker_log(name: str) -> bool:
     return NAMES.search(name) is not None
 
 
-def kind_of(source: Source) -> tuple[Kind, bool, bool] | None:
+def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
     """Say what a file is, whether it is gzip'd and whether it is in envelopes; None: neither.
 
     Raises `StorageError` where it cannot be read.
@@ -62,12 +62,16 @@ def kind_of(source: Source) -> tuple[Kind, bool, bool] | None:
     wrapped = any(map(is_enveloped, lines[:8]))
     name = source.name.rpartition("/")[2]
     if COMPLETED in head:
-        return Kind.REQUESTS, is_gzipped, wrapped
+        return BrokerLogKind.REQUESTS, is_gzipped, wrapped
     if b"\0" not in head and any(map(_is_server_line, lines)):
-        return Kind.SERVER, is_gzipped, wrapped
+        return BrokerLogKind.SERVER, is_gzipped, wrapped
     if not head and is_broker_log(name):
         # At the level INFO brokers of most releases write none.
-        return (Kind.SERVER if "server" in name else Kind.REQUESTS), is_gzipped, wrapped
+        return (
+            (BrokerLogKind.SERVER if "server" in name else BrokerLogKind.REQUESTS),
+            is_gzipped,
+            wrapped,
+        )
     return None
 
 
@@ -76,7 +80,7 @@ def _is_server_line(line: bytes) -> bool:
     return begun is not None and _LOGGER.search(line, begun.end()) is not None
 
 
-def log_file(source: Source, number: int) -> LogFile | None:
+def log_file(source: InputFile, number: int) -> RequestLogFile | None:
     """How a file is to be read; None where it is not a log of a broker.
 
     Raises `CaptureError` for one that has the name of such, and is not.
@@ -88,4 +92,4 @@ def log_file(source: Source, number: int) -> LogFile | None:
             raise CaptureError(reason, source=source.name)
         return None
     kind, is_gzipped, wrapped = found
-    return LogFile(source, number, kind is Kind.SERVER, is_gzipped, wrapped)
+    return RequestLogFile(source, number, kind is BrokerLogKind.SERVER, is_gzipped, wrapped)

@@ -33,7 +33,7 @@ _NAME = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5})((?:-\d{1,10}){1,2})")
 _LONGEST = 256
 
 
-class Ends(NamedTuple):
+class LoggedConnection(NamedTuple):
     """A connection as the tables have it: its name there, its ends, client and broker."""
 
     name: str
@@ -41,11 +41,11 @@ class Ends(NamedTuple):
     broker: str
 
 
-NOWHERE = Ends("?>?", "?", "?")
+NOWHERE = LoggedConnection("?>?", "?", "?")
 """What is said where a line was cut before its connection, or does not say one."""
 
 
-def ends(connection: str) -> Ends:
+def ends(connection: str) -> LoggedConnection:
     """Give the ends of a connection by its name in a broker's log.
 
     >>> ends("10.0.0.1:9092-10.0.0.9:50000-2-7").name
@@ -60,12 +60,12 @@ def ends(connection: str) -> Ends:
 
 # A log may name as many as it likes, each of `_LONGEST`.
 @lru_cache(maxsize=8192)
-def _ends(connection: str) -> Ends:
+def _ends(connection: str) -> LoggedConnection:
     found = _NAME.fullmatch(connection)
     if found is None:
         return NOWHERE
     broker, client = _end(found[1], found[2]), _end(found[3], found[4])
-    return Ends(f"{client}>{broker}#{found[5].rpartition('-')[2]}", client, broker)
+    return LoggedConnection(f"{client}>{broker}#{found[5].rpartition('-')[2]}", client, broker)
 
 
 def _end(host: str, port: str) -> str:
@@ -175,7 +175,7 @@ UNREADABLE: Final = "the line is cut off or damaged before the end of its reques
 DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
 
 
-class Header(msgspec.Struct, rename="camel", gc=False):
+class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it."""
 
     request_api_key: _Int16
@@ -185,13 +185,13 @@ class Header(msgspec.Struct, rename="camel", gc=False):
     request_api_version_deprecated: bool = False
 
 
-class _Software(msgspec.Struct, rename="camel", frozen=True, gc=False):
+class _JsonSoftware(msgspec.Struct, rename="camel", frozen=True, gc=False):
     software_name: str = _UNKNOWN
     software_version: str = _UNKNOWN
 
 
-class _Json(msgspec.Struct, rename="camel", gc=False):
-    request_header: Header
+class _JsonLine(msgspec.Struct, rename="camel", gc=False):
+    request_header: LoggedHeader
     is_forwarded: bool = False
     request: msgspec.Raw = msgspec.Raw()
     response: msgspec.Raw = msgspec.Raw()
@@ -200,11 +200,11 @@ class _Json(msgspec.Struct, rename="camel", gc=False):
     security_protocol: str | None = None
     principal: str | None = None
     listener: str | None = None
-    client_information: _Software = _Software()
+    client_information: _JsonSoftware = _JsonSoftware()
 
 
-_JSON: Final = msgspec.json.Decoder(_Json)
-_HEADERS: Final = msgspec.json.Decoder(Header)
+_JSON: Final = msgspec.json.Decoder(_JsonLine)
+_HEADERS: Final = msgspec.json.Decoder(LoggedHeader)
 
 
 class LoggedRequest(msgspec.Struct, gc=False):
@@ -216,10 +216,10 @@ class LoggedRequest(msgspec.Struct, gc=False):
     """
 
     offset: int
-    header: Header
+    header: LoggedHeader
     time_us: int
     total_us: int
-    ends: Ends
+    ends: LoggedConnection
     request: bytes | None
     response: bytes | None
     principal: str | None
@@ -238,7 +238,7 @@ class RefusedRequest(msgspec.Struct, gc=False):
 
     offset: int
     time_us: int
-    ends: Ends
+    ends: LoggedConnection
     api_key: int
     api_version: int
     reason: str
@@ -254,7 +254,7 @@ Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
 """What a line says; None where it is about something else."""
 
 
-class LogReader:
+class RequestLogReader:
     """Reads lines of one file in order, whose local times are of ``zone``.
 
     Both loggers may write to one file: what a container prints is often all that a broker says.
@@ -348,7 +348,7 @@ def _of_text(line: Line, body: bytes, time_us: int) -> Item:
     found: TextLine | None = parse_text(body.decode("utf-8", "replace"))
     if found is None:
         return BadLine(UNREADABLE)
-    header = Header(*found.header)
+    header = LoggedHeader(*found.header)
     return LoggedRequest(
         line.offset,
         header,

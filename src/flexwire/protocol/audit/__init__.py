@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from flexwire.facts.audit import ClusterGate as ClusterFinding
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
-from flexwire.protocol.audit.cluster import ClusterSeen, Named, judge_cluster
+from flexwire.protocol.audit.cluster import ClusterSeen, NameSample, judge_cluster
 from flexwire.protocol.audit.evidence import (
     OPENING_APIS,
-    Asked,
+    ClientFinding,
     Conduct,
-    Configured,
-    Finding,
+    ConfigurationUse,
+    NegotiationEvidence,
     Use,
     audited_releases,
     fitting_releases,
@@ -24,7 +24,7 @@ from flexwire.protocol.audit.evidence import (
     refusal,
     role_of,
 )
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit.software import (
     LIBRARIES,
     PINS,
     Library,
@@ -38,15 +38,15 @@ __all__ = [
     "OPENING_APIS",
     "PINS",
     "VERDICTS",
-    "Asked",
     "AuditVerdict",
+    "ClientFinding",
     "ClusterFinding",
     "ClusterSeen",
     "Conduct",
-    "Configured",
-    "Finding",
+    "ConfigurationUse",
     "Library",
-    "Named",
+    "NameSample",
+    "NegotiationEvidence",
     "Party",
     "Role",
     "Use",

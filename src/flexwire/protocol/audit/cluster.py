@@ -17,7 +17,7 @@ from flexwire.facts.audit import ClusterGate
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.evidence import stable_versions
-from flexwire.protocol.configurations import gone
+from flexwire.protocol.configurations import find_removal
 from flexwire.schema.catalog import catalog, is_since, per_catalog
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ _FEATURES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameSample:
     """The first names in alphabetical order, and how many there are."""
 
     names: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class ClusterSeen:
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
     described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
     offered: frozenset[int] = frozenset()
     uses: Mapping[int, int] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
     """
     if not is_since(release, _FIRST):
         return []
-    found = [
+    gates = [
         _zookeeper(seen, release),
         _metadata_version(seen, release),
         *_configurations(seen, release, "topic"),
@@ -137,7 +137,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
         *_old_batches(seen, release),
         *_features(seen, release),
     ]
-    return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
+    return sorted(gates, key=lambda gate: VERDICTS.index(gate.verdict))
 
 
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
@@ -147,8 +147,8 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
     gate: Gate = "ZooKeeper"
     subject = "the cluster"
     if sent:
-        told = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
-        reason = f"a controller sent {told} requests, as in ZooKeeper mode; {release} has none"
+        requests = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
+        reason = f"a controller sent {requests} requests, as in ZooKeeper mode; {release} has none"
         return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
             tuple(map(api_name, sent)), sum(sent.values()), source,
@@ -209,14 +209,14 @@ def blocks_changes(release: str) -> bool:
 
 def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> Iterator[ClusterGate]:
     gate: Gate = "topic configurations" if kind == "topic" else "broker configurations"
-    found = False
-    for (of, name), having in sorted(seen.configured.items()):
-        since = gone(kind, name, release) if of == kind else None
+    is_any_gone = False
+    for (configured_kind, name), users in sorted(seen.configured.items()):
+        since = find_removal(kind, name, release) if configured_kind == kind else None
         if since is None:
             continue
-        found = True
-        of_them = f"{having.count:,} {kind if having.count == 1 else kind + 's'}"
-        have = "has" if having.count == 1 else "have"
+        is_any_gone = True
+        of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
+        have = "has" if users.count == 1 else "have"
         reason = f"{of_them} {have} it set, and {since.first} dropped it"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
@@ -225,9 +225,9 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
             reason += f"; {release} refuses every change of these topics while it is set"
         yield ClusterGate(
             release, gate, verdict, name, evidence, reason, _removing(kind, name),
-            having.names, having.count, source,
+            users.names, users.count, source,
         )  # fmt: skip
-    if found:
+    if is_any_gone:
         return
     looked_at = seen.described.get(kind, 0)
     if seen.is_whole:
@@ -280,7 +280,9 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         if not is_since(release, feature.since) or not offered:
             continue
         apis = tuple(f"{api_name(key)} ({key})" for key in offered)
-        levels = [told.get(feature.name, 0) for told in seen.features.values()]
+        levels = [
+            levels_of_broker.get(feature.name, 0) for levels_of_broker in seen.features.values()
+        ]
         uses = Counter({key: seen.uses.get(key, 0) for key in offered}).total()
         remedy = (
             f"kafka-features upgrade --release-version {_line(release)}, once all brokers run it"

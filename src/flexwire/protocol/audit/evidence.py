@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from flexwire.parties import AuditVerdict, Role
     from flexwire.protocol.configurations import ConfiguredKind
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
-Asked = Literal["here", "elsewhere", "never", "unseen"]
+NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
 """Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
 nowhere although the capture saw this connection from its start ("never"), or perhaps before the
 capture began ("unseen")."""
@@ -45,12 +45,12 @@ class Use:
     requests: int
     first_us: int
     last_us: int
-    asked: Asked
+    asked: NegotiationEvidence
     offered: Versions | None = None
     closed: bool = False
 
 
-class Configured(NamedTuple):
+class ConfigurationUse(NamedTuple):
     """A configuration that a request sets: of what, by which API, and its name."""
 
     kind: ConfiguredKind
@@ -73,7 +73,7 @@ class Conduct:
     connections: int = 1
     mechanisms: frozenset[str] = frozenset()
     whole: bool = False
-    configured: frozenset[Configured] = frozenset()
+    configured: frozenset[ConfigurationUse] = frozenset()
 
     @property
     def requests(self) -> int:
@@ -87,7 +87,7 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClientFinding:
     """What one release means to one client: a verdict, and the evidence for it.
 
     ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.
@@ -131,10 +131,10 @@ def read_versions(api_key: int, release: str) -> Versions:
     >>> read_versions(1, "3.9.2")
     Versions('0-17')
     """
-    found = Versions.NONE
+    versions = Versions.NONE
     for entry in request_entries(api_key):
-        found |= entry.releases.get(release, Versions.NONE)
-    return found
+        versions |= entry.releases.get(release, Versions.NONE)
+    return versions
 
 
 @per_catalog
@@ -168,17 +168,23 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
     """
     releases = catalog().releases
     upto = releases[: releases.index(release) + 1]
-    reading = [place for place, one in enumerate(upto) if version in read_versions(api_key, one)]
+    reading = [
+        place
+        for place, candidate in enumerate(upto)
+        if version in read_versions(api_key, candidate)
+    ]
     if not reading or reading[-1] + 1 == len(upto):
         return None, None
     return upto[reading[-1]], upto[reading[-1] + 1]
 
 
-def returned_in(api_key: int, version: int, release: str) -> str | None:
+def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
     """The first later release that reads the version again, as 4.0.1 does JoinGroup 0 and 1."""
     releases = catalog().releases
     later = releases[releases.index(release) + 1 :]
-    return next((one for one in later if version in read_versions(api_key, one)), None)
+    return next(
+        (candidate for candidate in later if version in read_versions(api_key, candidate)), None
+    )
 
 
 def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
@@ -188,10 +194,10 @@ def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
     may be absent, as listeners and ZooKeeper mode leave some out, and api keys of no release at
     all are a vendor's own. Nothing fits brokers that are not Apache Kafka's.
     """
-    known = {key: versions for key, versions in offered.items() if request_entries(key)}
-    if not known:
+    released = {key: versions for key, versions in offered.items() if request_entries(key)}
+    if not released:
         return ()
-    return tuple(release for release in catalog().releases if _fits(known, release))
+    return tuple(release for release in catalog().releases if _fits(released, release))
 
 
 def _fits(offered: Mapping[int, Versions], release: str) -> bool:
@@ -216,10 +222,10 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(releases, key=_major)]
-    known = [releases.index(one) for one in brokers if one in releases]
-    if not known:
+    positions = [releases.index(broker) for broker in brokers if broker in releases]
+    if not positions:
         return tuple(group[-1] for group in majors[-_MAJORS:])
-    oldest = _major(releases[min(known)])
+    oldest = _major(releases[min(positions)])
     return tuple(group[-1] for group in majors if _major(group[0]) >= oldest)
 
 
@@ -303,7 +309,7 @@ def _is_brokers_own(api_key: int) -> bool:
     return bool(entries) and not any(_has_clients_listener(entry) for entry in entries)
 
 
-def _has_clients_listener(entry: Entry) -> bool:
+def _has_clients_listener(entry: CatalogEntry) -> bool:
     # The newest release that still reads the request: 4.x keeps specs of what it has removed.
     for release, versions in reversed(entry.releases.items()):
         if versions:

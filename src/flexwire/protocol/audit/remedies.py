@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol.apis import api_name
-from flexwire.protocol.audit.evidence import read_versions, returned_in, stable_versions
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit.evidence import (
+    find_release_reading_again,
+    read_versions,
+    stable_versions,
+)
+from flexwire.protocol.audit.negotiation import (
+    common_versions,
+    first_common_release,
+    first_release_reading,
+)
+from flexwire.protocol.audit.software import (
     LIBRARIES,
-    absent_of,
+    find_library,
+    find_missing_api,
     heeds_offers_from,
     is_new_enough,
     libraries_are_about,
-    library_of,
     pinning_settings,
-)
-from flexwire.protocol.audit.negotiating import (
-    common_versions,
-    first_reading,
-    first_with_one_in_common,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tupl
     upgrade, source = _upgrade(party, use, release)
     first = _unpinning(party, release) if is_certain else [_try(release)]
     steps = [*first, *upgrade]
-    again = returned_in(use.api_key, use.version, release)
+    again = find_release_reading_again(use.api_key, use.version, release)
     if again:
         steps.append(f"upgrade the brokers to {again} instead, which reads this version again")
     return ", or ".join(steps), source
@@ -54,8 +58,8 @@ def _try(release: str) -> str:
 
 
 def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
-    known, first = absent_of(use.api_key, party), first_with_one_in_common(party, use)
-    steps = [known.remedy] if known is not None and known.remedy else []
+    missing_api, first = find_missing_api(use.api_key, party), first_common_release(party, use)
+    steps = [missing_api.remedy] if missing_api is not None and missing_api.remedy else []
     offered = stable_versions(use.api_key, release)
     if offered:
         steps.append(
@@ -65,27 +69,27 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
         steps.append(f"keep it on brokers of Kafka {first} or newer")
     if not steps:
         steps = [_try(release)]
-    return ", or ".join(steps), "" if known is None else known.said
+    return ", or ".join(steps), "" if missing_api is None else missing_api.citation
 
 
 def _about_newer(party: Party, use: Use, release: str) -> str:
     """Return what to do about a client that sends a version which the release does not know yet."""
     reads = f"{name_of(use.api_key)} {read_versions(use.api_key, release)}"
     pins, first = pinning_settings(party), heeds_offers_from(party)
-    if library_of(party) is None and party.software_name is None:
+    if find_library(party) is None and party.software_name is None:
         steps = _unpinning(party, release)
     else:
         steps = [f"change {pin.setting} so that it speaks {reads} ({pin.client})" for pin in pins]
     if first:
         steps.append(f"upgrade to {first} or newer, which heeds what the broker offers")
-    newer = first_reading(use)
+    newer = first_release_reading(use)
     if newer is not None:
         steps.append(f"keep it on brokers of Kafka {newer} or newer")
     return ", or ".join(steps) or _try(release)
 
 
 def _unpinning(party: Party, release: str) -> list[str]:
-    library = library_of(party)
+    library = find_library(party)
     if library is not None and library.remedy and libraries_are_about(release):
         return []  # it says what to do with the setting
     pins = pinning_settings(party)
@@ -99,21 +103,21 @@ def _unpinning(party: Party, release: str) -> list[str]:
 def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
     needed, api = read_versions(use.api_key, release), name_of(use.api_key)
     speaks = f"speaks {api} {needed}" if needed else f"does without {api}"
-    library = library_of(party)
+    library = find_library(party)
     if not libraries_are_about(release):
         return [f"upgrade the client to a release that {speaks}"], ""
     if library is not None and library.remedy:
-        return [library.remedy], library.said
+        return [library.remedy], library.citation
     if library is not None:
         if is_new_enough(party, library):
-            return [], library.said
+            return [], library.citation
         note = f" ({library.note})" if library.note else ""
         first = f"{_short(library.library)} {library.works_from} or newer"
-        return [f"upgrade to {first}{note}"], library.said
+        return [f"upgrade to {first}{note}"], library.citation
     if party.software_name is not None:
         return [f"upgrade {party.software_name} to a release that {speaks}"], ""
-    known = (one for one in LIBRARIES if one.works_from)
-    first = ", ".join(f"{_short(one.library)} {one.works_from}" for one in known)
+    libraries = (other for other in LIBRARIES if other.works_from)
+    first = ", ".join(f"{_short(other.library)} {other.works_from}" for other in libraries)
     return [
         f"upgrade the client to one of these or newer: {first}; it has to be one that {speaks}"
     ], ""

@@ -17,24 +17,30 @@ from typing import TYPE_CHECKING
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_key_of, api_name
 from flexwire.protocol.audit.evidence import (
+    ClientFinding,
     Conduct,
-    Finding,
     Use,
     read_versions,
     refusal,
     stable_versions,
 )
-from flexwire.protocol.audit.known import CHECKED, Known, heeds_offers_from, known_of, said
-from flexwire.protocol.audit.negotiating import (
-    Told,
+from flexwire.protocol.audit.negotiation import (
+    UseVerdict,
     common_versions,
-    goes_on_without,
+    find_documented_fallback,
+    judge_unstable_version,
+    judge_without_common_version,
     negotiates,
-    nothing_in_common,
-    unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
-from flexwire.protocol.configurations import gone
+from flexwire.protocol.audit.software import (
+    CHECKED,
+    SoftwareFact,
+    cite_sources,
+    facts_about,
+    heeds_offers_from,
+)
+from flexwire.protocol.configurations import find_removal
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 
@@ -42,14 +48,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from flexwire.parties import AuditVerdict, Party
-    from flexwire.protocol.audit.evidence import Configured
+    from flexwire.protocol.audit.evidence import ConfigurationUse
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOfConfiguration:
+class ConfigurationVerdict:
     """What a release makes of one configuration that a client sets."""
 
-    configured: Configured
+    configured: ConfigurationUse
     verdict: AuditVerdict
     evidence: str
     reason: str
@@ -58,28 +64,28 @@ class ToldOfConfiguration:
 
 
 def judge_configured(
-    configured: frozenset[Configured], release: str
-) -> Iterator[ToldOfConfiguration]:
+    configured: frozenset[ConfigurationUse], release: str
+) -> Iterator[ConfigurationVerdict]:
     """Return what a release makes of configurations that it lacks, in the order of their names.
 
     Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
     any name, so the configuration silently does nothing.
     """
-    for one in sorted(configured):
-        since = gone(one.kind, one.name, release)
+    for use in sorted(configured):
+        since = find_removal(use.kind, use.name, release)
         if since is None:
             continue
-        what = f"it sets {one.name} of a {one.kind} in {api_name(one.api_key)}"
-        remedy = f"leave {one.name} out of the request"
-        if one.kind == "topic":
+        what = f"it sets {use.name} of a {use.kind} in {api_name(use.api_key)}"
+        remedy = f"leave {use.name} out of the request"
+        if use.kind == "topic":
             reason = f"{what}, and Kafka {release} answers INVALID_CONFIG (40)"
-            yield ToldOfConfiguration(
-                one, "will break", "configuration gone", reason, remedy, "KIP-724"
+            yield ConfigurationVerdict(
+                use, "will break", "configuration gone", reason, remedy, "KIP-724"
             )
         else:
             reason = f"{what}, which Kafka {release} accepts without effect; {since.last} has it"
-            yield ToldOfConfiguration(
-                one, "will do nothing", "configuration without effect", reason, remedy, ""
+            yield ConfigurationVerdict(
+                use, "will do nothing", "configuration without effect", reason, remedy, ""
             )
 
 
@@ -97,7 +103,7 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
-) -> list[Finding]:
+) -> list[ClientFinding]:
     """All that a release means to a client, the gravest first; never empty, and never "safe".
 
     ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
@@ -106,35 +112,37 @@ def judge(
     release = catalog().release(release)
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
-        return [_whole(conduct, release, Told("not judged", conduct.role, reason))]
-    found = [
+        return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]
+    findings = [
         *_about_versions(party, conduct, release, brokers),
         *_about_software(party, conduct, release),
         *_about_configurations(conduct, release),
     ]
-    found.sort(key=lambda one: (VERDICTS.index(one.verdict), -one.requests))
-    if not any(VERDICTS.index(one.verdict) <= VERDICTS.index("cannot say") for one in found):
-        found.append(_whole(conduct, release, _nothing(party, conduct, release)))
-    return found
+    findings.sort(key=lambda finding: (VERDICTS.index(finding.verdict), -finding.requests))
+    if not any(
+        VERDICTS.index(finding.verdict) <= VERDICTS.index("cannot say") for finding in findings
+    ):
+        findings.append(_whole(conduct, release, _nothing(party, conduct, release)))
+    return findings
 
 
-def _nothing(party: Party, conduct: Conduct, release: str) -> Told:
+def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     seen = len(conduct.api_keys)
     apis = "1 API" if seen == 1 else f"{seen} APIs"
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
     seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
     span = f"{spread} in {_lasting(seen_us)}"
-    lacking = "".join(f"; {one}" for one in _lacking(party, conduct, release))
+    lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
     reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates"
-    return Told("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
+    return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 
 
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
     """Return what the client is documented to do instead of APIs that the release lacks."""
     instead: defaultdict[str, list[str]] = defaultdict(list)
-    for use in sorted(conduct.uses, key=lambda one: one.api_key):
+    for use in sorted(conduct.uses, key=lambda use: use.api_key):
         name = name_of(use.api_key)
-        what = goes_on_without(party, use, release)
+        what = find_documented_fallback(party, use, release)
         if what and name not in instead[what]:
             instead[what].append(name)
     return [f"without {' and '.join(names)}, {what}" for what, names in instead.items() if names]
@@ -150,34 +158,34 @@ def _lasting(microseconds: int) -> str:
         many = microseconds / length
         # What three digits would round up to the next unit is said in that.
         if many >= _ROUNDED_UP:
-            told = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
-            return f"{told} {unit}{'' if told == '1' else 's'}"
+            number = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
+            return f"{number} {unit}{'' if number == '1' else 's'}"
     return "less than a second"
 
 
 def _about_versions(
     party: Party, conduct: Conduct, release: str, brokers: Sequence[str]
-) -> list[Finding]:
+) -> list[ClientFinding]:
     uses: defaultdict[tuple[int, int], list[Use]] = defaultdict(list)
     for use in conduct.uses:
         uses[use.api_key, use.version].append(use)
-    found = []
+    findings = []
     for (api_key, version), alike in uses.items():
-        told = [(one, use) for use in alike if (one := classify(party, use, release, brokers))]
-        if told:
-            gravest, use = min(told, key=lambda pair: VERDICTS.index(pair[0].verdict))
+        judged = [(same, use) for use in alike if (same := classify(party, use, release, brokers))]
+        if judged:
+            gravest, use = min(judged, key=lambda pair: VERDICTS.index(pair[0].verdict))
             last, first = refusal(api_key, version, release)
             is_certain = gravest.verdict != "cannot say"
             remedy, source = remedy_of(party, use, release, is_certain=is_certain)
-            found.append(
-                Finding(
+            findings.append(
+                ClientFinding(
                     release,
                     gravest.verdict,
                     gravest.evidence,
                     gravest.reason,
-                    requests=sum(one.requests for one in alike),
-                    first_us=min(one.first_us for one in alike),
-                    last_us=max(one.last_us for one in alike),
+                    requests=sum(same.requests for same in alike),
+                    first_us=min(same.first_us for same in alike),
+                    last_us=max(same.last_us for same in alike),
                     api_key=api_key,
                     version=version,
                     offered=use.offered,
@@ -187,19 +195,21 @@ def _about_versions(
                     source=source,
                 )
             )
-    return found
+    return findings
 
 
-def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) -> Told | None:
+def classify(
+    party: Party, use: Use, release: str, brokers: Sequence[str] = ()
+) -> UseVerdict | None:
     """Return what one use says of its client on a release; None if nothing is against it."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:
-        return unstable(party, use, release)
+        return judge_unstable_version(party, use, release)
     if use.closed and _refused_here(use, brokers):
-        return Told(
+        return UseVerdict(
             "broke",
             "closed without an answer",
             "the captured broker closed the connection without answering this version",
@@ -208,7 +218,7 @@ def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) 
     if last and not reads:
         return _gone(release)
     if not common_versions(party, use, release):
-        return nothing_in_common(party, use, release)
+        return judge_without_common_version(party, use, release)
     return _too_new(party, use, release) if use.version > reads.highest else _too_old(use)
 
 
@@ -218,36 +228,36 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
         return True
     # What it advertises it does not always read (KAFKA-18659).
     return bool(brokers) and not any(
-        use.version in read_versions(use.api_key, one) for one in brokers
+        use.version in read_versions(use.api_key, broker) for broker in brokers
     )
 
 
-def _gone(release: str) -> Told:
+def _gone(release: str) -> UseVerdict:
     reason = f"Kafka {release} does not have this API any more, so there is nothing to negotiate"
-    return Told("will break", "API removed", reason)
+    return UseVerdict("will break", "API removed", reason)
 
 
-def _too_old(use: Use) -> Told:
+def _too_old(use: Use) -> UseVerdict:
     offers = f"; the broker offers {use.offered}" if use.offered else ""
     if use.asked == "never":
         reason = f"it never asked for ApiVersions on connections seen from their start{offers}"
-        return Told("will break", "never asked", reason)
+        return UseVerdict("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
         reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
-        return Told("will break", "offered more", reason)
+        return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = "no ApiVersions response of the broker was seen, nor a connection from its start"
         if use.asked != "unseen":
             reason = "it asked for ApiVersions, and what the broker offered was not seen"
-        return Told("cannot say", "range not seen", reason)
+        return UseVerdict("cannot say", "range not seen", reason)
     if not use.offered:
         reason = "the broker did not offer this API, and the client sent it nevertheless"
-        return Told("will break", "not offered", reason)
+        return UseVerdict("will break", "not offered", reason)
     reason = f"the broker offered {use.offered} and no more, so the limit may be the broker's"
-    return Told("cannot say", "offered no more", reason)
+    return UseVerdict("cannot say", "offered no more", reason)
 
 
-def _too_new(party: Party, use: Use, release: str) -> Told | None:
+def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
         # It sends the lower of both maxima, and there is a version that both speak.
         return None
@@ -255,22 +265,22 @@ def _too_new(party: Party, use: Use, release: str) -> Told | None:
     first = heeds_offers_from(party)
     if first and use.asked != "never":
         reason = f"{newer}, and before {first} it does not heed what the broker offers"
-        return Told("will break", "does not negotiate", reason)
+        return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
-        return Told("will break", "never asked", reason)
+        return UseVerdict("will break", "never asked", reason)
     reason = f"{newer}, and whether the client asks for ApiVersions was not seen"
-    return Told("cannot say", "asking not seen", reason)
+    return UseVerdict("cannot say", "asking not seen", reason)
 
 
-def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
-    found = []
-    for one in judge_configured(conduct.configured, release):
-        told = Told(one.verdict, one.evidence, one.reason)
-        finding = _whole(conduct, release, told, remedy=one.remedy, source=one.source)
+def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]:
+    findings = []
+    for judged in judge_configured(conduct.configured, release):
+        verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
+        finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
         # Of the API alone: which of its requests set the configuration is not kept.
-        own = [use for use in conduct.uses if use.api_key == one.configured.api_key]
-        found.append(
+        own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
+        findings.append(
             replace(
                 finding,
                 requests=sum(use.requests for use in own),
@@ -278,31 +288,37 @@ def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
                 last_us=max((use.last_us for use in own), default=finding.last_us),
             )
         )
-    return found
+    return findings
 
 
-def _about_software(party: Party, conduct: Conduct, release: str) -> list[Finding]:
-    return [_known(conduct, release, one) for one in known_of(party, conduct, release)]
+def _about_software(party: Party, conduct: Conduct, release: str) -> list[ClientFinding]:
+    return [_known(conduct, release, fact) for fact in facts_about(party, conduct, release)]
 
 
-def _known(conduct: Conduct, release: str, one: Known) -> Finding:
-    verdict, what = one.verdict, one.what
-    if not one.certain:
+def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
+    verdict, what = fact.verdict, fact.what
+    if not fact.certain:
         verdict = "cannot say"
         what += "; whether it uses that was not seen"
-    told = Told(verdict, one.id, what)
-    return _whole(conduct, release, told, remedy=one.remedy, source=said(one.sources, CHECKED))
+    use_verdict = UseVerdict(verdict, fact.id, what)
+    return _whole(
+        conduct,
+        release,
+        use_verdict,
+        remedy=fact.remedy,
+        source=cite_sources(fact.sources, CHECKED),
+    )
 
 
 def _whole(
-    conduct: Conduct, release: str, told: Told, *, remedy: str = "", source: str = ""
-) -> Finding:
+    conduct: Conduct, release: str, judgement: UseVerdict, *, remedy: str = "", source: str = ""
+) -> ClientFinding:
     """A finding about the client as a whole."""
-    return Finding(
+    return ClientFinding(
         release,
-        told.verdict,
-        told.evidence,
-        told.reason,
+        judgement.verdict,
+        judgement.evidence,
+        judgement.reason,
         requests=conduct.requests,
         first_us=min(use.first_us for use in conduct.uses),
         last_us=max(use.last_us for use in conduct.uses),

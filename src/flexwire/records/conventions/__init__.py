@@ -15,7 +15,7 @@ leaves the choice to the caller.
 from __future__ import annotations
 
 from flexwire.records.conventions.connect import Connect
-from flexwire.records.conventions.convention import Convention, Evidence
+from flexwire.records.conventions.convention import Convention, HeaderEvidence
 from flexwire.records.conventions.fixed_width import FixedWidth
 from flexwire.records.conventions.registry import (
     CONVENTIONS,
@@ -34,8 +34,8 @@ __all__ = [
     "Connect",
     "Convention",
     "EarlierTypedValues",
-    "Evidence",
     "FixedWidth",
+    "HeaderEvidence",
     "SpringJson",
     "TypedValues",
     "Utf8",

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from flexwire.errors import short
-from flexwire.records.conventions.convention import MAX_DEPTH, Convention, Evidence
+from flexwire.records.conventions.convention import MAX_DEPTH, Convention, HeaderEvidence
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 # What Java's String.trim takes off, and Connect calls blank.
@@ -43,7 +43,7 @@ _LOOSE = {
 }
 
 
-class Value(NamedTuple):
+class ConnectValue(NamedTuple):
     """A value with its Connect type: int8 to int64, float32, date, array …; ``null`` has None."""
 
     kind: str
@@ -58,7 +58,7 @@ class _NotStructuredError(Exception):
     """The text begins as an array or map but is not one, so it is a string."""
 
 
-def parse(text: str) -> Value:
+def parse(text: str) -> ConnectValue:
     """Read text as `SimpleHeaderConverter` does.
 
     Numbers take the narrowest integer type, else float32; arrays and maps take one type for all
@@ -70,20 +70,20 @@ def parse(text: str) -> Value:
     (Value(kind='int16', value=300), Value(kind='array', value=[1.0, 2.5]), \
 Value(kind='string', value='plain: text'))
     """
-    parser = _Parser(text)
+    parser = _ConnectParser(text)
     try:
-        found = parser.value(0)
+        value = parser.value(0)
     except _NotStructuredError:
         if text.startswith(tuple(_BLANK)):
             raise MisreadError("Connect would read the blanks before the bracket only") from None
-        return Value("string", text)
-    if found.kind != "string" and parser.rest():
-        reads = f"{short(found.value)} and drops {short(parser.rest())}"
+        return ConnectValue("string", text)
+    if value.kind != "string" and parser.rest():
+        reads = f"{short(value.value)} and drops {short(parser.rest())}"
         raise MisreadError(f"Connect would read {reads}")
-    return found
+    return value
 
 
-class _Parser:
+class _ConnectParser:
     """The tokens of a text, and how far they are read."""
 
     def __init__(self, text: str) -> None:
@@ -94,7 +94,7 @@ class _Parser:
     def rest(self) -> str:
         return "".join(self._tokens[self._next :]).strip(_BLANK)
 
-    def value(self, depth: int) -> Value:
+    def value(self, depth: int) -> ConnectValue:
         """Read the next value; at depth 0 it is the whole text, deeper a part of it."""
         piece = self._peek()
         if depth and piece == '"':
@@ -106,7 +106,7 @@ class _Parser:
         ):
             self._next += 1
             literal = _LITERALS[piece]
-            return Value("null" if literal is None else "boolean", literal)
+            return ConnectValue("null" if literal is None else "boolean", literal)
         if piece in {"[", "{"}:
             if depth == MAX_DEPTH:
                 raise MisreadError(f"nested more than {MAX_DEPTH} deep")
@@ -125,37 +125,37 @@ class _Parser:
         return piece
 
     def _take(self, piece: str) -> bool:
-        found = self._peek() == piece
-        self._next += found
-        return found
+        is_next = self._peek() == piece
+        self._next += is_next
+        return is_next
 
-    def _scalar(self, piece: str | None, depth: int) -> Value:
-        found = None
+    def _scalar(self, piece: str | None, depth: int) -> ConnectValue:
+        value = None
         if piece and piece[0].isdecimal():
-            found = self._temporal(piece) or self._number(piece)
+            value = self._temporal(piece) or self._number(piece)
         elif piece and piece[0] in "+-":
-            found = self._number(piece)
-        if not found and depth:
+            value = self._number(piece)
+        if not value and depth:
             raise _NotStructuredError
-        return found or Value("string", self._text)
+        return value or ConnectValue("string", self._text)
 
-    def _number(self, piece: str) -> Value | None:
-        found = _number(piece)
-        self._next += found is not None
-        return found
+    def _number(self, piece: str) -> ConnectValue | None:
+        value = _number(piece)
+        self._next += value is not None
+        return value
 
-    def _temporal(self, piece: str) -> Value | None:
+    def _temporal(self, piece: str) -> ConnectValue | None:
         """Read a time, date or timestamp, whose colons may have split it into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
-                found = _temporal("".join(parts))
-                if found:
+                value = _temporal("".join(parts))
+                if value:
                     self._next += 1 + more
-                    return found
+                    return value
         return None
 
-    def _quoted(self) -> Value:
+    def _quoted(self) -> ConnectValue:
         """Read up to the next quote; escapes stay, and blanks before a delimiter are lost."""
         parts = []
         self._next += 1
@@ -163,24 +163,24 @@ class _Parser:
             parts.append(self._tokens[self._next])
             self._next += 1
         content = "".join(parts)
-        return _temporal(content) or Value("string", content)
+        return _temporal(content) or ConnectValue("string", content)
 
-    def _array(self, depth: int) -> Value:
-        items: list[Value] = []
+    def _array(self, depth: int) -> ConnectValue:
+        items: list[ConnectValue] = []
         while self._peek() is not None:
             if self._take("]"):
-                return Value("array", _aligned(items, _common(items)))
+                return ConnectValue("array", _aligned(items, _common(items)))
             items.append(self.value(depth))
             if self._peek() != "]" and not self._take(","):
                 raise _NotStructuredError
         raise _NotStructuredError
 
-    def _map(self, depth: int) -> Value:
-        keys: list[Value] = []
-        values: list[Value] = []
+    def _map(self, depth: int) -> ConnectValue:
+        keys: list[ConnectValue] = []
+        values: list[ConnectValue] = []
         while self._peek() is not None:
             if self._take("}"):
-                return Value("map", _mapped(keys, values))
+                return ConnectValue("map", _mapped(keys, values))
             keys.append(self.value(depth))
             if keys[-1].value is None or not self._take(":"):
                 raise _NotStructuredError
@@ -190,7 +190,7 @@ class _Parser:
         raise _NotStructuredError
 
 
-def _number(piece: str) -> Value | None:
+def _number(piece: str) -> ConnectValue | None:
     match = _NUMBER.fullmatch(piece)
     # Java looks at UTF-16 code units, and no half of a character is a digit.
     if not match or max(piece) > "\uffff":
@@ -204,15 +204,15 @@ def _number(piece: str) -> Value | None:
     if whole is not None:
         for kind, values in _INTEGERS.items():
             if whole in values:
-                return Value(kind, whole)
+                return ConnectValue(kind, whole)
     if scale:
         double = float(piece)
         single = round_to_float32(decimal, double)
         if math.isfinite(single):
-            return Value("float32", single)
+            return ConnectValue("float32", single)
         if math.isfinite(double):
-            return Value("float64", double)
-    return Value("decimal", decimal)
+            return ConnectValue("float64", double)
+    return ConnectValue("decimal", decimal)
 
 
 def _whole(decimal: Decimal) -> int | None:
@@ -240,7 +240,7 @@ def _float32(double: float) -> float:
         return math.copysign(math.inf, double)
 
 
-def _temporal(text: str) -> Value | None:
+def _temporal(text: str) -> ConnectValue | None:
     """Read ISO 8601 in the three forms that Connect writes, as UTC, where Java takes local time."""
     text = text.replace("\\:", ":")
     if len(text) not in _LOOSE:
@@ -249,7 +249,7 @@ def _temporal(text: str) -> Value | None:
     if not loose.match(text):
         return None
     with suppress(ValueError):
-        return Value(kind, _ISO[kind](text))
+        return ConnectValue(kind, _ISO[kind](text))
     raise MisreadError(f"{short(text)} is not a {kind}, but Connect would make one of it")
 
 
@@ -273,7 +273,7 @@ def _timestamp(text: str) -> datetime:
 _ISO = {"date": _date, "time": _time, "timestamp": _timestamp}
 
 
-def _common(values: list[Value]) -> str | None:
+def _common(values: list[ConnectValue]) -> str | None:
     """Give the type that Connect finds for all values, where it finds one."""
     common = None
     for value in values:
@@ -290,12 +290,12 @@ def _common(values: list[Value]) -> str | None:
     return common
 
 
-def _aligned(values: list[Value], common: str | None) -> list[Any]:
+def _aligned(values: list[ConnectValue], common: str | None) -> list[Any]:
     """Convert values to their common type; what Connect cannot convert makes it all a string."""
     return [value.value if common is None else _converted(value, common) for value in values]
 
 
-def _converted(value: Value, kind: str) -> Any:
+def _converted(value: ConnectValue, kind: str) -> Any:
     if value.kind == "null" or (value.kind in _TEMPORAL and kind in _NUMBERS):
         raise _NotStructuredError
     if kind in _TEMPORAL and value.kind not in _TEMPORAL:
@@ -306,9 +306,9 @@ def _converted(value: Value, kind: str) -> Any:
     return value.value
 
 
-def _mapped(keys: list[Value], values: list[Value]) -> dict[Any, Any]:
+def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, Any]:
     """Give the map; of equal keys the last value counts, and the type of all of them."""
-    entries: dict[Any, tuple[Value, Value]] = {}
+    entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
             raise MisreadError("a map whose keys are arrays or maps has no like in Python")
@@ -321,10 +321,10 @@ def _mapped(keys: list[Value], values: list[Value]) -> dict[Any, Any]:
     value_type = _common(values) if key_type else None
     names = _aligned([key for key, _ in entries.values()], key_type)
     contents = _aligned([value for _, value in entries.values()], value_type)
-    found = dict(zip(names, contents, strict=True))
-    if len(found) != len(entries):
+    mapping = dict(zip(names, contents, strict=True))
+    if len(mapping) != len(entries):
         raise MisreadError("Connect would make one key of two in a map")
-    return found
+    return mapping
 
 
 _INT64 = range(INT64_MIN, INT64_MAX + 1)
@@ -364,10 +364,10 @@ class Connect(Convention):
             raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
         return data
 
-    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - part of the hook
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
         """Any value that is not a string speaks for Connect; a string proves nothing."""
         kind = type(value).__name__
-        return None if kind == "str" else Evidence(key, 1, f"reads as {kind}: {short(value)}")
+        return None if kind == "str" else HeaderEvidence(key, 1, f"reads as {kind}: {short(value)}")
 
     def _rendered(self, key: str, value: Any, depth: int) -> str:
         if depth > MAX_DEPTH:

@@ -20,7 +20,7 @@ RawHeader: TypeAlias = tuple[Key, bytes | None]
 MAX_DEPTH = 100
 
 
-class Evidence(NamedTuple):
+class HeaderEvidence(NamedTuple):
     """What one record header says for or against a convention.
 
     ``weight`` is 2 where it names the convention or has a form that chance seldom gives, 1 where it
@@ -32,7 +32,7 @@ class Evidence(NamedTuple):
     reason: str
 
 
-class InBulk(NamedTuple):
+class BulkCondition(NamedTuple):
     """How very many values are judged at once, as the answer about record headers does it.
 
     ``condition`` is an expression of Spark SQL over the column ``value`` with the bytes, their
@@ -52,7 +52,7 @@ class Convention(ABC):
     """
 
     name: ClassVar[str]
-    in_bulk: ClassVar[InBulk | None] = None
+    in_bulk: ClassVar[BulkCondition | None] = None
     """None if a value alone does not show that it follows the convention."""
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
@@ -78,15 +78,15 @@ class Convention(ABC):
         """Give the convention as these record headers, which may name types of others, have it."""
         return self
 
-    def evidence(self, key: str, data: bytes) -> Evidence | None:
+    def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
         """Give what one record header says for or against the convention, if anything."""
         try:
             value = self.read_value(key, data)
         except RecordHeaderError as error:
-            return Evidence(key, -1, error.reason)
+            return HeaderEvidence(key, -1, error.reason)
         return self.sign(key, data, value)
 
-    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - some need them
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some need them
         """Give what a record header that was read as ``value`` says for or against it."""
         return None
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import short
-from flexwire.records.conventions.convention import Convention, Evidence, InBulk
+from flexwire.records.conventions.convention import BulkCondition, Convention, HeaderEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class FixedWidth(Convention):
     """
 
     name = "kip-1308"
-    in_bulk = InBulk("size in (1, 2, 4, 8)", "bytes of the width of a number")
+    in_bulk = BulkCondition("size in (1, 2, 4, 8)", "bytes of the width of a number")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})
@@ -84,7 +84,7 @@ class FixedWidth(Convention):
                     return data
         raise self.misfit(key, f"expected a {type_}, got {short(value)}")
 
-    def evidence(self, key: str, data: bytes) -> Evidence | None:
+    def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
         """Judge by the width alone where no type was given: text of that width says nothing."""
         if key in self.types:
             return super().evidence(key, data)
@@ -92,9 +92,11 @@ class FixedWidth(Convention):
             return None
         types = _BY_WIDTH.get(len(data), ())
         if not types:
-            return Evidence(key, -1, f"{len(data)} bytes are not the width of a type, nor text")
+            return HeaderEvidence(
+                key, -1, f"{len(data)} bytes are not the width of a type, nor text"
+            )
         values = [f"{type_} {_LAYOUTS[type_].unpack(data)[0]!r}" for type_ in types]
-        return Evidence(key, 1, " or ".join(values))
+        return HeaderEvidence(key, 1, " or ".join(values))
 
     def _type(self, key: str) -> str:
         if key not in self.types:

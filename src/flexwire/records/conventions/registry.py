@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.errors import FlexwireError, RecordHeaderError, short
 from flexwire.records.conventions.connect import Connect
-from flexwire.records.conventions.convention import Convention, Evidence, Key, RawHeader
+from flexwire.records.conventions.convention import Convention, HeaderEvidence, Key, RawHeader
 from flexwire.records.conventions.fixed_width import FixedWidth
 from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import EarlierTypedValues, TypedValues
@@ -68,16 +68,16 @@ def _named(convention: str | Convention) -> Convention:
     try:
         return CONVENTIONS[convention]
     except KeyError:
-        known = ", ".join(CONVENTIONS)
-        raise FlexwireError(f"no convention {short(convention)}; there are {known}") from None
+        names = ", ".join(CONVENTIONS)
+        raise FlexwireError(f"no convention {short(convention)}; there are {names}") from None
 
 
 class Candidate(NamedTuple):
     """A convention by name, and what the record headers say for and against it, in their order."""
 
     convention: str
-    supports: list[Evidence]
-    against: list[Evidence]
+    supports: list[HeaderEvidence]
+    against: list[HeaderEvidence]
 
 
 def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
@@ -88,9 +88,9 @@ def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
 
     >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:
     ...     print(candidate.convention, candidate.supports)
-    utf-8 [Evidence(key='retries', weight=1, reason='1 characters of text'), \
-Evidence(key='ce_id', weight=2, reason='is named as an attribute of CloudEvents')]
-    connect [Evidence(key='retries', weight=1, reason='reads as int: 3')]
+    utf-8 [HeaderEvidence(key='retries', weight=1, reason='1 characters of text'), \
+HeaderEvidence(key='ce_id', weight=2, reason='is named as an attribute of CloudEvents')]
+    connect [HeaderEvidence(key='retries', weight=1, reason='reads as int: 3')]
     """
     headers = list(pairs or ())
     candidates = [_candidate(convention, headers) for convention in CONVENTIONS.values()]
@@ -101,19 +101,19 @@ def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
     # Where Spring's classes cannot be read, the header that holds them says so below.
     with suppress(RecordHeaderError):
         convention = convention.for_record(headers)
-    found = [_evidence(convention, key, data) for key, data in headers if data is not None]
+    judged = [_evidence(convention, key, data) for key, data in headers if data is not None]
     return Candidate(
         convention.name,
-        [evidence for evidence in found if evidence and evidence.weight > 0],
-        [evidence for evidence in found if evidence and evidence.weight < 0],
+        [evidence for evidence in judged if evidence and evidence.weight > 0],
+        [evidence for evidence in judged if evidence and evidence.weight < 0],
     )
 
 
-def _evidence(convention: Convention, key: Key, data: bytes) -> Evidence | None:
+def _evidence(convention: Convention, key: Key, data: bytes) -> HeaderEvidence | None:
     try:
         return convention.evidence(convention.key_text(key), convention.raw(key, data))
     except RecordHeaderError as error:
-        return Evidence(key, -1, error.reason)
+        return HeaderEvidence(key, -1, error.reason)
 
 
 def _rank(candidate: Candidate) -> tuple[int, int, int]:

@@ -13,9 +13,9 @@ import msgspec
 from flexwire.errors import RecordHeaderError, short
 from flexwire.records.conventions.convention import (
     MAX_DEPTH,
+    BulkCondition,
     Convention,
-    Evidence,
-    InBulk,
+    HeaderEvidence,
     Key,
     RawHeader,
 )
@@ -93,7 +93,7 @@ class SpringJson(Convention):
     """
 
     name = "spring-json"
-    in_bulk = InBulk("is_spring", "where Spring's header of types stands beside them")
+    in_bulk = BulkCondition("is_spring", "where Spring's header of types stands beside them")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})
@@ -179,13 +179,13 @@ class SpringJson(Convention):
             raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
         return data
 
-    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:  # noqa: ARG002 - part of the hook
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
         """Only the record header with the classes, and what it names, speak for Spring."""
         if key == TYPES_KEY:
-            return Evidence(key, 2, f"names the classes of {len(value)} headers")
+            return HeaderEvidence(key, 2, f"names the classes of {len(value)} headers")
         if key in self.types:
-            return Evidence(key, 2, f"is of {self.types[key]}, says {TYPES_KEY}")
-        return None if self.types else Evidence(key, -1, f"there is no {TYPES_KEY}")
+            return HeaderEvidence(key, 2, f"is of {self.types[key]}, says {TYPES_KEY}")
+        return None if self.types else HeaderEvidence(key, -1, f"there is no {TYPES_KEY}")
 
     def _types(self, data: bytes) -> dict[str, str]:
         types: dict[str, str] = self._json(TYPES_KEY, data, _TYPES)

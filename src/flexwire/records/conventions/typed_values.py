@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from flexwire.errors import DecodeError, EncodeError, short
-from flexwire.records.conventions.convention import Convention, Evidence, InBulk
+from flexwire.records.conventions.convention import BulkCondition, Convention, HeaderEvidence
 from flexwire.records.typed import Typed, TypedDialect, ValueType
 
 # A value of each type that has a size of its own; what it takes on the wire is said by `Typed`.
@@ -28,13 +28,15 @@ def _condition() -> str:
         ValueType.BOOLEAN: f" and {rest} in (X'00', X'01')",
         ValueType.STRING: f" and is_valid_utf8(cast({rest} as string))",
     }
-    found = []
+    conditions = []
     # A byte[] may be anything; as one that begins so.
     for kind, sample in (_SAMPLES | {ValueType.STRING: "a", ValueType.BYTES: b"a"}).items():
         data = Typed(kind, sample).encode()
         size = f" and size = {len(data)}" if kind in _SAMPLES else ""
-        found.append(f"(substring(value, 1, 1) = X'{data[:1].hex()}'{size}{fits.get(kind, '')})")
-    return " or ".join(found)
+        conditions.append(
+            f"(substring(value, 1, 1) = X'{data[:1].hex()}'{size}{fits.get(kind, '')})"
+        )
+    return " or ".join(conditions)
 
 
 class TypedValues(Convention):
@@ -45,7 +47,7 @@ class TypedValues(Convention):
     """
 
     name = TypedDialect.DOCUMENT.value
-    in_bulk: ClassVar[InBulk | None] = InBulk(_condition(), "by type byte and size")
+    in_bulk: ClassVar[BulkCondition | None] = BulkCondition(_condition(), "by type byte and size")
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:
@@ -64,10 +66,10 @@ class TypedValues(Convention):
         except EncodeError as error:
             raise self.misfit(key, error.reason) from None
 
-    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
         """Judge by the type byte and the size; a lone byte or a byte[] may be anything."""
         weight = 2 if len(data) > 1 and value.type != ValueType.BYTES else 1
-        return Evidence(key, weight, f"type byte {data[0]:#04x}, and bytes of a {value.type}")
+        return HeaderEvidence(key, weight, f"type byte {data[0]:#04x}, and bytes of a {value.type}")
 
 
 class EarlierTypedValues(TypedValues):

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from flexwire.errors import short
-from flexwire.records.conventions.convention import Convention, Evidence, InBulk
+from flexwire.records.conventions.convention import BulkCondition, Convention, HeaderEvidence
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
@@ -28,7 +28,7 @@ class Utf8(Convention):
     """
 
     name = "utf-8"
-    in_bulk = InBulk(
+    in_bulk = BulkCondition(
         "is_valid_utf8(cast(value as string)) "
         f"and not rlike(cast(value as string), r'{_CONTROLS}')",
         "text without control characters",
@@ -44,15 +44,17 @@ class Utf8(Convention):
             raise self.misfit(key, f"expected a str, got {short(value)}")
         return self.encoded(key, value)
 
-    def sign(self, key: str, data: bytes, value: Any) -> Evidence | None:
+    def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
         """Known names speak for it; control characters against it."""
         control = _CONTROL.search(value)
         if control:
-            return Evidence(key, -1, f"contains the control character U+{ord(control[0]):04X}")
+            return HeaderEvidence(
+                key, -1, f"contains the control character U+{ord(control[0]):04X}"
+            )
         if key == "traceparent" and _TRACEPARENT.fullmatch(value):
-            return Evidence(key, 2, "has the form of W3C Trace Context")
+            return HeaderEvidence(key, 2, "has the form of W3C Trace Context")
         if key in _TRACING:
-            return Evidence(key, 2, "is a header of distributed tracing")
+            return HeaderEvidence(key, 2, "is a header of distributed tracing")
         if _CLOUDEVENTS.fullmatch(key):
-            return Evidence(key, 2, "is named as an attribute of CloudEvents")
-        return Evidence(key, 1, f"{len(value)} characters of text") if data else None
+            return HeaderEvidence(key, 2, "is named as an attribute of CloudEvents")
+        return HeaderEvidence(key, 1, f"{len(value)} characters of text") if data else None

@@ -8,7 +8,7 @@ directory with the specs of its requests and responses, for `flexwire.load_specs
 >>> from flexwire.records.headers import Headers
 >>> headers = Headers()
 >>> headers.put_long("user", 7)
->>> data = encode_message_set([Message(0, 1700000000000, b"order-7", b"paid", headers)])
+>>> data = encode_message_set([Kip82Message(0, 1700000000000, b"order-7", b"paid", headers)])
 >>> [message] = decode_message_set(data)
 >>> message.value, message.headers.get("user")
 (b'paid', [7])
@@ -22,7 +22,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from flexwire.records.kip82.client import ConsumerRecord, ProducerRecord
-from flexwire.records.kip82.message import Message
+from flexwire.records.kip82.message import Kip82Message
 from flexwire.records.kip82.sets import (
     MessageIterator,
     decode_message_set,
@@ -34,7 +34,7 @@ from flexwire.records.kip82.sets import (
 __all__ = [
     "SPECS",
     "ConsumerRecord",
-    "Message",
+    "Kip82Message",
     "MessageIterator",
     "ProducerRecord",
     "decode_message_set",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import refuse
 from flexwire.records.headers import Headers
-from flexwire.records.kip82.message import Message
+from flexwire.records.kip82.message import Kip82Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,21 +39,21 @@ class ProducerRecord:
 
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
         """Give the record as interceptors make it, each taking what the one before it gave."""
-        given: Self = _intercepted(self, interceptors)
-        return given
+        record: Self = _intercepted(self, interceptors)
+        return record
 
-    def to_message(self, *, offset: int = 0, timestamp: int) -> Message:
+    def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
         """Give the message to send; ``timestamp`` is for a record that has none of its own.
 
         The headers are the record's, not a copy.
         """
         own = timestamp if self.timestamp is None else self.timestamp
-        return Message(offset, own, self.key, self.value, self.headers)
+        return Kip82Message(offset, own, self.key, self.value, self.headers)
 
 
 @dataclass(slots=True)
 class ConsumerRecord:
-    """A record as it was consumed; its fields are those of `Message`, and where it came from."""
+    """A record as it was consumed: the fields of `Kip82Message`, and where it came from."""
 
     topic: str
     partition: int
@@ -70,11 +70,11 @@ class ConsumerRecord:
 
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
         """Give the record as interceptors make it, each taking what the one before it gave."""
-        given: Self = _intercepted(self, interceptors)
-        return given
+        record: Self = _intercepted(self, interceptors)
+        return record
 
     @classmethod
-    def from_message(cls, topic: str, partition: int, message: Message) -> Self:
+    def from_message(cls, topic: str, partition: int, message: Kip82Message) -> Self:
         """Give the record that a message of a partition is; the headers are not copied."""
         return cls(
             topic,

@@ -32,7 +32,7 @@ _LENGTH_SIZE = 4
 
 
 @dataclass(slots=True)
-class Message:
+class Kip82Message:
     """A message with its offset: what a `Record` is to Kafka's own formats, with typed headers.
 
     ``timestamp`` is in milliseconds since the epoch, -1 where there is none; ``timestamp_type`` is
@@ -47,7 +47,7 @@ class Message:
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
 
 
-class Entry(NamedTuple):
+class Kip82Entry(NamedTuple):
     """An entry of a message set as it is on the wire; the offset may be relative."""
 
     offset: int
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
         return TimestampType.CREATE_TIME
 
 
-def read_entry(data: bytes) -> Entry:
+def read_entry(data: bytes) -> Kip82Entry:
     """Read the message of magic 2 that ``data`` is; the crc is not checked.
 
     Raises `RecordError` with an offset within ``data``: for a length that does not fit, for
@@ -95,7 +95,7 @@ def read_entry(data: bytes) -> Entry:
             raise reader.error(f"{reader.remaining} bytes remain after it")
     except DecodeError as error:
         raise RecordError(f"{error.path}: {error.reason}", offset=error.offset or 0) from None
-    return Entry(offset, crc, attributes, timestamp, key, headers, value)
+    return Kip82Entry(offset, crc, attributes, timestamp, key, headers, value)
 
 
 def _read_headers(reader: Reader) -> bytes:
@@ -128,14 +128,16 @@ def write_entry(
 
     Raises `EncodeError` where it is larger than its size can say.
     """
-    fields = [key, headers, value] if headers else [key, value]
-    size = _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(one or b"") for one in fields)
+    contents = [key, headers, value] if headers else [key, value]
+    size = (
+        _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(content or b"") for content in contents)
+    )
     check_size(size, "")
     writer = Writer()
-    for one in fields:
-        NULLABLE_BYTES.write(writer, one)
+    for content in contents:
+        NULLABLE_BYTES.write(writer, content)
     attributes |= _HEADERS_MASK if headers else 0
     prefix = _PREFIX.pack(offset, size, 0, MAGIC, attributes, timestamp)
-    content = prefix[MESSAGE_CRC_START:] + writer.buffer
-    crc = zlib.crc32(content).to_bytes(CRC_SIZE, "big")
-    return prefix[: MESSAGE_CRC_START - CRC_SIZE] + crc + content
+    checked = prefix[MESSAGE_CRC_START:] + writer.buffer
+    crc = zlib.crc32(checked).to_bytes(CRC_SIZE, "big")
+    return prefix[: MESSAGE_CRC_START - CRC_SIZE] + crc + checked

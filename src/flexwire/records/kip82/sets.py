@@ -20,8 +20,8 @@ from flexwire.records.headers import Headers
 from flexwire.records.kip82.message import (
     KNOWN_COMPRESSIONS,
     MAGIC,
-    Entry,
-    Message,
+    Kip82Entry,
+    Kip82Message,
     read_entry,
     write_entry,
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-class Reading(NamedTuple):
+class DecodeOptions(NamedTuple):
     """How a message set is read; see `decode_message_set`."""
 
     check_crc: bool = True
@@ -50,28 +50,28 @@ class Reading(NamedTuple):
     dialect: TypedDialect = TypedDialect.DOCUMENT
 
 
-def checked_reading(
+def to_decode_options(
     check_crc: bool,  # noqa: FBT001 - callers pass on what they were given
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
-) -> Reading:
+) -> DecodeOptions:
     """Say how a message set is read, from what a caller gave."""
-    return Reading(
+    return DecodeOptions(
         to_flag(check_crc, "check_crc"),
         to_int(max_inflated, "max_inflated", least=0),
         to_kind(dialect, "dialect", TypedDialect),
     )
 
 
-class Whole(NamedTuple):
+class DecodedEntry(NamedTuple):
     """A message set's entry of any magic, with the message that it is or those that it wraps."""
 
     magic: int
     compression: Compression
-    messages: list[Message]
+    messages: list[Kip82Message]
 
 
-class Entries(Iterator[tuple[int, bytes]]):
+class EntryIterator(Iterator[tuple[int, bytes]]):
     """Cuts a message set into its entries; gives where each starts, and its bytes.
 
     A size that cannot be one raises `RecordError`, and then the iteration is over.
@@ -106,13 +106,13 @@ class Entries(Iterator[tuple[int, bytes]]):
         return start, self._data[start : self.position]
 
 
-class MessageIterator(Iterator[Message]):
+class MessageIterator(Iterator[Kip82Message]):
     """Gives the messages of a message set in order, those inside wrappers too."""
 
-    def __init__(self, data: bytes, reading: Reading) -> None:
-        self._entries = Entries(data)
+    def __init__(self, data: bytes, reading: DecodeOptions) -> None:
+        self._entries = EntryIterator(data)
         self._reading = reading
-        self._waiting: Iterator[Message] = iter(())
+        self._waiting: Iterator[Kip82Message] = iter(())
 
     @property
     def position(self) -> int:
@@ -124,10 +124,10 @@ class MessageIterator(Iterator[Message]):
         """The entry that the data ends within; None if it is whole or the end not reached."""
         return self._entries.partial
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Kip82Message:
         while (message := next(self._waiting, None)) is None:
             start, data = next(self._entries)
-            self._waiting = iter(read_whole(data, start, self._reading).messages)
+            self._waiting = iter(decode_entry(data, start, self._reading).messages)
         return message
 
 
@@ -148,10 +148,10 @@ def decode_message_set(
     A damaged message raises `RecordError`; if its size is sound the iteration can go on after it,
     otherwise it is over.
     """
-    return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))
+    return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 
 
-def read_whole(data: bytes, start: int, reading: Reading) -> Whole:
+def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
     """Read an entry that stands at ``start``; raises `RecordError` with an offset from there."""
     magic = data[MAGIC_AT]
     try:
@@ -160,10 +160,10 @@ def read_whole(data: bytes, start: int, reading: Reading) -> Whole:
         raise RecordError(error.reason, offset=start + error.offset) from None
 
 
-def _read_old(data: bytes, magic: int, reading: Reading) -> Whole:
+def _read_old(data: bytes, magic: int, reading: DecodeOptions) -> DecodedEntry:
     [batch] = decode_batches(data, check_crc=reading.check_crc, max_inflated=reading.max_inflated)
     messages = [
-        Message(
+        Kip82Message(
             record.offset,
             record.timestamp,
             record.key,
@@ -173,60 +173,64 @@ def _read_old(data: bytes, magic: int, reading: Reading) -> Whole:
         )
         for record in batch.records
     ]
-    return Whole(magic, batch.compression, messages)
+    return DecodedEntry(magic, batch.compression, messages)
 
 
-def _read_new(data: bytes, reading: Reading) -> Whole:
+def _read_new(data: bytes, reading: DecodeOptions) -> DecodedEntry:
     entry = _read_checked(data, reading)
     if entry.compression is Compression.NONE:
-        return Whole(MAGIC, entry.compression, [_message(entry, entry.offset, entry, reading)])
+        return DecodedEntry(
+            MAGIC, entry.compression, [_message(entry, entry.offset, entry, reading)]
+        )
     if entry.key is not None or entry.headers or entry.value is None:
         raise RecordError("a wrapper message has a value, no key and no headers")
     inner = inflate(entry.compression, entry.value, magic=MAGIC, limit=reading.max_inflated)
     try:
-        return Whole(MAGIC, entry.compression, _read_inner(inner, entry, reading))
+        return DecodedEntry(MAGIC, entry.compression, _read_inner(inner, entry, reading))
     except RecordError as error:
         reason = f"{error.reason} (at byte {error.offset} of the inflated messages)"
         raise RecordError(reason) from None
 
 
-def _read_inner(data: bytes, wrapper: Entry, reading: Reading) -> list[Message]:
-    found: list[Entry] = []
-    entries = Entries(data)
-    for start, one in entries:
-        if one[MAGIC_AT] != MAGIC:
-            reason = f"magic {one[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
+def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> list[Kip82Message]:
+    inner: list[Kip82Entry] = []
+    entries = EntryIterator(data)
+    for start, data_of_entry in entries:
+        if data_of_entry[MAGIC_AT] != MAGIC:
+            reason = f"magic {data_of_entry[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
             raise RecordError(reason, offset=start)
         try:
-            entry = _read_checked(one, reading)
+            entry = _read_checked(data_of_entry, reading)
         except RecordError as error:
             raise RecordError(error.reason, offset=start + error.offset) from None
         if entry.compression is not Compression.NONE:
             raise RecordError("a compressed message inside a wrapper", offset=start)
-        found.append(entry)
+        inner.append(entry)
     if entries.partial:
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
-    if not found:
+    if not inner:
         raise RecordError("a wrapper message without inner messages")
     # As in magic 1: relative offsets, and nothing assigned yet where the wrapper is at 0.
-    base = wrapper.offset - found[-1].offset if wrapper.offset else 0
-    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in found]
+    base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
+    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
         raise RecordError("the offset of a message does not fit in 64 bits")
     return messages
 
 
-def _read_checked(data: bytes, reading: Reading) -> Entry:
+def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
     entry = read_entry(data)
     if reading.check_crc:
         check_message_crc(data, entry.crc, 0)
     return entry
 
 
-def _message(entry: Entry, offset: int, outer: Entry, reading: Reading) -> Message:
+def _message(
+    entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
+) -> Kip82Message:
     """``outer`` is the wrapper, or the entry itself: it says whose the timestamps are."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
-    return Message(
+    return Kip82Message(
         offset,
         outer.timestamp if append else entry.timestamp,
         entry.key,
@@ -237,7 +241,7 @@ def _message(entry: Entry, offset: int, outer: Entry, reading: Reading) -> Messa
 
 
 def encode_message_set(
-    messages: Iterable[Message],
+    messages: Iterable[Kip82Message],
     *,
     compression: Compression | str = Compression.NONE,
     level: int | None = None,
@@ -259,7 +263,7 @@ def _encode(messages: Sequence[Any], compression: str, level: int | None) -> byt
     if not isinstance(compression, str) or compression not in KNOWN_COMPRESSIONS:
         raise EncodeError(f"KIP-82 does not have {short(compression)}", path="compression")
     for index, message in enumerate(messages):
-        if not isinstance(message, Message):
+        if not isinstance(message, Kip82Message):
             reason = f"expected a Message, got {short(message)}"
             raise EncodeError(reason, path=f"messages[{index}]")
     level = checked_level(Compression(compression), level)
@@ -269,7 +273,7 @@ def _encode(messages: Sequence[Any], compression: str, level: int | None) -> byt
 
 
 def _write_wrapper(
-    messages: Sequence[Message], compression: Compression, level: int | None
+    messages: Sequence[Kip82Message], compression: Compression, level: int | None
 ) -> bytes:
     types = {str(message.timestamp_type) for message in messages}
     if len(types) > 1:
@@ -293,7 +297,7 @@ def _write_wrapper(
     )
 
 
-def _write_each(messages: Sequence[Message], base_offset: int) -> bytes:
+def _write_each(messages: Sequence[Kip82Message], base_offset: int) -> bytes:
     written = []
     for index, message in enumerate(messages):
         try:
@@ -304,7 +308,7 @@ def _write_each(messages: Sequence[Message], base_offset: int) -> bytes:
     return b"".join(written)
 
 
-def _write(message: Message, base_offset: int) -> bytes:
+def _write(message: Kip82Message, base_offset: int) -> bytes:
     if not isinstance(message.headers, Headers):
         raise EncodeError(f"expected Headers, got {short(message.headers)}", path="headers")
     offset = checked_integer(message.offset, 64, "offset")
@@ -329,7 +333,7 @@ def down_convert(
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
+    return _convert(data, to_decode_options(check_crc, max_inflated), MESSAGE_SETS, _down)
 
 
 def up_convert(
@@ -343,23 +347,23 @@ def up_convert(
     "new consumer would simply get a message with empty headers". What was of magic 0 has the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), (MAGIC,), _up)
+    return _convert(data, to_decode_options(check_crc, max_inflated), (MAGIC,), _up)
 
 
 def _convert(
     data: bytes | bytearray | memoryview,
-    reading: Reading,
-    kept: tuple[int, ...],
-    convert: Callable[[Whole], bytes],
+    reading: DecodeOptions,
+    magics: tuple[int, ...],
+    convert: Callable[[DecodedEntry], bytes],
 ) -> bytes:
     converted = []
-    entries = Entries(to_bytes(data))
+    entries = EntryIterator(to_bytes(data))
     for start, entry in entries:
-        if entry[MAGIC_AT] in kept:
+        if entry[MAGIC_AT] in magics:
             converted.append(entry)
             continue
         try:
-            converted.append(convert(read_whole(entry, start, reading)))
+            converted.append(convert(decode_entry(entry, start, reading)))
         except EncodeError as error:
             raise RecordError(f"cannot be converted: {error}", offset=start) from None
     if entries.partial:
@@ -367,17 +371,22 @@ def _convert(
     return b"".join(converted)
 
 
-def _down(whole: Whole) -> bytes:
+def _down(whole: DecodedEntry) -> bytes:
     return encode_batch(
-        [Record(one.offset, one.timestamp, one.key, one.value, []) for one in whole.messages],
+        [
+            Record(message.offset, message.timestamp, message.key, message.value, [])
+            for message in whole.messages
+        ],
         magic=MESSAGE_SETS[-1],
         compression=whole.compression,
         timestamp_type=whole.messages[0].timestamp_type,
     )
 
 
-def _up(whole: Whole) -> bytes:
+def _up(whole: DecodedEntry) -> bytes:
     messages = whole.messages
     if whole.magic == 0:
-        messages = [replace(one, timestamp_type=TimestampType.CREATE_TIME) for one in messages]
+        messages = [
+            replace(message, timestamp_type=TimestampType.CREATE_TIME) for message in messages
+        ]
     return encode_message_set(messages, compression=whole.compression)

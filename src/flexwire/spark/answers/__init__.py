@@ -1,6 +1,6 @@
-"""Answers on Spark: tables of outputs that are audited, and the answers that outputs have.
+"""Answers on Spark: audits of stored outputs, and the stored answers of outputs.
 
-The answers themselves are in `flexwire.answers`. Their names here work until the next release.
+The answers themselves are in `flexwire.answers`. Their names work here until the next release.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from flexwire import answers
 from flexwire.answers.asking.audit import AuditTables, TableEvidence, audit_rows, gather_audit
 from flexwire.answers.asking.labels import read_labels, to_labels
-from flexwire.spark.stored import output_of
-from flexwire.spark.stored import read as read_stored
+from flexwire.spark.dataframes import output_of
+from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import MESSAGES, Output
@@ -42,23 +42,23 @@ __all__ = [
 ]
 
 
-class _Room(ModuleType):
-    """This room, where the old path of an answer's file does not hide its function."""
+class _AnswersModule(ModuleType):
+    """This room as a module. The old path of an answer's file does not hide its function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in answers.KNOWN or not isinstance(value, ModuleType):
+        if name not in answers.ANSWERS_BY_NAME or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _AnswersModule
 
 
 def __getattr__(name: str) -> Any:
-    """Return what was here until this release: the functions of answers, and lists of them."""
+    """Return names that were here until this release: answers' functions, and lists of them."""
     if name in answers.__all__:
         return getattr(answers, name)
     home = "latency" if name == "slowest" else name
-    if home not in answers.KNOWN:
+    if home not in answers.ANSWERS_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{answers.__name__}.{home}"), name)
 
@@ -69,14 +69,13 @@ def audit(
     releases: Sequence[str] = (),
     labels: Labels | str | Path | None = None,
 ) -> DataFrame:
-    """Who breaks on these releases, and by which evidence, from ``OUT``: a row a finding.
+    """Return who breaks on these releases, and by which evidence: one row for each finding.
 
-    ``OUT`` is an analysis by path or URL; ``OUT/tables`` here will do. It is the same as the table
-    ``audit`` of the analysis, for other releases than that was asked about. ``labels`` map client
-    ids to teams, in a mapping or in a file for `read_labels`. Raises `UnknownMessageError` for a
-    release that there is not, `FlexwireError` for tables whose analysis did not finish, and
-    `ArgumentError` for labels that do not read. Tables that grow are audited as a whole, all
-    analyses together.
+    ``OUT`` is an analysis by path or URL; a local ``OUT/tables`` also works. The result is the
+    table ``audit`` of the analysis, but for other releases. ``labels`` map client ids to teams;
+    they are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
+    release, `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels
+    that cannot be read. Tables that grow are audited as a whole, with all their analyses.
     """
     rows = audit_rows(_audited(spark, tables, releases, labels))
     return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))
@@ -85,12 +84,12 @@ def audit(
 def audit_cluster(
     spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()
 ) -> DataFrame:
-    """What these releases mean to the cluster itself, from ``OUT``: a row a gate and release.
+    """Return what these releases mean for the cluster: one row for each gate and release.
 
-    The columns are those of ``cluster`` in ``audit.json``; the arguments and errors are those of
+    The columns are those of ``cluster`` in ``audit.json``. Arguments and errors are those of
     `audit`.
     """
-    rows = [asdict(one) for one in _audited(spark, tables, releases).cluster]
+    rows = [asdict(gate) for gate in _audited(spark, tables, releases).cluster]
     return spark.createDataFrame(rows, _GATES)
 
 
@@ -107,11 +106,11 @@ def _audited(
     labels: Labels | str | Path | None = None,
 ) -> Audit:
     teams = to_labels(labels)
-    found = output_of(tables)
-    root = found.place.path if type(found) is Output else None
-    there = found if root is None else Tables(root / "tables")
-    known = tables_to_audit(spark, there)
-    return audit_tables(known, there.message_names(), releases, labels=teams)
+    analysis_output = output_of(tables)
+    root = analysis_output.place.path if type(analysis_output) is Output else None
+    there = analysis_output if root is None else Tables(root / "tables")
+    audit_tables_of_output = tables_to_audit(spark, there)
+    return audit_tables(audit_tables_of_output, there.message_names(), releases, labels=teams)
 
 
 def audit_tables(
@@ -122,13 +121,13 @@ def audit_tables(
     *,
     labels: Labels | None = None,
 ) -> Audit:
-    """Audit tables as `gather_audit` does; ``messages`` are those that have one."""
+    """Audit tables as `gather_audit` does; ``messages`` are those that have a table."""
     evidence = TableEvidence(tables, messages)
     return gather_audit(evidence, releases, brokers, labels=labels)
 
 
 def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables:
-    """The tables below a directory, or of an output in a store, as an audit reads them."""
+    """Return the tables of a directory, or of an output in a store, for an audit."""
     if isinstance(tables, Output):
         return _stored_tables(spark, tables)
     names = set(tables.message_names())
@@ -136,7 +135,7 @@ def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables
     def message(name: str) -> DataFrame | None:
         if name not in names:
             return None
-        # Spark would start a job to look for the schema of each.
+        # Otherwise Spark would start a job for each table to find its schema.
         read = spark.read.schema(spark_schema(table_schema(name)))
         return read.parquet(str(tables.message(name)))
 
@@ -151,7 +150,7 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
         table = f"{MESSAGES}/{name}"
         if name not in names:
             return None
-        # Those that grow say which analysis a row is of.
+        # Tables that grow have a column for the analysis of a row.
         schema = table_schema(name) if type(tables) is Output else tables.schema(table)
         return read_stored(spark, tables, table, schema)
 

@@ -4,7 +4,7 @@ It has the names that every analysis uses. ``tables/frames/X`` is ``X`` in this 
 directory of the table; all else is in the directory of its run.
 
 deltalake has stores of its own, written in Rust, which know the environment but neither profiles
-nor fsspec's settings. What our door of S3 has resolved is handed to it, so that there is one set of
+nor fsspec's settings. What our S3 store has resolved is handed to it, so that there is one set of
 credentials. A commit to S3 is a PUT that fails where there is such an object, which S3 and moto
 have; without it two writers could both believe to be the first.
 
@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from flexwire.errors import AnalysisError, StorageError
 from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.schema.catalog import catalog
-from flexwire.storage.filesystems import door, reported, scheme_of
-from flexwire.storage.place import Place, check_name
+from flexwire.storage.filesystems import open_store, report_failures, scheme_of
+from flexwire.storage.output_directory import OutputDirectory, check_name
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.pages import Entry
+    from flexwire.storage.store_listing import FileEntry
 
 
 T = TypeVar("T")
 
 TABLES: Final = "tables"
-ALWAYS: Final = tuple(one.place for one in schema.TABLES if "<" not in one.place)
+ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
 """Tables that every analysis has, whatever it found."""
 
 # A listing is mostly waiting for the store.
@@ -78,23 +78,23 @@ def split(name: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaPlace(Place):
+class DeltaDirectory(OutputDirectory):
     """The place of the run ``run`` in the grown output at ``url``."""
 
     run: str
     below: str = ""
 
     def __str__(self) -> str:
-        return str(self._own)
+        return str(self._run_directory)
 
     @property
     def path(self) -> Path | None:
         """The directory of the run, where it is on this machine."""
-        return self._own.path
+        return self._run_directory.path
 
     @property
-    def _own(self) -> Place:
-        return Place(self.url).child(f"{RUNS}/{self.run}")
+    def _run_directory(self) -> OutputDirectory:
+        return OutputDirectory(self.url).child(f"{RUNS}/{self.run}")
 
     def child(self, name: str) -> Self:
         """Return the place below this one."""
@@ -109,28 +109,30 @@ class DeltaPlace(Place):
         table, rest = split(full)
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """All files of this analysis whose names begin so; of others none."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
             start = self.below
-            for one in self._own.entries(full):
-                yield one._replace(name=one.name[len(start) :])
+            for entry in self._run_directory.entries(full):
+                yield entry._replace(name=entry.name[len(start) :])
         if f"{TABLES}/".startswith(full) or full.startswith(f"{TABLES}/"):
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-list") as pool:
-                for found in pool.map(self._files, possible_tables()):
-                    for one in found:
-                        if one.name.startswith(full):
-                            yield one._replace(name=one.name[len(self.below) :])
+                for entries in pool.map(self._files, possible_tables()):
+                    for entry in entries:
+                        if entry.name.startswith(full):
+                            yield entry._replace(name=entry.name[len(self.below) :])
 
-    def _files(self, table: str) -> list[Entry]:
+    def _files(self, table: str) -> list[FileEntry]:
         start = f"{ANALYSIS}={self.run}/"
-        entries = Place(self.url).child(f"{TABLES}/{table}").entries(start)
-        return [one._replace(name=f"{TABLES}/{table}/{one.name[len(start) :]}") for one in entries]
+        entries = OutputDirectory(self.url).child(f"{TABLES}/{table}").entries(start)
+        return [
+            entry._replace(name=f"{TABLES}/{table}/{entry.name[len(start) :]}") for entry in entries
+        ]
 
     def sweep(self, before: datetime) -> int:
         """Remove what was left unfinished in the directory of the run; tables are others' too."""
-        return self._own.sweep(before)
+        return self._run_directory.sweep(before)
 
 
 _SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "abfs",
@@ -143,60 +145,60 @@ _AZURE: Final = {
 }
 
 
-def check_scheme(out: Place) -> None:
+def check_scheme(out: OutputDirectory) -> None:
     """Raise `StorageError` for an output that deltalake does not write to."""
     if out.path is None and scheme_of(out.url) not in _SCHEMES:
-        known = ", ".join(f"{one}://" for one in ("s3", "gs", "abfs"))
-        raise StorageError(f"expected a path, {known} for Delta tables", url=str(out))
+        schemes = ", ".join(f"{scheme}://" for scheme in ("s3", "gs", "abfs"))
+        raise StorageError(f"expected a path, {schemes} for Delta tables", url=str(out))
 
 
-def table_url(place: Place) -> str:
+def table_url(directory: OutputDirectory) -> str:
     """The URL of a table in deltalake."""
-    if place.path is not None:
-        return str(place.path)
-    return f"{_SCHEMES[scheme_of(place.url)]}://{place.url.partition('://')[2]}"
+    if directory.path is not None:
+        return str(directory.path)
+    return f"{_SCHEMES[scheme_of(directory.url)]}://{directory.url.partition('://')[2]}"
 
 
-def storage_options(place: Place) -> dict[str, str]:
+def storage_options(directory: OutputDirectory) -> dict[str, str]:
     """What deltalake is to be told beside the environment, which it reads too."""
-    scheme = scheme_of(place.url)
+    scheme = scheme_of(directory.url)
     if scheme in {"s3", "s3a"}:
-        with reported(place.url, "open"):
-            return _s3(place.url)
+        with report_failures(directory.url, "open"):
+            return _s3(directory.url)
     if scheme in {"az", "abfs", "abfss"}:
         return _azure()
     return {}
 
 
 def _s3(url: str) -> dict[str, str]:
-    opened = door(url)
-    client = opened.wait(opened.files.set_session)
+    store = open_store(url)
+    client = store.wait(store.files.set_session)
     endpoint = str(client.meta.endpoint_url)
-    told = {"AWS_REGION": str(client.meta.region_name).replace("aws-global", "us-east-1")}
+    options = {"AWS_REGION": str(client.meta.region_name).replace("aws-global", "us-east-1")}
     if not endpoint.endswith(".amazonaws.com"):
-        told["AWS_ENDPOINT_URL"] = endpoint
+        options["AWS_ENDPOINT_URL"] = endpoint
     if endpoint.startswith("http:"):
-        told["AWS_ALLOW_HTTP"] = "true"
-    keys = None if opened.files.anon else opened.wait(_keys, client)
+        options["AWS_ALLOW_HTTP"] = "true"
+    keys = None if store.files.anon else store.wait(_keys, client)
     if keys is None:
-        return {**told, "AWS_SKIP_SIGNATURE": "true"}
-    told |= {"AWS_ACCESS_KEY_ID": keys.access_key, "AWS_SECRET_ACCESS_KEY": keys.secret_key}
-    return told | ({"AWS_SESSION_TOKEN": keys.token} if keys.token else {})
+        return {**options, "AWS_SKIP_SIGNATURE": "true"}
+    options |= {"AWS_ACCESS_KEY_ID": keys.access_key, "AWS_SECRET_ACCESS_KEY": keys.secret_key}
+    return options | ({"AWS_SESSION_TOKEN": keys.token} if keys.token else {})
 
 
 async def _keys(client: Any) -> Any:
     # Of whatever source: given to fsspec, the environment, a profile or a role.
-    found = client._request_signer._credentials  # noqa: SLF001 - a client has no other way to say it
-    return None if found is None else await found.get_frozen_credentials()
+    credentials = client._request_signer._credentials  # noqa: SLF001 - a client has no other way to say it
+    return None if credentials is None else await credentials.get_frozen_credentials()
 
 
 def _azure() -> dict[str, str]:
     text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
-    parts = dict(one.partition("=")[::2] for one in text.split(";") if one)
-    told = {name: parts[part] for part, name in _AZURE.items() if part in parts}
-    if told.get("azure_storage_endpoint", "").startswith("http:"):
-        told["azure_allow_http"] = "true"
-    return told
+    parts = dict(setting.partition("=")[::2] for setting in text.split(";") if setting)
+    options = {name: parts[part] for part, name in _AZURE.items() if part in parts}
+    if options.get("azure_storage_endpoint", "").startswith("http:"):
+        options["azure_allow_http"] = "true"
+    return options
 
 
 DAY: Final = "day"
@@ -222,7 +224,7 @@ def day_of(name: str) -> str | None:
     >>> day_of("tables/frames/day=2026-11-22/a.parquet")
     '2026-11-22'
     """
-    return next((one[4:] for one in name.split("/") if one.startswith(f"{DAY}=")), None)
+    return next((part[4:] for part in name.split("/") if part.startswith(f"{DAY}=")), None)
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
@@ -247,19 +249,28 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
                 "format parquet"
             )
         remaining = iter(days)
-        while some := list(islice(remaining, _OPEN)):
-            yield from _cut(file, local, time, some, name, table)
+        while day_batch := list(islice(remaining, _OPEN)):
+            yield from _cut(file, local, time, day_batch, name, table)
 
 
 def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
     """The first and last day, by the statistics of the row groups, or by the rows without them."""
     metadata = file.metadata
     at = file.schema_arrow.get_field_index(time)
-    found = [metadata.row_group(one).column(at).statistics for one in range(file.num_row_groups)]
-    if not all(one is not None and one.has_min_max and not one.null_count for one in found):
+    statistics = [
+        metadata.row_group(group).column(at).statistics for group in range(file.num_row_groups)
+    ]
+    if not all(
+        group_statistics is not None
+        and group_statistics.has_min_max
+        and not group_statistics.null_count
+        for group_statistics in statistics
+    ):
         days = _days(file, time)
         return days[0], days[-1]
-    return min(_number(one.min) for one in found), max(_number(one.max) for one in found)
+    return min(_number(group_statistics.min) for group_statistics in statistics), max(
+        _number(group_statistics.max) for group_statistics in statistics
+    )
 
 
 def _number(moment: datetime) -> int:
@@ -267,18 +278,18 @@ def _number(moment: datetime) -> int:
 
 
 def _days(file: pq.ParquetFile, time: str) -> list[int]:
-    found: set[int] = set()
+    days: set[int] = set()
     for batch in file.iter_batches(_ROWS, columns=[time]):
-        found.update(_numbers(batch.column(0)).unique().to_pylist())
-    return sorted(found)
+        days.update(_numbers(batch.column(0)).unique().to_pylist())
+    return sorted(days)
 
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
     # Towards the past, also before 1970.
-    whole = pc.divide(micros, _DAY_US)
-    early = pc.less(micros, pc.multiply(whole, _DAY_US))
-    return pc.subtract(whole, early.cast(pa.int64()))
+    days = pc.divide(micros, _DAY_US)
+    early = pc.less(micros, pc.multiply(days, _DAY_US))
+    return pc.subtract(days, early.cast(pa.int64()))
 
 
 def _day(number: int, table: str) -> str:

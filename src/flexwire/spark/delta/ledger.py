@@ -20,14 +20,14 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.logs.files import Partition
 from flexwire.spark.delta.layout import storage_options, table_url
 from flexwire.spark.delta.logs import make_private, open_table
-from flexwire.storage.filesystems import reason_of, reported
+from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.tables.output import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 IN: Final = "in"
 ABANDONED: Final = "abandoned"
@@ -74,7 +74,7 @@ _NEXT: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One analysis: its run, whether it is in, of which input, and what it added to which table."""
 
     analysis: str
@@ -87,92 +87,101 @@ class Entry:
     logs: list[dict[str, Any]] | None = None
 
 
-def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()) -> Entry:
+def new_entry(
+    run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()
+) -> LedgerEntry:
     """An entry of now."""
-    return Entry(
+    return LedgerEntry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
     )  # fmt: skip
 
 
-def in_order(old: Iterable[Entry], new: Iterable[Entry]) -> list[Entry]:
+def in_order(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Return ``new``, in which whatever is not in ``old`` has a later time than all of ``old``.
 
     Entries are read in the order of their times, and a clock may have been set back.
     """
-    known = {one.analysis: one.time for one in old}
-    latest = max(known.values(), default=None)
-    made = []
-    for one in new:
-        if one.analysis not in known:
-            if latest is not None and one.time <= latest:
-                one = replace(one, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
-            latest = one.time
-        made.append(one)
-    return made
+    known_times = {entry.analysis: entry.time for entry in old}
+    latest = max(known_times.values(), default=None)
+    ordered = []
+    for entry in new:
+        if entry.analysis not in known_times:
+            if latest is not None and entry.time <= latest:
+                entry = replace(entry, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
+            latest = entry.time
+        ordered.append(entry)
+    return ordered
 
 
-def next_offsets(entries: Iterable[Entry]) -> dict[Partition, int]:
+def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
     """The offsets to go on with in logs, by what is in."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
-        for one in entries
-        if one.state == IN
-        for row in one.logs or ()
+        for entry in entries
+        if entry.state == IN
+        for row in entry.logs or ()
     }
 
 
-def with_offsets(entries: Iterable[Entry], offsets: Mapping[Partition, int]) -> list[Entry]:
+def with_offsets(
+    entries: Iterable[LedgerEntry], offsets: Mapping[Partition, int]
+) -> list[LedgerEntry]:
     """The same entries, of which the last one has these offsets, and no other has any."""
     *older, last = entries
-    rows = [{**one._asdict(), "next_offset": offset} for one, offset in sorted(offsets.items())]
-    return [*(replace(one, logs=None) for one in older), replace(last, logs=rows or None)]
+    rows = [
+        {**partition._asdict(), "next_offset": offset}
+        for partition, offset in sorted(offsets.items())
+    ]
+    return [*(replace(entry, logs=None) for entry in older), replace(last, logs=rows or None)]
 
 
-def fingerprint(source: Source) -> int:
+def fingerprint(source: InputFile) -> int:
     """A number for a file as it was listed; another one where it is another file.
 
     Eight bytes of a digest: of a million files two are alike once in 37 million times.
     """
-    told = f"{source.url}\0{source.size}\0{source.version}".encode()
-    return int.from_bytes(hashlib.sha256(told).digest()[:8], "big", signed=True)
+    description = f"{source.url}\0{source.size}\0{source.version}".encode()
+    return int.from_bytes(hashlib.sha256(description).digest()[:8], "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The ledger of the grown output in ``out``."""
 
-    out: Place
+    out: OutputDirectory
 
     @property
-    def place(self) -> Place:
+    def directory(self) -> OutputDirectory:
         """Where it is."""
         return self.out.child(LEDGER)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All entries; none before the first."""
-        table = open_table(self.place)
-        return [] if table is None else _entries(table, self.place)
+        table = open_table(self.directory)
+        return [] if table is None else _entries(table, self.directory)
 
-    def change(self, made: Callable[[list[Entry]], list[Entry] | None]) -> list[Entry]:
+    def change(
+        self, make: Callable[[list[LedgerEntry]], list[LedgerEntry] | None]
+    ) -> list[LedgerEntry]:
         """Replace all entries by what ``made`` makes of them; gives what it is then.
 
         ``made`` may be called several times, and gives None where there is nothing to change. What
         it raises leaves the ledger as it is.
         """
         for _ in range(_TRIES):
-            table = open_table(self.place)
-            old = [] if table is None else _entries(table, self.place)
-            new = made(old)
+            table = open_table(self.directory)
+            old = [] if table is None else _entries(table, self.directory)
+            new = make(old)
             if new is None:
                 return old
             new = in_order(old, new)
-            rows = pa.Table.from_pylist([asdict(one) for one in new], COLUMNS)
+            rows = pa.Table.from_pylist([asdict(entry) for entry in new], COLUMNS)
             try:
                 if table is None:
-                    make_private(self.place)
+                    make_private(self.directory)
                     write_deltalake(
-                        table_url(self.place), rows, mode="error", name=LEDGER,
-                        storage_options=storage_options(self.place),
+                        table_url(self.directory), rows, mode="error", name=LEDGER,
+                        storage_options=storage_options(self.directory),
                     )  # fmt: skip
                 else:
                     # Without trying again: deltalake would not call `made` again.
@@ -185,18 +194,18 @@ class Ledger:
             except CommitFailedError:
                 continue
             except DeltaError as error:
-                if table is None and open_table(self.place) is not None:
+                if table is None and open_table(self.directory) is not None:
                     continue  # another one was the first
                 raise StorageError(
-                    reason_of(error), url=str(self.place), tried="commit to"
+                    reason_of(error), url=str(self.directory), tried="commit to"
                 ) from None
             return new
-        raise FlexwireError(f"{self.place} is changed by others all the time; try again later")
+        raise FlexwireError(f"{self.directory} is changed by others all the time; try again later")
 
 
-def _entries(table: Any, place: Place) -> list[Entry]:
-    with reported(place.url, "read"):
+def _entries(table: Any, directory: OutputDirectory) -> list[LedgerEntry]:
+    with report_failures(directory.url, "read"):
         rows = table.to_pyarrow_table()
-    rows = rows.select([one for one in COLUMNS.names if one in rows.column_names]).to_pylist()
-    found = [Entry(**row) for row in rows]
-    return sorted(found, key=lambda one: (one.time, one.analysis))
+    rows = rows.select([name for name in COLUMNS.names if name in rows.column_names]).to_pylist()
+    entries = [LedgerEntry(**row) for row in rows]
+    return sorted(entries, key=lambda entry: (entry.time, entry.analysis))

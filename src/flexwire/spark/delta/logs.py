@@ -21,14 +21,14 @@ from flexwire.tables.keys import ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 # Another analysis may have come between; then the log is read again.
 _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedFile:
     """A file to add: its name below the table's directory, its bytes and its rows."""
 
     name: str
@@ -37,22 +37,22 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class TableLog:
     """The log of the table ``name`` below ``out``."""
 
-    out: Place
+    out: OutputDirectory
     name: str
 
     @property
-    def place(self) -> Place:
+    def directory(self) -> OutputDirectory:
         """Where it and its files are."""
         return self.out.child(f"{TABLES}/{self.name}")
 
     def open(self) -> DeltaTable | None:
         """The table as it is now, if there is one."""
-        return open_table(self.place)
+        return open_table(self.directory)
 
-    def add(self, files: Sequence[Added], columns: pa.Schema, run: str) -> int:
+    def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
         """Add files of an analysis with these columns; gives the version that has them.
 
         The table has the columns before the files: deltalake adds files that have more without a
@@ -60,37 +60,41 @@ class Log:
         """
         keys = [DAY, ANALYSIS] if has_days(self.name) else [ANALYSIS]
         kinds = {DAY: pa.date32(), ANALYSIS: pa.string()}
-        every = pa.schema([*columns, *(pa.field(key, kinds[key]) for key in keys)])
-        wanted = Schema.from_arrow(every)
-        version: int = retried(lambda: self._add(files, wanted, keys, run), self.place)
+        all_columns = pa.schema([*columns, *(pa.field(key, kinds[key]) for key in keys)])
+        table_schema = Schema.from_arrow(all_columns)
+        version: int = retry_commit(
+            lambda: self._add(files, table_schema, keys, run), self.directory
+        )
         return version
 
-    def _add(self, files: Sequence[Added], wanted: Schema, keys: list[str], run: str) -> int:
+    def _add(
+        self, files: Sequence[AddedFile], table_schema: Schema, keys: list[str], run: str
+    ) -> int:
         table = self.open()
         if table is None:
-            make_private(self.place)
+            make_private(self.directory)
             table = DeltaTable.create(
-                table_url(self.place),
-                wanted,
+                table_url(self.directory),
+                table_schema,
                 mode="ignore",
                 partition_by=keys,
                 name=self.name,
-                storage_options=storage_options(self.place),
+                storage_options=storage_options(self.directory),
             )
-        missing = [one for one in wanted.fields if not _has(table.schema(), one)]
+        missing = [field for field in table_schema.fields if not _has(table.schema(), field)]
         if missing:
             table.alter.add_columns(missing)
         now = int(time.time() * 1000)
         actions: list[AddAction | RemoveAction] = [
             AddAction(
-                one.name,
-                one.size,
-                {key: run if key == ANALYSIS else day_of(one.name) for key in keys},
+                file.name,
+                file.size,
+                {key: run if key == ANALYSIS else day_of(file.name) for key in keys},
                 now,
                 data_change=True,
-                stats=json.dumps({"numRecords": one.rows}),
+                stats=json.dumps({"numRecords": file.rows}),
             )
-            for one in files
+            for file in files
         ]
         if actions:
             table.create_write_transaction(
@@ -101,29 +105,31 @@ class Log:
     def analyses(self) -> set[str]:
         """The analyses that have files in it."""
         table = self.open()
-        return set() if table is None else {one[ANALYSIS] for one in added(table)}
+        return set() if table is None else {file[ANALYSIS] for file in added_files(table)}
 
     def remove(self, runs: Collection[str]) -> None:
         """Take out the files of some analyses; the files themselves stay."""
-        retried(lambda: self._remove(runs), self.place)
+        retry_commit(lambda: self._remove(runs), self.directory)
 
     def _remove(self, runs: Collection[str]) -> None:
         table = self.open()
-        found = [] if table is None else [one for one in added(table) if one[ANALYSIS] in runs]
-        if table is None or not found:
+        files = (
+            [] if table is None else [file for file in added_files(table) if file[ANALYSIS] in runs]
+        )
+        if table is None or not files:
             return
         keys = list(table.metadata().partition_columns)
         now = int(time.time() * 1000)
         table.create_write_transaction(
             [
                 RemoveAction(
-                    one["path"],
+                    file["path"],
                     data_change=True,
                     deletion_timestamp=now,
-                    size=one["size"],
-                    partition_values={key: one[key] for key in keys},
+                    size=file["size"],
+                    partition_values={key: file[key] for key in keys},
                 )
-                for one in found
+                for file in files
             ],
             "append",
             schema=table.schema(),
@@ -131,42 +137,42 @@ class Log:
         )
 
 
-def open_table(place: Place) -> DeltaTable | None:
+def open_table(directory: OutputDirectory) -> DeltaTable | None:
     """The table at a place, if there is one."""
-    if place.path is not None and not (place.path / "_delta_log").is_dir():
+    if directory.path is not None and not (directory.path / "_delta_log").is_dir():
         return None
     try:
-        return DeltaTable(table_url(place), storage_options=storage_options(place))
+        return DeltaTable(table_url(directory), storage_options=storage_options(directory))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise _told(error, place) from None
+        raise _commit_error(error, directory) from None
 
 
-def make_private(place: Place) -> None:
+def make_private(directory: OutputDirectory) -> None:
     """Make the directory of a table for its owner alone; deltalake's own are for all."""
-    if place.path is not None:
-        make_private_directory(place.path)
+    if directory.path is not None:
+        make_private_directory(directory.path)
 
 
-def retried(change: Callable[[], Any], place: Place) -> Any:
+def retry_commit(change: Callable[[], Any], directory: OutputDirectory) -> Any:
     """What a change of a log gives, tried again where another writer came between."""
-    for left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_TRIES)):
         try:
             return change()
         except DeltaError as error:
-            if not left:
-                raise _told(error, place) from None
+            if not tries_left:
+                raise _commit_error(error, directory) from None
         except OSError as error:
-            raise _told(error, place) from None
+            raise _commit_error(error, directory) from None
     return None
 
 
-def _told(error: Exception, place: Place) -> StorageError:
-    return StorageError(reason_of(error), url=str(place), tried="commit to")
+def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
+    return StorageError(reason_of(error), url=str(directory), tried="commit to")
 
 
-def added(table: DeltaTable) -> list[dict[str, Any]]:
+def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """The files of a table as it is: path, size, and the values that it is partitioned by."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {"path": "path", "size": "size_bytes", ANALYSIS: f"partition.{ANALYSIS}"}
@@ -174,16 +180,16 @@ def added(table: DeltaTable) -> list[dict[str, Any]]:
         names[DAY] = f"partition.{DAY}"
     columns = {name: actions[column].to_pylist() for name, column in names.items()}
     if DAY in columns:
-        columns[DAY] = [None if one is None else one.isoformat() for one in columns[DAY]]
+        columns[DAY] = [None if day is None else day.isoformat() for day in columns[DAY]]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _has(schema: Schema, wanted: Any) -> bool:
+def _has(schema: Schema, field: Any) -> bool:
     """Whether a table has a column with all that is in it. `FlexwireError` for another type."""
-    there = {one["name"]: one["type"] for one in json.loads(schema.to_json())["fields"]}
-    if wanted.name not in there:
+    types = {column["name"]: column["type"] for column in json.loads(schema.to_json())["fields"]}
+    if field.name not in types:
         return False
-    return _covers(there[wanted.name], json.loads(wanted.to_json())["type"], wanted.name)
+    return _covers(types[field.name], json.loads(field.to_json())["type"], field.name)
 
 
 def _covers(old: Any, new: Any, path: str) -> bool:
@@ -191,13 +197,13 @@ def _covers(old: Any, new: Any, path: str) -> bool:
         if new["type"] == "array":
             return _covers(old["elementType"], new["elementType"], path)
         if new["type"] == "struct":
-            there = {one["name"]: one["type"] for one in old["fields"]}
-            found = [
-                one["name"] in there
-                and _covers(there[one["name"]], one["type"], f"{path}.{one['name']}")
-                for one in new["fields"]
+            types = {field["name"]: field["type"] for field in old["fields"]}
+            covered = [
+                field["name"] in types
+                and _covers(types[field["name"]], field["type"], f"{path}.{field['name']}")
+                for field in new["fields"]
             ]
-            return all(found)
+            return all(covered)
     if old != new:
         raise FlexwireError(
             f"column {path} is {_kind(old)} in the table and would be {_kind(new)} now, which "

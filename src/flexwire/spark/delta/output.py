@@ -1,329 +1,126 @@
-"""One analysis that adds to tables, from its first file to its entry in the ledger."""
+"""Reads a grown output: of each table the rows of those analyses that its ledger says are in."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.parquet as pq
-
-from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.layout import (
-    ALWAYS,
-    AT_ONCE,
-    TABLES,
-    DeltaPlace,
-    by_day,
-    check_scheme,
-    split,
-    with_logs,
-)
-from flexwire.spark.delta.ledger import (
-    ABANDONED,
-    IN,
-    Entry,
-    Ledger,
-    entry,
-    fingerprint,
-    next_offsets,
-    with_offsets,
-)
-from flexwire.spark.delta.logs import Added, Log
-from flexwire.spark.delta.reading import DeltaOutput, StagedOutput
-from flexwire.spark.publishing.drop import SCRATCH, Drop
-from flexwire.spark.publishing.local import locked
-from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, RunStaging, begun_run
-from flexwire.storage.local import make_private_directory
-from flexwire.tables import schema
-from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
+from flexwire.arguments import refuse
+from flexwire.errors import FlexwireError
+from flexwire.facts.units import moment_at
+from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
+from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.spark.delta.logs import TableLog, added_files
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry as File
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tables.output import LEDGER, RUNS, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Mapping
     from pathlib import Path
-    from typing import Any
 
     import pyarrow as pa
+    import pyarrow.dataset as ds
+    from deltalake import DeltaTable
 
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
-
-
-def note_tables(out: Place, run: str, tables: Iterable[str]) -> None:
-    """Note to which tables an analysis is going to be added, before it is to the first."""
-    out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
+    from flexwire.spark.delta.layout import DeltaDirectory
 
 
-def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> list[Entry]:
-    """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
-
-    The files of what was in a table until now stay until the next time, as somebody may read them.
-    """
-    ledger = Ledger(out)
-    entries = ledger.entries()
-    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
-    left = {run for run in began if run != own and RUN.fullmatch(run)} - _those_in(entries)
-    if not left:
-        return entries
-    tables = _noted(out, left)
-    seen = left & set().union(*_each(out, tables, Log.analyses))
-    if seen:
-        entries = ledger.change(lambda old: _abandoned(old, seen))
-        seen -= _those_in(entries)
-        take_out(out, seen, tables)
-    for run in left - seen - _those_in(entries):
-        if out.path is None and own not in began:
-            continue  # the listing is older than this analysis, and has no time to compare with
-        if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
-            remove_run(out, run)
-    return entries
-
-
-def take_out(out: Place, runs: Collection[str], tables: Iterable[str]) -> None:
-    """Take the rows of some analyses out of tables."""
-    _each(out, tables, lambda log: log.remove(runs))
-
-
-def give_up(out: Place, run: str) -> None:
-    """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
-    if run not in _those_in(Ledger(out).entries()):
-        take_out(out, {run}, _noted(out, {run}))
-        remove_run(out, run)
-
-
-def remove_run(out: Place, run: str) -> None:
-    """Remove the files of an analysis that is in no table."""
-    place = DeltaPlace(out.url, run)
-    place.remove([one.name for one in place.entries("")])
-    if place.path is not None:
-        for directory in (place.path / SCRATCH, place.path, place.path.parent):
-            with suppress(OSError):
-                directory.rmdir()
-    # Last: what is left where this is ended is found again.
-    out.remove([f"{STAGING}/{run}"])
-
-
-def _those_in(entries: list[Entry]) -> set[str]:
-    return {one.analysis for one in entries if one.state == IN}
-
-
-def _abandoned(old: list[Entry], runs: Collection[str]) -> list[Entry] | None:
-    noted = {one.analysis for one in old}
-    new = [entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
-    return [*old, *new] if new else None
-
-
-def _noted(out: Place, runs: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    for run in runs:
-        data = out.read(f"{STAGING}/{run}") if out.exists(f"{STAGING}/{run}") else b""
-        found.update(json.loads(data) if data else ())
-    return found
-
-
-def _each(out: Place, tables: Iterable[str], ask: Callable[[Log], Any]) -> list[Any]:
-    logs = [Log(out, name) for name in tables]
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
-        return list(pool.map(ask, logs))
-
-
-def _is_old(out: Place, run: str, began: datetime, now: datetime, abandoned: float) -> bool:
-    """Whether nothing was written for so long, by the store's own clock: ours may be another."""
-    newest = max([began, *(one.modified for one in DeltaPlace(out.url, run).entries())])
-    return (now - newest).total_seconds() > abandoned
-
-
-_FIXED: Final = {one.place: one.columns for one in (*schema.TABLES, *LOG_TABLES)}
-
-
-class AlreadyInError(FlexwireError):
-    """Another analysis of the same input was first."""
+# When a file was written, no table says.
+_NEVER: Final = moment_at(0)
 
 
 @dataclass(frozen=True)
-class DeltaStaging(RunStaging):
-    """What one analysis adds to tables; ``digest`` and ``fingerprints`` say of which input."""
+class DeltaOutput(Output):
+    """All tables of ``out``; the files beside them are of one analysis, whose place this is.
 
-    digest: str
-    fingerprints: list[int]
-    append: bool
+    What the ledger said when it was first asked is what is read.
+    """
+
+    out: OutputDirectory
+
+    @property
+    def root(self) -> OutputDirectory:
+        """Where the names of `files` begin."""
+        return self.out
+
+    def where(self, name: str) -> str:
+        """The path or URL of a file or directory in it."""
+        inner = name.split("/", maxsplit=1)[0] == TABLES
+        return str((self.out if inner else self.place).child(name))
+
+    @property
+    def names(self) -> list[str]:
+        """The tables to which one of the analyses has added."""
+        return sorted({table["name"] for entry in self.entries for table in entry.tables})
+
+    def files(self, name: str) -> list[File]:
+        """The files of a table that are in."""
+        runs = {entry.analysis for entry in self.entries}
+        files = added_files(self._table(name))
+        return [
+            File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
+            for file in files
+            if file[ANALYSIS] in runs
+        ]
+
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a table, ``day`` and ``analysis`` the last."""
+        return self.dataset(name).schema
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """A table as a dataset of pyarrow."""
+        runs = [entry.analysis for entry in self.entries]
+        table = self._table(name)
+        return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
+
+    def _table(self, name: str) -> DeltaTable:
+        table = TableLog(self.out, name).open() if name in self.names else None
+        if table is None:
+            raise refuse("name", f"a table of {self.out}", name)
+        return table
 
     @cached_property
-    def drop(self) -> Drop:
-        """Where tasks hand over what they wrote, a file for each day."""
-        return Drop(self.files, arrange=by_day, remembers=True)
-
-    @property
-    def files(self) -> DeltaPlace:
-        """For what is to be published."""
-        return DeltaPlace(self.out.url, self.run)
-
-    @property
-    def published(self) -> DeltaOutput:
-        """What there is to read in the end."""
-        return DeltaOutput(self.out.child(f"{RUNS}/{self.known or self.run}"), self.out)
-
-    @property
-    def staged(self) -> StagedOutput:
-        """The tables that have been written, before they are published."""
-        return StagedOutput(self.out, self.files, self.drop.counts)
-
-    def mark(self, sources: Iterable[str]) -> None:
-        """Nothing: the ledger is what says that an analysis is complete."""
-
-    def publish(self) -> None:
-        """Add the files to their tables, and then the analysis to the ledger."""
-        if (own := self.files.path) is not None:
-            # Attempts that were killed leave theirs.
-            shutil.rmtree(own / SCRATCH, ignore_errors=True)
-        self.remove_unnamed()
-        tables = self._tables()
-        note_tables(self.out, self.run, tables)
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
-            told = list(pool.map(self._add, tables, tables.values()))
-        new = entry(self.run, IN, self.digest, self.fingerprints, told)
-        before = Ledger(self.out).entries()
-        Ledger(self.out).change(lambda old: self._entered(old, new))
-        self.kept.append(self.run)
-        if not self.append and before:
-            names = {table["name"] for one in before for table in one.tables}
-            take_out(self.out, {one.analysis for one in before}, names)
-
-    def _entered(self, old: list[Entry], own: Entry) -> list[Entry] | None:
-        mine = [one.state for one in old if one.analysis == self.run]
-        if mine == [IN]:
-            # The answer to an earlier try was lost.
-            return None
-        if mine:
-            raise FlexwireError(
-                f"{self.out}: another analysis took this one for ended, and removed its rows; run "
-                "it again"
-            )
-        if not self.append:
-            kept = (one for one in old if one.state == ABANDONED)
-            return with_offsets([*kept, own], self.read_until)
-        offsets, known_offsets = next_offsets(old), self.next_offsets or {}
-        if known_in(old, self.digest, self.fingerprints, self.out) or any(
-            offsets.get(one) != known_offsets.get(one) for one in self.read_until
-        ):
-            raise AlreadyInError(
-                f"{self.out}: another analysis of the same input was first, and is in"
-            )
-        return with_offsets([*old, own], offsets | self.read_until)
-
-    def _tables(self) -> dict[str, list[Added]]:
-        rows = {one.name: one.rows for one in self.drop.files}
-        found: dict[str, list[Added]] = {name: [] for name in ALWAYS}
-        for one in self.files.entries(f"{TABLES}/"):
-            table, name = split(one.name)
-            count = rows.get(one.name)
-            if count is None:  # the driver's own
-                count = self._footer(table, name).num_rows
-            physical = split(self.files.at(one.name))[1]
-            found.setdefault(table, []).append(Added(physical, one.size, count))
-            rows.pop(one.name, None)
-        if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
-            reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
-            raise StorageError(reason, url=str(self.out))
-        return with_logs(found)
-
-    def _footer(self, table: str, name: str) -> pq.FileMetaData:
-        system, root = self.out.arrow()
-        path = f"{root}/{self.files.at(f'{TABLES}/{table}/{name}')}"
-        return pq.read_metadata(path, filesystem=system)
-
-    def _add(self, table: str, files: Sequence[Added]) -> dict[str, object]:
-        if table in _FIXED:
-            columns = schema.schema_of(_FIXED[table])
-        else:
-            columns = self._columns(table, files[0])
-        version = Log(self.out, table).add(files, columns, self.run)
-        rows = sum(one.rows for one in files)
-        return {"name": table, "version": version, "files": len(files), "rows": rows}
-
-    def _columns(self, table: str, file: Added) -> pa.Schema:
-        system, root = self.out.arrow()
-        return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
+    def entries(self) -> list[LedgerEntry]:
+        """The analyses that are in, the first one first."""
+        return [entry for entry in Ledger(self.out).entries() if entry.state == IN]
 
 
-def known_in(entries: Iterable[Entry], digest: str, files: Collection[int], out: Place) -> str:
-    """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
-    wanted = set(files)
-    for one in entries:
-        if one.state != IN:
-            continue
-        if one.input == digest:
-            return one.analysis
-        if both := len(wanted.intersection(one.files)):
-            raise FlexwireError(
-                f"{both:,} of {len(wanted):,} files are in {out} already, by the analysis "
-                f"{one.analysis}: give only those that are not, or their rows were there twice"
-            )
-    return ""
+@dataclass(frozen=True)
+class StagedOutput(Output):
+    """The tables of one analysis before they are in, as its ``staged`` place has them.
 
-
-@contextmanager
-def delta_staging(
-    out: Place,
-    sources: Sequence[Source],
-    digest: str,
-    *,
-    append: bool,
-    abandoned: float = ABANDONED_SECONDS,
-) -> Iterator[DeltaStaging]:
-    """A place for one analysis that adds to the tables in ``out``.
-
-    ``sources`` are its captures, and ``digest`` is of all its input. With ``append`` it is added to
-    those that are in, else it takes their place. What analyses that are over have left is removed
-    first.
+    ``place`` is the one that they grow in.
     """
-    check_scheme(out)
-    prints = [fingerprint(one) for one in sources]
 
-    def make(run: str) -> DeltaStaging:
-        entries = sweep(out, run, abandoned)
-        known = known_in(entries, digest, prints, out) if append else ""
-        offsets = next_offsets(entries) if append else {}
-        if out.path is not None:
-            make_private_directory(out.path / RUNS / run)
-        return DeltaStaging(
-            out, run, digest, prints, append, known=known or None, next_offsets=offsets
-        )
+    staged: DeltaDirectory
+    counts: Mapping[str, int]
 
-    with nullcontext() if out.path is None else _held(out.path):
-        _check_ours(out)
-        with begun_run(out, make, give_up) as staging:
-            yield staging
+    @cached_property
+    def _expected(self) -> Mapping[str, int]:
+        # By day, a file of a task becomes one or some.
+        return self.counts
 
-
-@contextmanager
-def _held(out: Path) -> Iterator[None]:
-    is_new = not out.exists()
-    make_private_directory(out)
-    try:
-        with locked(out):
-            yield
-    finally:
-        if is_new:
-            with suppress(OSError):
-                out.rmdir()  # where nothing came of it
+    @cached_property
+    def _listed(self) -> dict[str, list[File]]:
+        # Without a row a table has no file here.
+        tables: dict[str, list[File]] = {name: [] for name in ALWAYS}
+        for entry in self.staged.entries(f"{TABLES}/"):
+            table, _ = split(entry.name)
+            tables.setdefault(table, []).append(entry._replace(name=self.staged.at(entry.name)))
+        return {table: sorted(files) for table, files in with_logs(tables).items()}
 
 
-def _check_ours(out: Place) -> None:
-    if is_delta(out):
-        return
-    if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
+def output(out: str | Path) -> DeltaOutput:
+    """The grown output in ``out``, by path or URL, with the report of the last analysis."""
+    if not isinstance(out, str) and not hasattr(out, "__fspath__"):
+        raise refuse("out", "a str or Path", out)
+    directory = OutputDirectory(str(out))
+    entries = [entry for entry in Ledger(directory).entries() if entry.state == IN]
+    if not entries:
         raise FlexwireError(
-            f"{out} holds an analysis of format parquet; choose another --out for Delta tables"
+            f"there is no complete analysis in {directory}: its {LEDGER} is not there, or has none"
         )
-    is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None
-    if not is_begun and next(iter(out.entries(f"{TABLES}/")), None) is not None:
-        raise FlexwireError(
-            f"{out}/{TABLES} holds files that flexwire did not write; choose another --out"
-        )
+    return DeltaOutput(directory.child(f"{RUNS}/{entries[-1].analysis}"), directory)

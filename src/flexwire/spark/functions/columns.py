@@ -14,7 +14,7 @@ from flexwire.arguments import refuse, to_choice, to_list, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
 from flexwire.columnar.decoding import column_names
 from flexwire.errors import AnalysisError
-from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.schema.spec import snake_case
 from flexwire.spark.functions import messages, records
 from flexwire.spark.functions.headers import (
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.records.conventions import Convention
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
-    from flexwire.spark.functions.messages import FunctionOptions, Options
+    from flexwire.spark.functions.messages import FunctionOptions, FunctionSettings
 
     Task = Callable[..., pa.Array]
 
@@ -66,18 +66,18 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     # Only here, as PySpark 4.0 does not have it.
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415 - see above
 
-    carried = catalog().carried
+    carried = catalog().packed
 
     def run(*columns: pa.Array) -> pa.Array:
         spare_modules()
-        use_carried(carried)
+        use_packed_catalog(carried)
         return task(*columns)
 
     run.__name__ = name
     # Its overloads want what it warns of.
     make: Any = arrow_udf
-    made: Callable[..., Column] = make(run, from_arrow_type(kind))
-    return made
+    function: Callable[..., Column] = make(run, from_arrow_type(kind))
+    return function
 
 
 def check_version(name: str, version: str) -> None:
@@ -194,7 +194,7 @@ def _apply(
     name: str,
     work: Any,
     kind: pa.DataType,
-    fixed: tuple[str | MessageSpec, Options],
+    fixed: tuple[str | MessageSpec, FunctionSettings],
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
@@ -202,21 +202,21 @@ def _apply(
     check_column(data, "data")
     if isinstance(version, Column | str):
         return arrow_function(name, partial(work, *fixed), kind)(data, version)
-    one = to_version(version)
-    messages.check_version(fixed[0], one, fixed[1])
-    return arrow_function(name, partial(_of_one_version, work, fixed, one), kind)(data)
+    number = to_version(version)
+    messages.check_version(fixed[0], number, fixed[1])
+    return arrow_function(name, partial(_run_at_version, work, fixed, number), kind)(data)
 
 
-def _of_one_version(
-    work: Any, fixed: tuple[str | MessageSpec, Options], version: int, data: pa.Array
+def _run_at_version(
+    work: Any, fixed: tuple[str | MessageSpec, FunctionSettings], version: int, data: pa.Array
 ) -> pa.Array:
     return work(*fixed, data, version)
 
 
-def check_column(given: object, name: str) -> None:
+def check_column(column: object, name: str) -> None:
     """Refuse what is neither a column nor the name of one."""
-    if not isinstance(given, Column | str):
-        raise refuse(name, "a Column or the name of one", given)
+    if not isinstance(column, Column | str):
+        raise refuse(name, "a Column or the name of one", column)
 
 
 def kafka_records(
@@ -327,15 +327,15 @@ def kafka_frame(
             their length, as the ``frames`` table of an analysis has them.
     """
     chosen = read_options(options, MODE, CORRUPT, PREFIX)
-    given: list[tuple[Any, str]] = [(data, "data")]
+    columns: list[tuple[Any, str]] = [(data, "data")]
     if api_key is not None or api_version is not None:
-        given += [(api_key, "api_key"), (api_version, "api_version")]
-    for column, name in given:
+        columns += [(api_key, "api_key"), (api_version, "api_version")]
+    for column, name in columns:
         check_column(column, name)
     make = arrow_function(
         "kafka_frame", partial(messages.frames, chosen), messages.frame_type(chosen)
     )
-    return make(*(column for column, _ in given))
+    return make(*(column for column, _ in columns))
 
 
 def register_functions(
@@ -359,19 +359,19 @@ def register_functions(
     that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
-    made = {
+    functions = {
         **dict(
-            typed_function(one, chosen)
-            for one in to_list(messages, "messages", "a list of messages")
+            typed_function(message, chosen)
+            for message in to_list(messages, "messages", "a list of messages")
         ),
-        **_of_any_message(chosen),
+        **_functions_of_any_message(chosen),
     }
-    for name, function in made.items():
+    for name, function in functions.items():
         spark.udf.register(name, function)
-    return list(made)
+    return list(functions)
 
 
-def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
+def typed_function(message: MessageLike, options: FunctionSettings) -> tuple[str, Any]:
     """Give the function of one message, and its name in SQL."""
     named = messages.portable(message)
     name = f"kafka_{snake_case(named if isinstance(named, str) else named.name)}"
@@ -379,7 +379,7 @@ def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
     return name, arrow_function(name, partial(messages.decoded, named, options), kind)
 
 
-def _of_any_message(options: Options) -> dict[str, Any]:
+def _functions_of_any_message(options: FunctionSettings) -> dict[str, Any]:
     columns = tuple(RECORD_COLUMNS)
     of: dict[str, tuple[Any, pa.DataType]] = {
         "from_kafka_variant": (records.message_variants, VARIANT),

@@ -26,7 +26,7 @@ from flexwire.spark.functions.variant import VARIANT, to_variant
 
 if TYPE_CHECKING:
     from flexwire.records.conventions.convention import RawHeader
-    from flexwire.spark.functions.messages import Options
+    from flexwire.spark.functions.messages import FunctionSettings
 
     Words = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ HEADER_TYPES: dict[str, pa.DataType] = {
 """The types of values by KIP-82's names, which but for two are Spark's as well, and in Arrow."""
 
 
-class _Lists(NamedTuple):
+class _HeaderItems(NamedTuple):
     """Record headers of rows: keys and values side by side, and in which row each is."""
 
     keys: pa.Array
@@ -57,44 +57,46 @@ class _Lists(NamedTuple):
 
     def pairs(self, rows: int) -> list[list[RawHeader]]:
         """Give the record headers of each row."""
-        made: list[list[RawHeader]] = [[] for _ in range(rows)]
+        rows_of_pairs: list[list[RawHeader]] = [[] for _ in range(rows)]
         keys, values = self.keys.to_pylist(), self.values.to_pylist()
         for row, key, value in zip(self.of_row.tolist(), keys, values, strict=True):
-            made[row].append((key, value))
-        return made
+            rows_of_pairs[row].append((key, value))
+        return rows_of_pairs
 
 
-def find_convention(given: object) -> Convention:
+def find_convention(convention: object) -> Convention:
     """Give a convention by its name, or as it was made for the case."""
-    if isinstance(given, Convention):
-        return given
-    if not isinstance(given, str) or given not in CONVENTIONS:
-        raise refuse("convention", f"one of {', '.join(CONVENTIONS)}, or a Convention", given)
-    return CONVENTIONS[given]
+    if isinstance(convention, Convention):
+        return convention
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
+        raise refuse("convention", f"one of {', '.join(CONVENTIONS)}, or a Convention", convention)
+    return CONVENTIONS[convention]
 
 
-def convention_of(given: str, key: str, name: str) -> Convention:
+def convention_of(name_given: str, key: str, type_name: str) -> Convention:
     """Give a convention that reads a key as a type: one without types learns that of the key."""
-    found = find_convention(given)
-    return FixedWidth({key: name}) if isinstance(found, FixedWidth) else found
+    convention = find_convention(name_given)
+    return FixedWidth({key: type_name}) if isinstance(convention, FixedWidth) else convention
 
 
-def list_type(options: Options) -> pa.ListType:
+def list_type(options: FunctionSettings) -> pa.ListType:
     """Give the type of a column of read headers; where asked for, with a field for the error."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
 
-def header_lists(convention: Convention, options: Options, headers: pa.Array) -> pa.ListArray:
+def header_lists(
+    convention: Convention, options: FunctionSettings, headers: pa.Array
+) -> pa.ListArray:
     """Read a column of record headers into a column of `list_type`; a null is null.
 
     In PERMISSIVE mode the value of one that does not fit is null, and its error says why; else it
     is a `RecordHeaderError`.
     """
-    lists = _lists(headers)
-    read = [_read(convention, pairs, options) for pairs in lists.pairs(len(headers))]
-    counts = np.array([len(one) for one in read], np.int64)
-    items = [item for one in read for item in one]
+    lists = _take_apart(headers)
+    headers_read = [_read(convention, pairs, options) for pairs in lists.pairs(len(headers))]
+    counts = np.array([len(row_headers) for row_headers in headers_read], np.int64)
+    items = [item for row_headers in headers_read for item in row_headers]
     keys, values, errors = zip(*items, strict=True) if items else ((), (), ())
     kind = list_type(options)
     columns = [pa.array(keys, pa.string()), _variants(values)]
@@ -108,33 +110,35 @@ def header_lists(convention: Convention, options: Options, headers: pa.Array) ->
 
 def _variants(values: Any) -> pa.StructArray:
     """Give a column of Variants that were made already; None is null."""
-    mask = pa.array([one is None for one in values], pa.bool_())
-    columns = [pa.array([b"" if one is None else one[at] for one in values]) for at in (0, 1)]
+    mask = pa.array([variant is None for variant in values], pa.bool_())
+    columns = [
+        pa.array([b"" if variant is None else variant[at] for variant in values]) for at in (0, 1)
+    ]
     cast = [column.cast(pa.binary()) for column in columns]
     return pa.StructArray.from_arrays(cast, fields=list(VARIANT), mask=mask)
 
 
-def _read(convention: Convention, pairs: list[RawHeader], options: Options) -> list[Any]:
+def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> list[Any]:
     """Read the record headers of one row: the key of each, its value, and what was wrong."""
     if not options.is_permissive:
-        return [(key, to_variant(plain(one)), None) for key, one in convention.read(pairs)]
+        return [(key, to_variant(plain(value)), None) for key, value in convention.read(pairs)]
     try:
         bound = convention.for_record(pairs)
     except FlexwireError:
         # What names the types does not fit: it is told where it stands.
         bound = convention
-    made: list[Any] = []
+    items: list[Any] = []
     for key, data in pairs:
         try:
-            made += [
-                (text, to_variant(plain(one)), None) for text, one in bound.read([(key, data)])
+            items += [
+                (text, to_variant(plain(value)), None) for text, value in bound.read([(key, data)])
             ]
         except FlexwireError as error:
-            made.append((_shown(key), None, _error(error)))
-    return made
+            items.append((_key_text(key), None, _error(error)))
+    return items
 
 
-def _shown(key: Any) -> str:
+def _key_text(key: Any) -> str:
     return key.decode(errors="replace") if isinstance(key, bytes) else str(key)
 
 
@@ -149,36 +153,36 @@ def plain(value: Any) -> Any:
 
 
 def header_values(
-    convention: Convention, key: str, name: str, options: Options, headers: pa.Array
+    convention: Convention, key: str, name: str, options: FunctionSettings, headers: pa.Array
 ) -> pa.Array:
     """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
 
     Null where there is none, and where its value is null. Other headers are not read. A value that
     the type does not have is a `RecordHeaderError`, and null in PERMISSIVE mode.
     """
-    lists = _lists(headers)
-    wanted = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
-    found = np.asarray(pc.equal(lists.keys, wanted).fill_null(False))
-    (places,) = np.nonzero(found)
+    lists = _take_apart(headers)
+    key_bytes = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
+    is_key = np.asarray(pc.equal(lists.keys, key_bytes).fill_null(False))
+    (places,) = np.nonzero(is_key)
     rows = lists.of_row[places]
     is_last = np.append(rows[1:] != rows[:-1], True) if len(rows) else rows.astype(bool)
     places, rows = places[is_last], rows[is_last]
     of_row = [convention] * len(headers)
     if type(convention).for_record is not Convention.for_record:
-        of_row = [_bound(convention, one, options) for one in lists.pairs(len(headers))]
-    made: list[Any] = [None] * len(headers)
+        of_row = [_bind(convention, pairs, options) for pairs in lists.pairs(len(headers))]
+    values: list[Any] = [None] * len(headers)
     data = lists.values.take(pa.array(places)).to_pylist()
-    for row, one in zip(rows.tolist(), data, strict=True):
+    for row, header_bytes in zip(rows.tolist(), data, strict=True):
         try:
-            ((_, value),) = of_row[row].read([(key, one)]) or [(key, None)]
-            made[row] = _fitted(convention, key, name, value)
+            ((_, value),) = of_row[row].read([(key, header_bytes)]) or [(key, None)]
+            values[row] = _fit(convention, key, name, value)
         except FlexwireError:
             if not options.is_permissive:
                 raise
-    return pa.array(made, HEADER_TYPES[name])
+    return pa.array(values, HEADER_TYPES[name])
 
 
-def _bound(convention: Convention, pairs: list[RawHeader], options: Options) -> Convention:
+def _bind(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> Convention:
     try:
         return convention.for_record(pairs)
     except FlexwireError:
@@ -187,7 +191,7 @@ def _bound(convention: Convention, pairs: list[RawHeader], options: Options) -> 
         return convention
 
 
-def _fitted(convention: Convention, key: str, name: str, value: Any) -> Any:
+def _fit(convention: Convention, key: str, name: str, value: Any) -> Any:
     """Give a value as its type has it, if that takes nothing from it; `RecordHeaderError` else."""
     value = plain(value)
     if value is None or _fits(name, value):
@@ -215,21 +219,23 @@ def _is_exact(name: str, value: Any) -> bool:
     if not isinstance(value, int | float):
         return False
     try:
-        (found,) = _FLOATS[name].unpack(_FLOATS[name].pack(value))
+        (read_back,) = _FLOATS[name].unpack(_FLOATS[name].pack(value))
     except (struct.error, OverflowError):
         return False
-    return bool(found == value) or math.isnan(value)
+    return bool(read_back == value) or math.isnan(value)
 
 
 def _article(name: str) -> str:
     return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
-def _lists(headers: pa.Array) -> _Lists:
+def _take_apart(headers: pa.Array) -> _HeaderItems:
     """Take record headers apart; raises `ArgumentError` for a column of another type."""
     kind = headers.type
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
-    names = [one.name for one in inner] if inner is not None and pa.types.is_struct(inner) else []
+    names = (
+        [field.name for field in inner] if inner is not None and pa.types.is_struct(inner) else []
+    )
     if names[:2] != ["key", "value"] or not _is_data(inner):
         expected = "a column of array<struct<key:string,value:binary>>"
         raise refuse("headers", expected, str(kind))
@@ -238,7 +244,7 @@ def _lists(headers: pa.Array) -> _Lists:
     of_row = pc.list_parent_indices(headers).to_numpy()
     keys, values = (pc.struct_field(items, name) for name in names[:2])
     # A record header is never null, nor is its key.
-    return _Lists(keys, values, of_row)
+    return _HeaderItems(keys, values, of_row)
 
 
 def _is_data(inner: pa.StructType) -> bool:

@@ -18,19 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_choice, to_text
-from flexwire.columnar import ERROR, Permissive, decode_messages, encode_messages, message_type
+from flexwire.columnar import (
+    ERROR,
+    PermissiveResult,
+    decode_messages,
+    encode_messages,
+    message_type,
+)
 from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.schema.served import OneSpec, served_of
+from flexwire.schema.message_schemas import SingleSpec, schemas_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
 
@@ -39,8 +45,8 @@ def portable(message: MessageLike) -> str | MessageSpec:
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
-    served = served_of(message)
-    if not isinstance(served.entry, OneSpec):
+    served = schemas_of(message)
+    if not isinstance(served.entry, SingleSpec):
         if served.release is not None:
             raise refuse("message", "a message of no one release", f"that of {served.release}")
         return served.name
@@ -48,12 +54,12 @@ def portable(message: MessageLike) -> str | MessageSpec:
     return spec
 
 
-def check_version(message: MessageLike, version: int, options: Options) -> None:
+def check_version(message: MessageLike, version: int, options: FunctionSettings) -> None:
     """Raise `UnknownMessageError` for a version that a message does not have."""
-    served_of(message).schema(version, options.encoding)
+    schemas_of(message).schema(version, options.encoding)
 
 
-def column_type(message: MessageLike, options: Options) -> pa.StructType:
+def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
     """Give the type of a column of messages: of all fields, or of those that are asked for.
 
     In PERMISSIVE mode it has a field more, for the error.
@@ -62,20 +68,22 @@ def column_type(message: MessageLike, options: Options) -> pa.StructType:
     return with_error(kind, options, ERROR) if options.is_permissive else kind
 
 
-def with_error(kind: pa.StructType, options: Options, error: pa.DataType) -> pa.StructType:
+def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
     """Give a type with the field for what did not decode, which is the last."""
-    if options.corrupt in {one.name for one in kind}:
+    if options.corrupt in {field.name for field in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
 
 
-def decoded(message: MessageLike, options: Options, data: Any, versions: Any) -> pa.StructArray:
+def decoded(
+    message: MessageLike, options: FunctionSettings, data: Any, versions: Any
+) -> pa.StructArray:
     """Decode a column of `column_type`; a null is null.
 
     In PERMISSIVE mode a row that does not decode is a structure of nulls, but for its error.
     """
     try:
-        made = decode_messages(
+        result = decode_messages(
             message,
             data,
             versions,
@@ -87,10 +95,10 @@ def decoded(message: MessageLike, options: Options, data: Any, versions: Any) ->
         _advise(error)
         raise
     kind = pruned_type(message_type(message), options.fields)
-    if not isinstance(made, Permissive):
-        return pruned(made, kind)
-    values = pruned(made.values, kind)
-    return _with_errors(values, made.errors, data, with_error(kind, options, ERROR))
+    if not isinstance(result, PermissiveResult):
+        return pruned(result, kind)
+    values = pruned(result.values, kind)
+    return _with_errors(values, result.errors, data, with_error(kind, options, ERROR))
 
 
 def _with_errors(
@@ -106,7 +114,9 @@ def _children(values: pa.StructArray) -> list[pa.Array]:
     return [values.field(index) for index in range(values.type.num_fields)]
 
 
-def encoded(message: MessageLike, options: Options, structs: Any, versions: Any) -> pa.BinaryArray:
+def encoded(
+    message: MessageLike, options: FunctionSettings, structs: Any, versions: Any
+) -> pa.BinaryArray:
     """Encode a column of structures; in PERMISSIVE mode what no message can hold is null.
 
     The field that `decoded` has for errors is left out. A row that has one did not decode, and so
@@ -114,25 +124,25 @@ def encoded(message: MessageLike, options: Options, structs: Any, versions: Any)
     """
     if options.is_permissive and pa.types.is_struct(structs.type):
         structs = _without_errors(structs, options.corrupt)
-    made = encode_messages(
+    result = encode_messages(
         message,
         structs,
         versions,
         encoding=options.encoding,
         mode=options.mode,
     )
-    return made.values if isinstance(made, Permissive) else made
+    return result.values if isinstance(result, PermissiveResult) else result
 
 
 def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:
     at = structs.type.get_field_index(name)
     if at < 0:
         return structs
-    kept = [index for index in range(structs.type.num_fields) if index != at]
+    indices = [index for index in range(structs.type.num_fields) if index != at]
     wrong = structs.field(at).is_valid()
     mask = pc.or_(structs.is_null(), wrong)
-    columns = [structs.field(index) for index in kept]
-    fields = [structs.type.field(index) for index in kept]
+    columns = [structs.field(index) for index in indices]
+    fields = [structs.type.field(index) for index in indices]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
 
 
@@ -159,7 +169,7 @@ _DEFAULTS = {
 }
 _CHOICES = {
     MODE: ("FAILFAST", "PERMISSIVE"),
-    ENCODING: tuple(one.value for one in Encoding),
+    ENCODING: tuple(encoding.value for encoding in Encoding),
     ABSENT: ("null", "default"),
     PREFIX: ("true", "false"),
 }
@@ -189,18 +199,18 @@ def size_of(name: str, value: str) -> int:
 
 def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
     """Return what record batches may inflate to; each is held to a ratio where one is given."""
-    found = INFLATION
+    inflation = INFLATION
     if max_inflated is not None:
-        found = replace(found, max_inflated=size_of(MAX_INFLATED, max_inflated))
+        inflation = replace(inflation, max_inflated=size_of(MAX_INFLATED, max_inflated))
     if max_ratio is not None:
         if not _RATIO.fullmatch(max_ratio.strip()):
             raise refuse(MAX_RATIO, "a number from 1 on, as 1024", max_ratio)
-        found = replace(found, max_ratio=int(max_ratio)).held()
-    return found
+        inflation = replace(inflation, max_ratio=int(max_ratio)).held()
+    return inflation
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FunctionSettings:
     """What a caller of a column function has chosen, checked; it travels to the workers."""
 
     mode: Mode
@@ -218,7 +228,7 @@ class Options:
         return self.mode == "PERMISSIVE"
 
 
-def read_options(given: FunctionOptions | None, *known: str) -> Options:
+def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
     """Give options, of which a function knows some; names are in upper or lower case.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
@@ -227,16 +237,16 @@ def read_options(given: FunctionOptions | None, *known: str) -> Options:
     >>> read_options({"MODE": "permissive"}, MODE).is_permissive
     True
     """
-    if given is not None and not isinstance(given, Mapping):
-        raise refuse("options", "a dict of texts", given)
-    by_name = {name.lower(): name for name in known}
+    if texts is not None and not isinstance(texts, Mapping):
+        raise refuse("options", "a dict of texts", texts)
+    by_name = {name.lower(): name for name in accepted}
     chosen = dict(_DEFAULTS)
-    for key, value in (given or {}).items():
+    for key, value in (texts or {}).items():
         name = by_name.get(to_text(key, "options").lower())
         if name is None:
-            raise refuse("options", f"names of {', '.join(known)}", key)
+            raise refuse("options", f"names of {', '.join(accepted)}", key)
         chosen[name] = _value(name, to_text(value, name))
-    return Options(
+    return FunctionSettings(
         mode="PERMISSIVE" if chosen[MODE] == "PERMISSIVE" else "FAILFAST",
         corrupt=chosen[CORRUPT],
         encoding=Encoding(chosen[ENCODING]),
@@ -255,11 +265,11 @@ def _value(name: str, value: str) -> str:
     return str(to_choice(value.upper() if name == MODE else value.lower(), name, choices))
 
 
-def _names(given: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[str, ...]:
     """Give names with commas between them; none of no text."""
-    names = tuple(one.strip() for one in given.split(",")) if given else ()
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
-        raise refuse(FIELDS, "names with commas between them", given)
+        raise refuse(FIELDS, "names with commas between them", text)
     return names
 
 
@@ -279,13 +289,13 @@ FRAME = pa.struct(
 """A frame: what its header says, and its body, with the message that it is and at which version."""
 
 
-def frame_type(options: Options) -> pa.StructType:
+def frame_type(options: FunctionSettings) -> pa.StructType:
     """Give the type of a column of frames; where it is asked for, with a field for the error."""
     return with_error(FRAME, options, ERROR) if options.is_permissive else FRAME
 
 
 def frames(
-    options: Options, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
+    options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
     """Read a binary column of frames, requests or with two columns more the responses to these.
 
@@ -298,16 +308,16 @@ def frames(
         if api_keys is None
         else zip(api_keys.to_pylist(), versions.to_pylist(), strict=True)
     )
-    made: list[dict[str, Any] | None] = []
+    rows_read: list[dict[str, Any] | None] = []
     for row, (frame, request) in enumerate(zip(data.to_pylist(), requests, strict=True)):
         try:
-            made.append(None if frame is None else _read(frame, request, options))
+            rows_read.append(None if frame is None else _read(frame, request, options))
         except FlexwireError as error:
             if not options.is_permissive:
                 error.add_note(f"in row {row}")
                 raise
-            made.append({options.corrupt: _error(error)})
-    return pa.array(made, frame_type(options))
+            rows_read.append({options.corrupt: _error(error)})
+    return pa.array(rows_read, frame_type(options))
 
 
 def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
@@ -319,26 +329,28 @@ def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> No
             raise refuse(name, "a column of integers", str(column.type))
 
 
-def _read(frame: bytes, request: tuple[int, int] | None, options: Options) -> dict[str, Any]:
+def _read(
+    frame: bytes, request: tuple[int, int] | None, options: FunctionSettings
+) -> dict[str, Any]:
     payload = _payload(frame) if options.has_prefix else frame
     if request is None:
-        asked = read_request(payload)
-        header: Any = asked.header
-        told = {
-            "api_key": asked.api_key,
-            "api_version": asked.api_version,
-            "correlation_id": asked.correlation_id,
-            "client_id": asked.client_id,
-            "header_version": asked.header_version,
-            "message": asked.message_name,
-            "body_version": asked.api_version,
-            "body": payload[asked.body_offset :],
+        request_read = read_request(payload)
+        header: Any = request_read.header
+        fields = {
+            "api_key": request_read.api_key,
+            "api_version": request_read.api_version,
+            "correlation_id": request_read.correlation_id,
+            "client_id": request_read.client_id,
+            "header_version": request_read.header_version,
+            "message": request_read.message_name,
+            "body_version": request_read.api_version,
+            "body": payload[request_read.body_offset :],
         }
     else:
         _check_request(request)
         answer = parse_response(payload, *request)
         header = answer.header
-        told = {
+        fields = {
             "api_key": request[0],
             "api_version": request[1],
             "correlation_id": answer.correlation_id,
@@ -348,7 +360,7 @@ def _read(frame: bytes, request: tuple[int, int] | None, options: Options) -> di
             "body": payload[answer.body_offset :],
         }
     tagged = raw_tagged_fields(header.unknown_tagged_fields)
-    return told | {"header_unknown_tagged_fields": tagged}
+    return fields | {"header_unknown_tagged_fields": tagged}
 
 
 def _check_request(request: tuple[int, int]) -> None:

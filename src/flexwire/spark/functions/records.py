@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
-from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, Wanted
+from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, RecordSelection
 from flexwire.columnar.program import MOST
-from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_columns import SizeHints
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, FlexwireError, RecordError, UnknownMessageError
-from flexwire.schema.served import check_message
+from flexwire.schema.message_schemas import check_message
 from flexwire.spark.functions import headers, messages
 from flexwire.spark.functions.messages import with_error
 from flexwire.spark.functions.variant import VARIANT, struct_variants, variants
@@ -33,8 +33,8 @@ from flexwire.tables.records import PARTIAL_BATCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from flexwire.columnar.record_pieces import Group
-    from flexwire.spark.functions.messages import Options
+    from flexwire.columnar.record_pieces import PieceGroup
+    from flexwire.spark.functions.messages import FunctionSettings
 
     Words = np.ndarray[Any, Any]
 
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
 _POSITION = "batch_position"
 
 
-def list_type(columns: Sequence[str], options: Options) -> pa.ListType:
+def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
     """Give the type of a column of records; where it is asked for, with a field for the error."""
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    kind = pa.struct([(name, known[name]) for name in columns])
+    types = RECORD_COLUMNS | BATCH_COLUMNS
+    kind = pa.struct([(name, types[name]) for name in columns])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
 
-def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> pa.ListArray:
+def record_lists(
+    columns: tuple[str, ...], options: FunctionSettings, data: pa.Array
+) -> pa.ListArray:
     """Decode a binary column into a column of `list_type`; a null is null.
 
     In PERMISSIVE mode what does not decode is an element of its own, after the records of its row.
@@ -62,17 +64,19 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
     validate(data, full=True)
     kind = list_type(columns, options)
     bounds = options.inflation
-    wanted = Wanted(columns=columns, max_inflated=bounds.max_inflated, max_ratio=bounds.ratio)
+    selection = RecordSelection(
+        columns=columns, max_inflated=bounds.max_inflated, max_ratio=bounds.ratio
+    )
     starts, ends = _extents(data)
     (pieces,) = np.nonzero(ends > starts)
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-    rows = _Rows(kind.value_type, len(data))
-    for group in PieceReader(content, starts[pieces], ends[pieces], wanted, _hints(columns)):
+    rows = _RecordLists(kind.value_type, len(data))
+    for group in PieceReader(content, starts[pieces], ends[pieces], selection, _hints(columns)):
         of_row = pieces[group.batches["piece"]]
         rows.add(_placed(group, starts[of_row]), of_row, group.batches["rows"])
     for row in rows.unread.tolist():
         try:
-            rows.put(row, _read(content[starts[row] : ends[row]], wanted, options))
+            rows.put(row, _read(content[starts[row] : ends[row]], selection, options))
         except RecordError as error:
             error.add_note(f"in row {row}")
             raise
@@ -80,12 +84,12 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
 
 
 @lru_cache(maxsize=64)
-def _hints(columns: tuple[str, ...]) -> Hints:  # noqa: ARG001 - each has its own
+def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - each has its own
     """Give what earlier rows of a worker took, from one batch of Spark's to the next."""
-    return Hints()
+    return SizeHints()
 
 
-def _placed(group: Group, starts: Words) -> pa.RecordBatch:
+def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
     """Give the records of batches, whose positions count from the beginnings of their rows."""
     at = group.records.schema.get_field_index(_POSITION)
     if at < 0:
@@ -95,7 +99,7 @@ def _placed(group: Group, starts: Words) -> pa.RecordBatch:
     return group.records.set_column(at, _POSITION, placed)
 
 
-class _Rows:
+class _RecordLists:
     """The records of the rows of a column: those of kernels, and in their place those of others."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
@@ -119,8 +123,8 @@ class _Rows:
 
     def put(self, row: int, records: list[pa.StructArray]) -> None:
         """Take the records of a row that was read by itself."""
-        for one in records:
-            self._keep(one, np.full(len(one), -1 - row))
+        for structs in records:
+            self._keep(structs, np.full(len(structs), -1 - row))
 
     def _keep(self, records: pa.StructArray, of_row: Words) -> None:
         self._size += records.nbytes
@@ -138,15 +142,15 @@ class _Rows:
         if self._is_unread.any():
             # What kernels have read of a row that was read anew is dropped; those read anew have
             # negative numbers, and go where their rows are.
-            kept = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
-            of_row = np.where(of_row < 0, -1 - of_row, of_row)[kept]
+            indices = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
+            of_row = np.where(of_row < 0, -1 - of_row, of_row)[indices]
             order = np.argsort(of_row, kind="stable")
-            records, of_row = records.take(pa.array(kept[order])), of_row[order]
+            records, of_row = records.take(pa.array(indices[order])), of_row[order]
         counts = np.bincount(of_row, minlength=len(data))
         offsets = np.concatenate([[0], np.cumsum(counts)])
         mask = data.is_null() if data.null_count else None
-        given = pa.array(offsets, pa.int32())
-        return pa.ListArray.from_arrays(given, records, type=kind, mask=mask)
+        offset_array = pa.array(offsets, pa.int32())
+        return pa.ListArray.from_arrays(offset_array, records, type=kind, mask=mask)
 
 
 def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.StructArray:
@@ -156,26 +160,30 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
-def _read(data: Words, wanted: Wanted, options: Options) -> list[pa.StructArray]:
+def _read(
+    data: Words, selection: RecordSelection, options: FunctionSettings
+) -> list[pa.StructArray]:
     """Read one row by itself; in PERMISSIVE mode, what is wrong with it comes last."""
-    reader = RecordReader(data, wanted, mode=options.mode, partial=True)
-    kind = list_type(wanted.columns, options).value_type
-    made = [_structs(kind, records, None) for records in reader]
-    wrong = [{"reason": one.reason, "path": "", "offset": one.offset} for one in reader.errors]
+    reader = RecordReader(data, selection, mode=options.mode, partial=True)
+    kind = list_type(selection.columns, options).value_type
+    parts = [_structs(kind, records, None) for records in reader]
+    wrong = [
+        {"reason": damage.reason, "path": "", "offset": damage.offset} for damage in reader.errors
+    ]
     wrong += _partial(reader)
     if options.is_permissive and wrong:
         errors = pa.array(wrong, ERROR)
-        columns = [pa.nulls(len(errors), one.type) for one in reader.schema]
+        columns = [pa.nulls(len(errors), field.type) for field in reader.schema]
         nothing = pa.RecordBatch.from_arrays(columns, schema=reader.schema)
-        made.append(_structs(kind, nothing, errors))
-    return made
+        parts.append(_structs(kind, nothing, errors))
+    return parts
 
 
 def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
     """Give what is said of the batch that a full fetch was cut off in."""
     if reader.partial is not None:
-        whole = reader.partial.declared_size or "an unknown number of"
-        reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {whole} bytes"
+        declared_size = reader.partial.declared_size or "an unknown number of"
+        reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {declared_size} bytes"
         yield {"reason": reason, "path": "", "offset": reader.partial.position}
 
 
@@ -193,7 +201,7 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 
 
 def message_variants(
-    options: Options, data: pa.Array, names: pa.Array, versions: pa.Array
+    options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
     """Decode messages that ``names`` names row by row into Variants; a null is null.
 
@@ -201,20 +209,20 @@ def message_variants(
     """
 
     def decode(name: str | None, rows: pa.Array) -> pa.StructArray:
-        given, at = data.take(rows), versions.take(rows)
+        bytes_taken, versions_taken = data.take(rows), versions.take(rows)
         try:
-            found = messages.decoded(_named(name), options, given, at)
+            structs = messages.decoded(_named(name), options, bytes_taken, versions_taken)
         except UnknownMessageError as error:
             if not options.is_permissive:
                 raise
-            return _unknown(error, options, given)
-        return struct_variants(found)
+            return _unknown(error, options, bytes_taken)
+        return struct_variants(structs)
 
     return by_name(names, VARIANT, decode)
 
 
 def encoded_messages(
-    options: Options, structs: pa.Array, names: pa.Array, versions: pa.Array
+    options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
     """Encode structures as the messages that ``names`` names row by row."""
 
@@ -224,13 +232,17 @@ def encoded_messages(
     return by_name(names, pa.binary(), encode)
 
 
-def header_lists(options: Options, given: pa.Array, conventions: pa.Array) -> pa.ListArray:
+def header_lists(
+    options: FunctionSettings, header_column: pa.Array, conventions: pa.Array
+) -> pa.ListArray:
     """Read record headers by the conventions that a column names."""
 
-    def read(name: str | None, rows: pa.Array) -> pa.ListArray:
-        return headers.header_lists(headers.find_convention(name), options, given.take(rows))
+    def read_headers(name: str | None, rows: pa.Array) -> pa.ListArray:
+        return headers.header_lists(
+            headers.find_convention(name), options, header_column.take(rows)
+        )
 
-    return by_name(conventions, headers.list_type(options), read)
+    return by_name(conventions, headers.list_type(options), read_headers)
 
 
 def by_name(
@@ -240,14 +252,14 @@ def by_name(
     if names.type not in {pa.string(), pa.large_string()}:
         raise refuse("message", "a column of text", str(names.type))
     coded = names.dictionary_encode("encode")
-    which = np.asarray(coded.indices)
-    made, of_row = [pa.array([], kind)], [np.zeros(0, np.int64)]
+    codes = np.asarray(coded.indices)
+    parts, of_row = [pa.array([], kind)], [np.zeros(0, np.int64)]
     for number, name in enumerate(coded.dictionary.to_pylist()):
-        (rows,) = np.nonzero(which == number)
-        made.append(work(name, pa.array(rows)))
+        (rows,) = np.nonzero(codes == number)
+        parts.append(work(name, pa.array(rows)))
         of_row.append(rows)
     order = np.argsort(np.concatenate(of_row), kind="stable")
-    return pa.concat_arrays(made).take(pa.array(order))
+    return pa.concat_arrays(parts).take(pa.array(order))
 
 
 def _named(name: str | None) -> str:
@@ -257,9 +269,9 @@ def _named(name: str | None) -> str:
     return name
 
 
-def _unknown(error: FlexwireError, options: Options, data: pa.Array) -> pa.StructArray:
+def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
     """Give what PERMISSIVE mode says of messages that the catalog does not have."""
     validate(data, full=True)
-    told = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
-    made = variants([told] * len(data))
-    return pc.if_else(data.is_valid(), made, pa.scalar(None, VARIANT))
+    row = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
+    error_rows = variants([row] * len(data))
+    return pc.if_else(data.is_valid(), error_rows, pa.scalar(None, VARIANT))

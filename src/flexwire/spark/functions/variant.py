@@ -76,16 +76,16 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
     (b'\x0c\x05', b'\x01\x00\x00')
     """
     names: dict[str, int] = {}
-    made = _value(value, names)
-    if len(made) > MOST:
-        raise EncodeError(f"{len(made)} bytes are more than the {MOST} of a Variant")
-    return made, metadata_of(names)
+    data = _value(value, names)
+    if len(data) > MOST:
+        raise EncodeError(f"{len(data)} bytes are more than the {MOST} of a Variant")
+    return data, metadata_of(names)
 
 
 def variants(values: Iterable[Any]) -> pa.StructArray:
     """Give a column of Variants; None is the null of Variants and not of the column."""
     pairs = [to_variant(value) for value in values]
-    columns = [pa.array([one[at] for one in pairs], pa.binary()) for at in (0, 1)]
+    columns = [pa.array([pair[at] for pair in pairs], pa.binary()) for at in (0, 1)]
     return pa.StructArray.from_arrays(columns, fields=list(VARIANT))
 
 
@@ -97,7 +97,7 @@ def _value(value: Any, names: dict[str, int]) -> bytes:
     if isinstance(value, dict):
         return _object(value, names)
     if isinstance(value, list | tuple):
-        return _array([_value(one, names) for one in value])
+        return _array([_value(item, names) for item in value])
     for kind, write_kind in WRITERS.items():
         if isinstance(value, kind):
             return write_kind(value)
@@ -269,41 +269,41 @@ def _column(column: pa.Array, names: dict[str, int]) -> list[bytes]:
         return _structs(column, names)
     if pa.types.is_list(column.type):
         return _lists(column, names)
-    return [WRITERS[type(one)](one) for one in column.to_pylist()]
+    return [WRITERS[type(value)](value) for value in column.to_pylist()]
 
 
 def _structs(structs: pa.StructArray, names: dict[str, int]) -> list[bytes]:
-    fields = in_order([one.name for one in structs.type])
+    fields = in_order([field.name for field in structs.type])
     numbers = [names.setdefault(name, len(names)) for name in fields]
     columns = [_column(structs.field(name), names) for name in fields]
-    made = _objects(numbers, zip(*columns, strict=True))
+    objects = _objects(numbers, zip(*columns, strict=True))
     for row in np.flatnonzero(np.asarray(structs.is_null())).tolist():
-        made[row] = NULL
-    return made
+        objects[row] = NULL
+    return objects
 
 
 def _lists(lists: pa.ListArray, names: dict[str, int]) -> list[bytes]:
     values = _column(lists.flatten(), names)
     counts = np.asarray(pc.list_value_length(lists).fill_null(0))
     ends = np.cumsum(counts).tolist()
-    made = []
+    arrays = []
     for count, end in zip(counts.tolist(), ends, strict=True):
         items = values[end - count : end]
         width = width_of(sum(map(len, items)))
-        made.append(array_head(count, width) + joined(items, width))
+        arrays.append(array_head(count, width) + joined(items, width))
     for row in np.flatnonzero(np.asarray(lists.is_null())).tolist():
-        made[row] = NULL
-    return made
+        arrays[row] = NULL
+    return arrays
 
 
 def _objects(numbers: list[int], rows: Iterable[Sequence[bytes]]) -> list[bytes]:
-    narrow, made = object_head(numbers, 1), []
+    narrow, objects = object_head(numbers, 1), []
     for items in rows:
         data = b"".join(items)
         if len(data) <= _BYTE_OF_COLUMN:
             # As most are.
-            made.append(narrow + bytes(accumulate(map(len, items), initial=0)) + data)
+            objects.append(narrow + bytes(accumulate(map(len, items), initial=0)) + data)
         else:
             width = width_of(len(data))
-            made.append(object_head(numbers, width) + joined(items, width))
-    return made
+            objects.append(object_head(numbers, width) + joined(items, width))
+    return objects

@@ -1,7 +1,7 @@
-"""What tasks write, and how it appears: nothing of it before all of it.
+"""What tasks write, and how it appears: none of it before all of it.
 
-A task closes a file here and puts it below the staging directory (`drop`), and says so in its
-manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`), and one step
-of the driver publishes all. `output` has what its three forms share: `local` on this machine,
-`stored` in an object store, and the room `flexwire.spark.delta`.
+A task closes a file, puts it below the staging directory (`task_output`), and names it in its
+manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). One step of
+the driver then publishes everything. `output` has what the three forms of output share: `local` on
+this machine, `object_store`, and the room `flexwire.spark.delta`.
 """

@@ -33,9 +33,9 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from flexwire.errors import AnalysisError
 from flexwire.kernels import lacks_kernels
-from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.publishing.drop import Drop, as_it_is
-from flexwire.spark.publishing.manifest import Committed, Files, check_owners
+from flexwire.schema.catalog import catalog, use_packed_catalog
+from flexwire.spark.publishing.manifest import CommittedTask, WrittenFiles, check_owners
+from flexwire.spark.publishing.task_output import TaskOutput, as_it_is
 from flexwire.tasks import KEEPS_MEMORY, is_connect
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.schema.catalog import Carried
-    from flexwire.spark.publishing.drop import Arrange
-    from flexwire.storage.place import Place
+    from flexwire.schema.catalog import PackedCatalog
+    from flexwire.spark.publishing.task_output import Arrange
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LARGEST_WORK: Final = 1 << 18
@@ -58,25 +58,25 @@ LARGEST_WORK: Final = 1 << 18
 class LeftWork:
     """Work that was left in a file, which each task reads."""
 
-    place: Place
+    directory: OutputDirectory
     name: str
     digest: str
 
     @classmethod
-    def leave(cls, packed: bytes, place: Place, name: str) -> LeftWork:
+    def leave(cls, packed: bytes, directory: OutputDirectory, name: str) -> LeftWork:
         """Leave work that was pickled."""
-        place.write(name, packed)
-        return cls(place, name, hashlib.sha256(packed).hexdigest())
+        directory.write(name, packed)
+        return cls(directory, name, hashlib.sha256(packed).hexdigest())
 
-    def __call__(self, number: int, drop: Drop) -> Any:
+    def __call__(self, number: int, task_output: TaskOutput) -> Any:
         """Do it."""
-        packed = self.place.read(self.name)
+        packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
         # Its digest came with the task.
         work = pickle.loads(packed)  # noqa: S301 - see above
         del packed
-        return work(number, drop)
+        return work(number, task_output)
 
 
 R = TypeVar("R")
@@ -95,32 +95,36 @@ _ENTRY: Final = struct.Struct(">qq")  # the task's number and how many bytes fol
 
 
 def run_tasks(
-    spark: SparkSession, count: int, work: Callable[[int, Drop], R], drop: Drop
-) -> list[Committed[R]]:
-    """Run ``work(number, drop)`` for each number below ``count``, each as one task of Spark.
+    spark: SparkSession, count: int, work: Callable[[int, TaskOutput], R], task_output: TaskOutput
+) -> list[CommittedTask[R]]:
+    """Run ``work(number, output)`` for each number below ``count``, each as one task of Spark.
 
-    ``work`` can be pickled (a function of a module, or `functools.partial` of one), writes files,
-    hands them over with `Drop.put`, and returns a value that can be pickled, of at most 1 MiB. A
-    task may run more than once, even at the same time as itself; what is returned, in the order of
-    the numbers, is what the one attempt that counts wrote and returned. Files that it does not
-    name are to be removed with `settle`. Tasks have the catalog of this process. How many ran
-    without kernels is logged.
+    ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
+    files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB.
+    A task may run more than once, even at the same time as itself. The result has one entry for
+    each number, in order: what the one attempt that counts wrote and returned. `settle` removes
+    the files that no entry names. Tasks use the catalog of this process. The log says how many
+    tasks ran without kernels.
 
     Raises what Spark raises where a task fails, however often it was tried; what was written until
-    then stays, and whoever made the drop's place removes it.
+    then stays, and whoever made the directory removes it.
     """
     if count == 0:
         return []
     key = secrets.token_bytes(32)
-    job = _Job(catalog().carried, work, drop.place, key, drop.arrange).light()
-    found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
-    drop.place.remove([job.left])
-    committed = _checked(found, count)
-    _tell_of_kernels(committed)
+    job = _TaskJob(
+        catalog().packed, work, task_output.directory, key, task_output.arrange
+    ).with_work_in_file()
+    results = (
+        _run_as_writer(spark, count, job) if is_connect(spark) else _run_as_rdd(spark, count, job)
+    )
+    task_output.directory.remove([job.work_file])
+    committed = _check_tasks(results, count)
+    _warn_of_missing_kernels(committed)
     return committed
 
 
-def _collected(spark: SparkSession, count: int, job: _Job) -> list[tuple[int, bytes]]:
+def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int, bytes]]:
     """Run the tasks as one job of an RDD, each number in a partition of its own."""
     context = spark.sparkContext
     for name, value in KEEPS_MEMORY.items():
@@ -130,7 +134,7 @@ def _collected(spark: SparkSession, count: int, job: _Job) -> list[tuple[int, by
         return context.parallelize(range(count), count).map(job.task).collect()
 
 
-def _written(spark: SparkSession, count: int, job: _Job) -> Iterator[tuple[int, bytes]]:
+def _run_as_writer(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
     """Run the tasks as the one command of a data source's writer."""
     packed = base64.b64encode(_pickled(job)).decode()
     if spark not in _REGISTERED:
@@ -144,13 +148,13 @@ def _written(spark: SparkSession, count: int, job: _Job) -> Iterator[tuple[int, 
     writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
     with _interruptible(job.tag, spark.addTag, spark.interruptTag, spark.removeTag):
         writer.save()
-    data = job.place.read(job.results)
-    job.place.remove([job.results])
-    return job.opened(data)
+    data = job.directory.read(job.results)
+    job.directory.remove([job.results])
+    return job.read_results(data)
 
 
-def _tell_of_kernels(committed: list[Committed[Any]]) -> None:
-    without = sum(not one.has_kernels for one in committed)
+def _warn_of_missing_kernels(committed: list[CommittedTask[Any]]) -> None:
+    without = sum(not task.has_kernels for task in committed)
     if without:
         _LOGGER.warning(
             "%d of %d tasks ran without kernels, which takes many times as long; `flexwire warmup` "
@@ -181,17 +185,18 @@ def _interruptible(
             remove(tag)
 
 
-def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[Committed[Any]]:
+def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[CommittedTask[Any]]:
     """Unpack what was committed, if it is every task once and every file of one task."""
     tasks = {}
-    for number, packed in found:
+    for number, packed in results:
         if number in tasks:
             raise AnalysisError(f"task {number} was committed twice")
         tasks[number] = packed
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
     # They are signed with a key that only this action's tasks and its commit have.
-    committed: list[Committed[Any]] = [pickle.loads(tasks.pop(number)) for number in range(count)]  # noqa: S301 - see above
+    packed_tasks = map(tasks.pop, range(count))
+    committed: list[CommittedTask[Any]] = [*map(pickle.loads, packed_tasks)]
     check_owners(committed)
     return committed
 
@@ -203,12 +208,12 @@ def _pickled(value: object) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _TaskJob:
     """What travels to the tasks of one action, and to its commit."""
 
-    carried: Carried | None
-    work: Callable[[int, Drop], object]
-    place: Place
+    carried: PackedCatalog | None
+    work: Callable[[int, TaskOutput], object]
+    directory: OutputDirectory
     key: bytes
     arrange: Arrange = as_it_is
 
@@ -225,21 +230,21 @@ class _Job:
         return number, self.run(number)
 
     @property
-    def left(self) -> str:
+    def work_file(self) -> str:
         return f"{self.results}-work"
 
-    def light(self) -> _Job:
+    def with_work_in_file(self) -> _TaskJob:
         """The same with its work in a file, where it is too large to travel."""
         if len(packed := _pickled(self.work)) <= LARGEST_WORK:
             return self
-        return replace(self, work=LeftWork.leave(packed, self.place, self.left))
+        return replace(self, work=LeftWork.leave(packed, self.directory, self.work_file))
 
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
-        use_carried(self.carried)
-        with Drop(self.place, arrange=self.arrange).opened(number) as drop:
+        use_packed_catalog(self.carried)
+        with TaskOutput(self.directory, arrange=self.arrange).open_attempt(number) as task_output:
             try:
-                value = self.work(number, drop)
+                value = self.work(number, task_output)
             except MemoryError as error:
                 # As long as the work's frames hold what they made, PySpark itself finds no memory
                 # to say what happened in, and the worker ends without a word.
@@ -251,14 +256,16 @@ class _Job:
                 f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
                 "the driver; what is larger belongs into a file"
             )
-        return _pickled(Committed(number, Files(drop.files), value, not lacks_kernels()))
+        return _pickled(
+            CommittedTask(number, WrittenFiles(task_output.files), value, not lacks_kernels())
+        )
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
         """Leave what was committed for the caller, signed."""
         data = b"".join(_ENTRY.pack(number, len(task)) + task for number, task in tasks)
-        self.place.write(self.results, self._signature(data) + data)
+        self.directory.write(self.results, self._signature(data) + data)
 
-    def opened(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+    def read_results(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Give what `leave` left."""
         size = hashlib.sha256().digest_size
         signature, rest = data[:size], memoryview(data)[size:]
@@ -290,21 +297,24 @@ class TasksDataSource(DataSource):
 
 
 @dataclass(frozen=True)
-class _Message(WriterCommitMessage):
+class _TasksMessage(WriterCommitMessage):
     """What the tasks of one partition did; pickled, so that a commit needs none of its types."""
 
     tasks: tuple[tuple[int, bytes], ...]
 
 
 class _TasksWriter(DataSourceArrowWriter):
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: _TaskJob) -> None:
         self._job = job
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Message:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _TasksMessage:
         numbers = [number for batch in iterator for number in batch.column(0).to_pylist()]
-        return _Message(tuple(map(self._job.task, numbers)))
+        return _TasksMessage(tuple(map(self._job.task, numbers)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._job.leave(
-            task for message in messages if isinstance(message, _Message) for task in message.tasks
+            task
+            for message in messages
+            if isinstance(message, _TasksMessage)
+            for task in message.tasks
         )

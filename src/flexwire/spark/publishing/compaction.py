@@ -21,8 +21,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.manifest import PARTS, TABLES, Written
-from flexwire.spark.publishing.table_files import Run, work_on
+from flexwire.spark.publishing.manifest import PARTS, TABLES, WrittenFile
+from flexwire.spark.publishing.table_files import PartGroup, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""
@@ -46,82 +46,94 @@ _PLAN: Final = "_plan"
 
 
 def compact(
-    spark: SparkSession, committed: Iterable[Committed[Any]], drop: Drop
-) -> Iterator[Written]:
+    spark: SparkSession, committed: Iterable[CommittedTask[Any]], task_output: TaskOutput
+) -> Iterator[WrittenFile]:
     """Bring all parts that tasks committed into the tables; gives all files that belong there.
 
     Without parts that are to be joined no task is run. The parts stay until `remove_parts`.
     """
-    tables: list[Iterable[Written]] = []
-    runs = _runs(committed, tables)
-    joined, moved = _chosen(runs, tables)
-    if (root := drop.place.path) is not None:
+    tables: list[Iterable[WrittenFile]] = []
+    groups = _part_groups(committed, tables)
+    joined, moved = _choose(groups, tables)
+    if (root := task_output.directory.path) is not None:
         # To rename a file takes no task.
-        tables.append([one for run in moved for one in _renamed(run, drop.place, root)])
+        tables.append(
+            [file for group in moved for file in _rename_parts(group, task_output.directory, root)]
+        )
         moved = []
-    results = run_tasks(spark, _plan([*joined, *moved], drop.place), _work, drop)
-    return chain(*tables, *(one.files for one in results))
+    results = run_tasks(spark, _plan([*joined, *moved], task_output.directory), _work, task_output)
+    return chain(*tables, *(task.files for task in results))
 
 
-def remove_parts(place: Place) -> None:
+def remove_parts(directory: OutputDirectory) -> None:
     """Remove all parts, once what was made of them is committed."""
     for folder in (_PLAN, PARTS):
-        place.remove(entry.name for entry in place.entries(f"{folder}/"))
+        directory.remove(entry.name for entry in directory.entries(f"{folder}/"))
 
 
-def _runs(committed: Iterable[Committed[Any]], tables: list[Iterable[Written]]) -> list[Run]:
+def _part_groups(
+    committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
+) -> list[PartGroup]:
     """The runs of all parts; ``tables`` get the files that are there already."""
-    runs: list[Run] = []
-    growing: dict[str, Run] = {}
-    for one in committed:
-        tables.append([file for file in one.files if file.name.startswith(f"{TABLES}/")])
-        for file in one.files:
+    groups: list[PartGroup] = []
+    growing: dict[str, PartGroup] = {}
+    for task in committed:
+        tables.append([file for file in task.files if file.name.startswith(f"{TABLES}/")])
+        for file in task.files:
             if not file.name.startswith(f"{PARTS}/"):
                 continue
             folder, _, name = file.name.removeprefix(f"{PARTS}/").rpartition("/")
-            prefix, number, place = name.removesuffix(".parquet").split("-")
-            run = growing.get(folder)
+            prefix, number, sequence = name.removesuffix(".parquet").split("-")
+            group = growing.get(folder)
             # Cut between two ranges only, as the names of its files say which they are of.
-            if run is None or (run.size >= TASK_BYTES and run.span[1] != int(number)):
-                run = growing[folder] = Run(file.table, folder, prefix)
-                runs.append(run)
-            run.add(int(number), int(place), file)
-    return runs
+            if group is None or (group.size >= TASK_BYTES and group.span[1] != int(number)):
+                group = growing[folder] = PartGroup(file.table, folder, prefix)
+                groups.append(group)
+            group.add(int(number), int(sequence), file)
+    return groups
 
 
-def _chosen(runs: list[Run], tables: list[Iterable[Written]]) -> tuple[list[Run], list[Run]]:
+def _choose(
+    groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
+) -> tuple[list[PartGroup], list[PartGroup]]:
     """The runs to be joined, and those whose parts stay as they are."""
-    total = sum(run.size for run in runs) + sum(one.size for some in tables for one in some)
-    left = total // _REWRITTEN
-    joined: list[Run] = []
-    moved: list[Run] = []
-    for run in sorted(runs, key=lambda one: (one.size / len(one), one.folder, one.span)):
-        run.is_joined = len(run) >= LEAST_PARTS and run.size <= left
-        if run.is_joined:
-            left -= run.size
-        (joined if run.is_joined else moved).append(run)
+    total = sum(group.size for group in groups) + sum(
+        file.size for files in tables for file in files
+    )
+    bytes_left = total // _REWRITTEN
+    joined: list[PartGroup] = []
+    moved: list[PartGroup] = []
+    for group in sorted(
+        groups, key=lambda group: (group.size / len(group), group.folder, group.span)
+    ):
+        group.is_joined = len(group) >= LEAST_PARTS and group.size <= bytes_left
+        if group.is_joined:
+            bytes_left -= group.size
+        (joined if group.is_joined else moved).append(group)
     return joined, moved
 
 
-def _renamed(run: Run, place: Place, root: Path) -> Iterator[Written]:
-    for part in run.parts():
-        name = f"{TABLES}/{run.folder}/{run.name(part)}"
-        place.put(root / run.source(part), name)
-        yield Written(name, run.table, part.size, part.rows, part.crc32c)
+def _rename_parts(
+    group: PartGroup, directory: OutputDirectory, root: Path
+) -> Iterator[WrittenFile]:
+    for part in group.parts():
+        name = f"{TABLES}/{group.folder}/{group.name(part)}"
+        directory.put(root / group.source(part), name)
+        yield WrittenFile(name, group.table, part.size, part.rows, part.crc32c)
 
 
-def _plan(runs: list[Run], place: Place) -> int:
+def _plan(groups: list[PartGroup], directory: OutputDirectory) -> int:
     """Write down what each task has to do; gives how many tasks there are."""
-    tasks: list[list[Run]] = []
+    tasks: list[list[PartGroup]] = []
     size = TASK_BYTES
-    for run in runs:
+    for group in groups:
         if size >= TASK_BYTES:
             tasks.append([])
             size = 0
-        tasks[-1].append(run)
-        size += run.size
+        tasks[-1].append(group)
+        size += group.size
     for number, task in enumerate(tasks):
-        place.write(_plan_of(number), pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+        directory.write(_plan_of(number), pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
     return len(tasks)
 
 
@@ -129,8 +141,8 @@ def _plan_of(number: int) -> str:
     return f"{_PLAN}/{number:06d}"
 
 
-def _work(number: int, drop: Drop) -> None:
+def _work(number: int, task_output: TaskOutput) -> None:
     # Written by the driver of this analysis, in a directory of its own.
-    runs: list[Run] = pickle.loads(drop.place.read(_plan_of(number)))  # noqa: S301 - see above
-    for run in runs:
-        work_on(run, drop)
+    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - see above
+    for group in groups:
+        write_group(group, task_output)

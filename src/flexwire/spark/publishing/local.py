@@ -33,7 +33,7 @@ from flexwire.spark.publishing.output import (
 )
 from flexwire.spark.tables import TABLES, check_ours
 from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import MARKER, SUCCESS, Output
 
 if TYPE_CHECKING:
@@ -56,17 +56,17 @@ _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 class LocalStaging(Staging):
     """What one analysis writes, in the directory ``place`` below ``out``."""
 
-    place: Path
+    directory: Path
 
     @property
     def new(self) -> Path:
         """For what is to be published, each part at the place that it is to have in ``out``."""
-        return self.place / "new"
+        return self.directory / "new"
 
     @property
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """The same, for tasks that put files there."""
-        return Place(str(self.new))
+        return OutputDirectory(str(self.new))
 
     @property
     def published(self) -> Output:
@@ -81,13 +81,13 @@ class LocalStaging(Staging):
         fails, the old one is back; where it is killed, the next analysis begins anew.
         """
         make_tree_private(self.new)
-        out, old = Path(self.out.url), self.place / "old"
+        out, old = Path(self.out.url), self.directory / "old"
         tables = out / "tables"
         is_new = not tables.exists()
         make_private_directory(old / "tables")
         retired = [(out / part, old / part) for part in (_SUCCESS, *reversed(PARTS))]
         placed = [(self.new / part, out / part) for part in (*PARTS, _SUCCESS)]
-        done: list[tuple[Path, Path]] = []
+        moved: list[tuple[Path, Path]] = []
         try:
             make_private_directory(tables)
             if not (tables / MARKER).exists():
@@ -95,10 +95,10 @@ class LocalStaging(Staging):
                 placed.insert(0, (self.new / _MARKER, out / _MARKER))
             for source, target in (*retired, *placed):
                 if os.path.lexists(source):
-                    done.append((source, target))
+                    moved.append((source, target))
                     move(source, target)
         except BaseException:
-            for source, target in reversed(done):
+            for source, target in reversed(moved):
                 if os.path.lexists(target) and not os.path.lexists(source):
                     move(target, source)
             if is_new:
@@ -127,16 +127,16 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
             check_ours(out / "tables")
             check_ours(out / ANSWERS)
             sweep(out)
-            place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
+            directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
             try:
-                made = LocalStaging(Place(str(out)), place)
-                make_private_directory(made.new / "tables")
-                yield made
+                staging = LocalStaging(OutputDirectory(str(out)), directory)
+                make_private_directory(staging.new / "tables")
+                yield staging
             except BaseException as error:
                 try:
                     sweep(out)
-                except FlexwireError as left:
-                    error.add_note(str(left))
+                except FlexwireError as sweep_error:
+                    error.add_note(str(sweep_error))
                 raise
             sweep(out)
     finally:
@@ -147,20 +147,20 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
 
 def sweep(out: Path) -> None:
     """Remove what analyses that are over have left in ``out``; the lock must be held."""
-    for left in out.glob(f"{PREFIX}*"):
-        if left.is_dir() and not left.is_symlink():
-            _remove(left)
+    for unfinished in out.glob(f"{PREFIX}*"):
+        if unfinished.is_dir() and not unfinished.is_symlink():
+            _remove(unfinished)
 
 
-def _remove(left: Path) -> None:
+def _remove(unfinished: Path) -> None:
     for _ in range(_REMOVALS):
-        shutil.rmtree(left, ignore_errors=True)
-        if not left.exists():
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if not unfinished.exists():
             return
         time.sleep(_SECONDS_BETWEEN)
     raise FlexwireError(
-        f"{left} is of an analysis that did not finish, may hold payloads, and cannot be removed; "
-        "remove it"
+        f"{unfinished} is of an analysis that did not finish, may hold payloads, and cannot be "
+        "removed; remove it"
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _DIGEST_LETTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file that a task finished: its name below the output, and what is in it."""
 
     name: str
@@ -43,7 +43,7 @@ class Written:
     crc32c: int
 
 
-class Files(Sequence[Written]):
+class WrittenFiles(Sequence[WrittenFile]):
     """What one task wrote, in some 20 bytes each: the driver holds those of 20,000 tasks.
 
     They are unpacked each time that somebody goes through them.
@@ -51,61 +51,64 @@ class Files(Sequence[Written]):
 
     __slots__ = ("_count", "_packed")
 
-    def __init__(self, files: Iterable[Written] = ()) -> None:
-        told = [astuple(one) for one in files]
-        self._count = len(told)
-        self._packed = zlib.compress(pickle.dumps(told, pickle.HIGHEST_PROTOCOL))
+    def __init__(self, files: Iterable[WrittenFile] = ()) -> None:
+        rows = [astuple(file) for file in files]
+        self._count = len(rows)
+        self._packed = zlib.compress(pickle.dumps(rows, pickle.HIGHEST_PROTOCOL))
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Written]:
+    def __iter__(self) -> Iterator[WrittenFile]:
         # As it was packed here, or came signed from a task.
-        told = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - see above
-        return (Written(*one) for one in told)
+        rows = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - see above
+        return (WrittenFile(*row) for row in rows)
 
     @overload
-    def __getitem__(self, index: int) -> Written: ...
+    def __getitem__(self, index: int) -> WrittenFile: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Written]: ...
-    def __getitem__(self, index: int | slice) -> Written | list[Written]:
+    def __getitem__(self, index: slice) -> list[WrittenFile]: ...
+    def __getitem__(self, index: int | slice) -> WrittenFile | list[WrittenFile]:
         return list(self)[index]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Files) and self._packed == other._packed
+        return isinstance(other, WrittenFiles) and self._packed == other._packed
 
     def __hash__(self) -> int:
         return hash(self._packed)
 
 
 @dataclass(frozen=True, slots=True)
-class Committed(Generic[T]):
+class CommittedTask(Generic[T]):
     """The one attempt of a task that counts: its files, and the value that its work returned.
 
     Without kernels it took many times as long.
     """
 
     number: int
-    files: Sequence[Written]
+    files: Sequence[WrittenFile]
     value: T
     has_kernels: bool = True
 
 
-def check_owners(committed: Sequence[Committed[T]]) -> None:
+def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
     """Raise `AnalysisError` where two tasks have written one file; numbers stand for names."""
     # Of a million names eight bytes each; only where these are the same, the names are compared.
     hashes = np.sort(
-        np.fromiter((hash(file.name) for one in committed for file in one.files), np.int64)
+        np.fromiter((hash(file.name) for task in committed for file in task.files), np.int64)
     )
     twice = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
     if not twice:
         return
     owners: dict[str, int] = {}
-    for one in committed:
-        for file in one.files:
-            if hash(file.name) in twice and owners.setdefault(file.name, one.number) != one.number:
+    for task in committed:
+        for file in task.files:
+            if (
+                hash(file.name) in twice
+                and owners.setdefault(file.name, task.number) != task.number
+            ):
                 raise AnalysisError(
-                    f"tasks {owners[file.name]} and {one.number} have both written {file.name}"
+                    f"tasks {owners[file.name]} and {task.number} have both written {file.name}"
                 )
 
 
@@ -127,35 +130,40 @@ def joined_name(digest: str, first: int, last: int, part: int) -> str:
     return f"{digest[:_DIGEST_LETTERS]}-{first:06d}-{last:06d}-{part:04d}.parquet"
 
 
-def settle(place: Place, written: Iterable[Written], others: Collection[str] = ()) -> None:
+def settle(
+    directory: OutputDirectory,
+    written_files: Iterable[WrittenFile],
+    other_tables: Collection[str] = (),
+) -> None:
     """Leave those files in the tables below ``place``, and no others, before it is published.
 
     What else lies there is of attempts that do not count, and is removed; not in ``others``, the
     tables that something else writes, nor what has an underscore before its name. `AnalysisError`
     where a file is not there or has another size.
     """
-    expected = {one.name: one.size for one in written}
+    expected = {file.name: file.size for file in written_files}
     orphans = []
-    for entry in place.entries(f"{TABLES}/"):
+    for entry in directory.entries(f"{TABLES}/"):
         _, *table, name = entry.name.split("/")
         size = expected.pop(entry.name, None)
         if size is None:
-            if "/".join(table) not in others and not (name.startswith("_") and not table):
+            if "/".join(table) not in other_tables and not (name.startswith("_") and not table):
                 orphans.append(entry.name)
         elif size != entry.size:
             raise AnalysisError(
-                f"{place}: {entry.name} has {entry.size} bytes, and the task that wrote it counted "
-                f"{size}; something else writes to the output"
+                f"{directory}: {entry.name} has {entry.size} bytes, and the task that wrote it "
+                f"counted {size}; something else writes to the output"
             )
     if expected:
         raise AnalysisError(
-            f"{place}: {min(expected)} is not in the output, and neither are {len(expected) - 1} "
-            "others that tasks have written: not every executor sees the same output, the listing "
-            "is older than what tasks wrote, or something else removes files from it"
+            f"{directory}: {min(expected)} is not in the output, and neither are "
+            f"{len(expected) - 1} others that tasks have written: not every executor sees the "
+            "same output, the listing is older than what tasks wrote, or something else "
+            "removes files from it"
         )
-    place.remove(orphans)
+    directory.remove(orphans)
     # Nobody waits for an attempt that still writes.
-    place.sweep(datetime.max.replace(tzinfo=UTC))
+    directory.sweep(datetime.max.replace(tzinfo=UTC))
 
 
 def check_there(path: Path) -> None:
@@ -171,22 +179,22 @@ def check_there(path: Path) -> None:
         )
 
 
-def write_there(place: Place, name: str, data: bytes) -> None:
+def write_there(directory: OutputDirectory, name: str, data: bytes) -> None:
     """Write a file, whole, for a task. `FlexwireError` where the directory of the place is gone.
 
     An attempt that does not count may go on when the analysis is over.
     """
-    if place.path is not None:
-        check_there(place.path)
-    place.write(name, data)
+    if directory.path is not None:
+        check_there(directory.path)
+    directory.write(name, data)
 
 
-def check_listed(place: Place, what: str, found: int, count: int) -> None:
+def check_listed(directory: OutputDirectory, folder: str, listed: int, count: int) -> None:
     """Raise `StorageError` where fewer files are listed than tasks have written."""
-    if found < count:
+    if listed < count:
         raise StorageError(
-            f"expected {count} files in {what}, and {found} are listed: the listing is older than "
-            "what tasks wrote, or something else removes files",
-            url=str(place),
+            f"expected {count} files in {folder}, and {listed} are listed: the listing is older "
+            "than what tasks wrote, or something else removes files",
+            url=str(directory),
             tried="list",
         )

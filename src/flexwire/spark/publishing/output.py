@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
-from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.tables import mark_place
-from flexwire.tables.output import CountedOutput, Output
+from flexwire.tables.output import Output, PartialOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 FORMATS: Final = (PARQUET, DELTA)
@@ -61,14 +61,14 @@ class Staging(ABC):
     ``read_until`` takes the offsets after what this analysis has read of logs.
     """
 
-    out: Place
-    known: str | None = field(default=None, kw_only=True)
+    out: OutputDirectory
+    known_run: str | None = field(default=None, kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 
     @property
     @abstractmethod
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """Where tasks and the driver put files, each by the name that it has in the output."""
 
     @property
@@ -81,24 +81,24 @@ class Staging(ABC):
         """Make the files the output, all at once."""
 
     @cached_property
-    def drop(self) -> Drop:
+    def task_output(self) -> TaskOutput:
         """Where tasks hand over what they wrote."""
-        return Drop(self.files)
+        return TaskOutput(self.files)
 
     @property
     def staged(self) -> Output:
         """The tables that have been written, before they are published."""
-        return CountedOutput(self.files, self.drop.counts)
+        return PartialOutput(self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
         """Say that the tables are complete, and of which captures."""
         mark_place(self.files.child("tables"), sources)
 
-    def facts_of_known(self) -> Facts:
+    def known_facts(self) -> Facts:
         """Return the facts of the earlier analysis of the same input."""
         return Facts.from_json(json.loads(self.published.read(FACTS)))
 
     def remove_unnamed(self) -> None:
         """Remove what attempts that do not count have written since the tables were settled."""
-        if left := [one.name for one in self.files.entries("_")]:
-            self.files.remove(left)
+        if leftover := [entry.name for entry in self.files.entries("_")]:
+            self.files.remove(leftover)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
 
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Written
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.manifest import WrittenFile
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.records import Rows
 
 
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
-def fetched(place: Place, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Give the bytes of each file, in order; ``files`` are their names and sizes."""
-    if place.path is not None:
+    if directory.path is not None:
         for name, _ in files:
-            yield place.read(name)
+            yield directory.read(name)
         return
     waiting: deque[tuple[int, Future[bytes]]] = deque()
-    held = 0
+    bytes_ahead = 0
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="flexwire-fetch") as pool:
         for name, size in files:
-            while waiting and (len(waiting) == _AHEAD or held + size > _AHEAD_BYTES):
-                first, data = waiting.popleft()
-                held -= first
+            while waiting and (len(waiting) == _AHEAD or bytes_ahead + size > _AHEAD_BYTES):
+                file_size, data = waiting.popleft()
+                bytes_ahead -= file_size
                 yield data.result()
-            waiting.append((size, pool.submit(place.read, name)))
-            held += size
+            waiting.append((size, pool.submit(directory.read, name)))
+            bytes_ahead += size
         for _, data in waiting:
             yield data.result()
 
@@ -63,7 +63,7 @@ WHOLE_BYTES: Final = 128 << 20
 _SURE_OF_ANOTHER = 1.25
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """One file that a range wrote: its range, which of the range's files of a table, what it is."""
 
     number: int
@@ -78,7 +78,7 @@ _PART: Final = struct.Struct("<IHIQI")
 
 
 @dataclass(slots=True)
-class Run:
+class PartGroup:
     """Parts of one directory of a table, in the order of their ranges: what one task works on."""
 
     table: str
@@ -91,20 +91,20 @@ class Run:
     def __len__(self) -> int:
         return len(self._parts) // _PART.size
 
-    def add(self, number: int, place: int, file: Written) -> None:
+    def add(self, number: int, place: int, file: WrittenFile) -> None:
         """Take in a part that follows."""
         self._parts += _PART.pack(number, place, file.size, file.rows, file.crc32c)
         self.size += file.size
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[TablePart]:
         """The parts, in order."""
-        return map(Part._make, _PART.iter_unpack(self._parts))
+        return map(TablePart._make, _PART.iter_unpack(self._parts))
 
-    def name(self, part: Part) -> str:
+    def name(self, part: TablePart) -> str:
         """The name of a part below its folder."""
         return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
 
-    def source(self, part: Part) -> str:
+    def source(self, part: TablePart) -> str:
         """Where a part is."""
         return f"{PARTS}/{self.folder}/{self.name(part)}"
 
@@ -115,64 +115,66 @@ class Run:
         return _PART.unpack_from(self._parts)[0], _PART.unpack_from(self._parts, last)[0]
 
 
-def work_on(run: Run, drop: Drop) -> None:
+def write_group(group: PartGroup, task_output: TaskOutput) -> None:
     """Bring the parts of a run into its table: joined, or each as it is."""
-    if run.is_joined:
-        _Joiner(run, drop).join()
+    if group.is_joined:
+        _Joiner(group, task_output).join()
         return
-    for part, data in _checked(run, drop.place):
-        local = drop.scratch / run.name(part)
+    for part, data in _read_checked(group, task_output.directory):
+        local = task_output.scratch / group.name(part)
         local.write_bytes(data)
-        _put(run, drop, local, part.rows)
+        _put(group, task_output, local, part.rows)
 
 
-def _put(run: Run, drop: Drop, local: Path, rows: int) -> None:
-    below = f"{run.folder}/{local.name}".removeprefix(f"{run.table}/")
-    drop.put(local, run.table, below, rows)
+def _put(group: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> None:
+    below = f"{group.folder}/{local.name}".removeprefix(f"{group.table}/")
+    task_output.put(local, group.table, below, rows)
 
 
 class _Joiner:
     """Joins the parts of a run into as few files as are large enough."""
 
-    def __init__(self, run: Run, drop: Drop) -> None:
-        self._run = run
-        self._drop = drop
-        self._parts = _checked(run, drop.place)
-        self._left = run.size
+    def __init__(self, group: PartGroup, task_output: TaskOutput) -> None:
+        self._group = group
+        self._task_output = task_output
+        self._parts = _read_checked(group, task_output.directory)
+        self._left = group.size
         self._rows = 0
 
     def join(self) -> None:
         """Write the files, and hand them over."""
         number = 0
         while self._left:
-            local = self._drop.scratch / joined_name(self._run.prefix, *self._run.span, number)
+            local = self._task_output.scratch / joined_name(
+                self._group.prefix, *self._group.span, number
+            )
             rows = self._write(local)
-            _put(self._run, self._drop, local, rows)
+            _put(self._group, self._task_output, local, rows)
             self._rows += rows
             number += 1
-        expected = sum(part.rows for part in self._run.parts())
+        expected = sum(part.rows for part in self._group.parts())
         if self._rows != expected:
             raise AnalysisError(
-                f"{self._run.folder}: expected {expected} rows in its parts, got {self._rows}"
+                f"{self._group.folder}: expected {expected} rows in its parts, got {self._rows}"
             )
 
     def _write(self, local: Path) -> int:
         """Write one file; gives how many rows it has."""
         part, data = next(self._parts)
-        read = part.size
+        bytes_read = part.size
         with TableWriter(local, pq.read_schema(pa.BufferReader(data))) as writer:
             _copy(data, writer)
-            while read < self._left and not self._is_done(local.stat().st_size, read):
+            while bytes_read < self._left and not self._is_done(local.stat().st_size, bytes_read):
                 part, data = next(self._parts)
-                read += part.size
+                bytes_read += part.size
                 _copy(data, writer)
-        self._left -= read
+        self._left -= bytes_read
         return writer.rows
 
-    def _is_done(self, wrote: int, read: int) -> bool:
+    def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
         """Whether a file is large enough, and what is left of the parts gives another one."""
-        rest = (self._left - read) * wrote / read
-        return wrote >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
+        rest = (self._left - bytes_read) * bytes_written / bytes_read
+        return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
 
 def _copy(data: bytes, writer: TableWriter) -> None:
@@ -183,20 +185,22 @@ def _copy(data: bytes, writer: TableWriter) -> None:
             writer.write(batch)
 
 
-def _checked(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
+def _read_checked(
+    group: PartGroup, directory: OutputDirectory
+) -> Iterator[tuple[TablePart, bytes]]:
     """Give each part with its bytes, if they are those that its task wrote."""
-    files = ((run.source(part), part.size) for part in run.parts())
-    for part, data in zip(run.parts(), fetched(place, files), strict=True):
+    files = ((group.source(part), part.size) for part in group.parts())
+    for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
             raise AnalysisError(
-                f"{run.source(part)} has other bytes than the task that wrote it counted; "
+                f"{group.source(part)} has other bytes than the task that wrote it counted; "
                 "something else writes to the output"
             )
         yield part, data
 
 
 def write_one_file(
-    place: Place, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    directory: OutputDirectory, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write a table that is one file, of this name in a place; for the driver."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -204,7 +208,7 @@ def write_one_file(
         with TableWriter(local, schema) as writer:
             for batch in batches:
                 writer.write(batch)
-        place.put(local, name)
+        directory.put(local, name)
 
 
 class TableFiles:
@@ -213,8 +217,8 @@ class TableFiles:
     Where the task is one of those that write part of each table, small files are to be joined.
     """
 
-    def __init__(self, drop: Drop, name: str, *, is_part: bool = False) -> None:
-        self._drop = drop
+    def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:
+        self._task_output = task_output
         self._is_part = is_part
         self._name = name
         self._open: dict[str, TableWriter] = {}
@@ -230,7 +234,7 @@ class TableFiles:
             for table, writer in self._open.items():
                 folder = PARTS if self._is_part and writer.size < WHOLE_BYTES else TABLES
                 local = self._local(table)
-                self._drop.put(local, table, self._name, writer.rows, folder=folder)
+                self._task_output.put(local, table, self._name, writer.rows, folder=folder)
 
     def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""
@@ -245,4 +249,4 @@ class TableFiles:
         return writer
 
     def _local(self, table: str) -> Path:
-        return self._drop.scratch / f"{table.replace('/', '-')}.parquet"
+        return self._task_output.scratch / f"{table.replace('/', '-')}.parquet"

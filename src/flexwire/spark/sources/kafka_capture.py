@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from flexwire.errors import ArgumentError, EncodeError
-from flexwire.schema.catalog import using_carried
+from flexwire.schema.catalog import using_packed_catalog
 from flexwire.spark.functions.variant import VARIANT, struct_variants
 from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
@@ -29,9 +29,9 @@ from flexwire.spark.sources.requests import (
     ReadMaxBytes,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
-    chosen,
+    user_schema,
 )
-from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
+from flexwire.survey.follower import CaptureFollower, Stretch, stretch_rows
 from flexwire.tables.records import RunRows
 from flexwire.tasks import begin_task, spark_schema
 
@@ -56,9 +56,9 @@ class CaptureRows:
         self.schema: Final = schema
         self._is_variant = _BODY in schema.names and schema.field(_BODY).type == VARIANT
 
-    def batches(self, found: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+    def batches(self, row_batches: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Give rows of the table in batches."""
-        for rows in found:
+        for rows in row_batches:
             if not len(rows):
                 continue
             each = max(1, rows.nbytes // len(rows))
@@ -68,36 +68,36 @@ class CaptureRows:
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:
         if isinstance(rows, RunRows):
-            wanted = pa.schema([rows.schema.field(name) for name in self.schema.names])
-            rows = replace(rows, schema=wanted).batch()
+            schema = pa.schema([rows.schema.field(name) for name in self.schema.names])
+            rows = replace(rows, schema=schema).batch()
         elif self._is_variant:
-            rows = _with_variants(rows)
+            rows = _bodies_as_variants(rows)
         columns = [rows[name] for name in self.schema.names]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _with_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _bodies_as_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Give rows of a message with the body as a Variant; of one that is too long the reason."""
     bodies, reasons = rows[_BODY], rows[_ERROR]
     try:
-        made = struct_variants(bodies)
+        variants = struct_variants(bodies)
     except EncodeError:
-        made, reasons = _one_by_one(bodies, reasons)
+        variants, reasons = _variants_row_by_row(bodies, reasons)
     at, error = rows.schema.get_field_index(_BODY), rows.schema.get_field_index(_ERROR)
     rows = rows.set_column(error, rows.schema.field(error), reasons)
-    return rows.set_column(at, pa.field(_BODY, VARIANT), made)
+    return rows.set_column(at, pa.field(_BODY, VARIANT), variants)
 
 
-def _one_by_one(bodies: pa.Array, reasons: pa.Array) -> tuple[pa.Array, pa.Array]:
-    made: list[pa.Array] = []
-    told: list[str | None] = reasons.to_pylist()
+def _variants_row_by_row(bodies: pa.Array, reasons: pa.Array) -> tuple[pa.Array, pa.Array]:
+    variants: list[pa.Array] = []
+    errors: list[str | None] = reasons.to_pylist()
     for row in range(len(bodies)):
-        made.append(pa.nulls(1, VARIANT))
+        variants.append(pa.nulls(1, VARIANT))
         try:
-            made[-1] = struct_variants(bodies.slice(row, 1))
+            variants[-1] = struct_variants(bodies.slice(row, 1))
         except EncodeError as error:
-            told[row] = told[row] or str(error)
-    return pa.concat_arrays(made), pa.array(told, pa.string())
+            errors[row] = errors[row] or str(error)
+    return pa.concat_arrays(variants), pa.array(errors, pa.string())
 
 
 NAME: Final = "kafka-capture"
@@ -132,17 +132,17 @@ class CaptureReader(DataSourceReader):
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
         self._options = options
-        self._schema = chosen(schema, options.columns)
+        self._schema = user_schema(schema, options.columns)
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
-        with using_carried(self._options.carried):
+        with using_packed_catalog(self._options.carried):
             return plan(self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         # A worker may have had a query before that has another catalog.
-        with using_carried(self._options.carried):
+        with using_packed_catalog(self._options.carried):
             yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))
 
 
@@ -157,7 +157,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Looks at the files for each batch, on the driver, and decodes in tasks."""
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
-        self._schema = chosen(schema, options.columns)
+        self._schema = user_schema(schema, options.columns)
         self._options = options
         if options.kind in {CONNECTIONS, PACKETS}:
             raise ArgumentError(
@@ -165,15 +165,15 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "with spark.read"
             )
         self._follower = CaptureFollower(
-            options.paths, options.asked, options.wanted, fails_on_loss=options.fails_on_loss
+            options.paths, options.request, options.row_filter, fails_on_loss=options.fails_on_loss
         )
         # What was there when a query that ends by itself began.
         self._last: Offset | None = None
-        for name, given in (
+        for name, limit in (
             ("maxBytesPerTrigger", options.bytes_per_trigger),
             ("maxFilesPerTrigger", options.files_per_trigger),
         ):
-            if given is not None and ReadMaxBytes is None:
+            if limit is not None and ReadMaxBytes is None:
                 raise ArgumentError(f"{name} needs PySpark 4.2 or later")
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
@@ -205,15 +205,17 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One for each task of a batch."""
-        with using_carried(self._options.carried):
-            return [StretchTask(one) for one in self._follower.stretches(start, end)]
+        with using_packed_catalog(self._options.carried):
+            return [StretchTask(stretch) for stretch in self._follower.stretches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         begin_task()
         # Spark has a task of its own where there is nothing to read.
         if isinstance(partition, StretchTask):
-            asked, wanted = self._options.asked, self._options.wanted
-            with using_carried(self._options.carried):
-                found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
-                yield from CaptureRows(self._schema).batches(found)
+            request, row_filter = self._options.request, self._options.row_filter
+            with using_packed_catalog(self._options.carried):
+                row_batches = (
+                    rows for _, rows in stretch_rows(request, row_filter, partition.stretch)
+                )
+                yield from CaptureRows(self._schema).batches(row_batches)

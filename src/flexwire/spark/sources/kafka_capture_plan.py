@@ -2,7 +2,7 @@
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it
-would pass them, ranges are joined (`Kept`).
+would pass them, ranges are joined (`SurveyStore`).
 
 It goes with the tasks. Where all of it is too much, each range is joined with the one after it, and
 again, until it is not: the larger ranges are those that a survey of larger ranges would have found,
@@ -21,13 +21,13 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
-from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.inputs import CaptureMarks, UnreadableFiles, capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
-from flexwire.survey.request import NAMES, Known, known_name, start_name
+from flexwire.survey.request import NAMES, RangeContext, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.spark.sources.requests import CaptureOptions
-    from flexwire.survey.survey import Asked, Survey
+    from flexwire.survey.survey import AnalysisRequest, Survey
     from flexwire.tables.records import Rows
 
 
@@ -47,7 +47,7 @@ MOST_OF_PLAN: Final = 256 << 20
 """So many bytes go with all tasks of a query, which Java holds while it runs."""
 
 
-class Kept:
+class SurveyStore:
     """Takes what a survey keeps, by its name, and gives it to tasks, compressed."""
 
     def __init__(self) -> None:
@@ -63,11 +63,11 @@ class Kept:
             # A survey that finds that files overlap begins anew.
             self._seen, self._size, self._starts = 1, 0, {}
         if name != start_name(self._seen):
-            self._others[name] = squeezed(data)
+            self._others[name] = compress(data)
             return
         number, self._seen = self._seen, self._seen + 1
         if number % self._stride == 0:
-            self._starts[number] = squeezed(data)
+            self._starts[number] = compress(data)
             self._size += len(self._starts[number])
         while self._size > MOST_OF_PLAN:
             self._join()
@@ -85,34 +85,36 @@ class Kept:
         None where it is too much for one that has them all.
         """
         while True:
-            found = self._joined(surveyed)
-            sizes = [sum(map(len, one.values())) for one in found.values()]
+            ranges = self._joined(surveyed)
+            sizes = [sum(map(len, states.values())) for states in ranges.values()]
             if max(sizes) <= MOST_OF_TASK and sum(sizes) <= MOST_OF_PLAN:
-                return found
-            if len(found) == 1:
+                return ranges
+            if len(ranges) == 1:
                 return {}
             self._join()
 
-    def whole(self) -> dict[str, bytes]:
+    def all_states(self) -> dict[str, bytes]:
         """Give what goes with the only range of a capture."""
         return self._others
 
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:
-        found = {}
+        ranges = {}
         for number, end in pairwise([0, *self._starts, surveyed]):
-            its = {NAMES: self._others[NAMES], known_name(number): self._known(number, end)}
+            states = {NAMES: self._others[NAMES], known_name(number): self._context(number, end)}
             if number:
-                its[start_name(number)] = self._starts[number]
-            found[number] = its
-        return found
+                states[start_name(number)] = self._starts[number]
+            ranges[number] = states
+        return ranges
 
-    def _known(self, number: int, end: int) -> bytes:
-        some = [self._others[known_name(one)] for one in range(number, end)]
-        if len(some) == 1:
-            return some[0]
+    def _context(self, number: int, end: int) -> bytes:
+        packed_contexts = [self._others[known_name(each)] for each in range(number, end)]
+        if len(packed_contexts) == 1:
+            return packed_contexts[0]
         # They were pickled by the survey of this very query.
-        known: list[Known] = [pickle.loads(unsqueezed(one)) for one in some]  # noqa: S301 - see above
-        return squeezed(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
+        contexts: list[RangeContext] = [
+            pickle.loads(decompress(packed)) for packed in packed_contexts
+        ]  # noqa: S301 - see above
+        return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -123,70 +125,72 @@ _REMEDY: Final = "set skipUnreadable to true to read the rest"
 class WholeTask(InputPartition):
     """A capture that one task reads."""
 
-    asked: Asked
+    request: AnalysisRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
     """A range of a capture, and what its survey kept for it, compressed, by its name."""
 
-    asked: Asked
+    request: AnalysisRequest
     number: int
-    kept: dict[str, bytes]
+    states: dict[str, bytes]
 
 
 def plan(options: CaptureOptions) -> list[InputPartition]:
     """Give a task for each range of the capture in some paths."""
-    asked = replace(options.asked, files=tuple(capture_sources(options.paths)))
+    request = replace(options.request, files=tuple(capture_sources(options.paths)))
     total = sum(
-        one.size * (_INFLATION if one.name.endswith(COMPRESSED) else 1) for one in asked.files
+        file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1) for file in request.files
     )
-    if options.kind in {CONNECTIONS, PACKETS} or total <= asked.range_bytes:
-        return [WholeTask(asked)]
-    kept = Kept()
-    survey = _surveyed(asked, kept)
+    if options.kind in {CONNECTIONS, PACKETS} or total <= request.range_bytes:
+        return [WholeTask(request)]
+    store = SurveyStore()
+    survey = _survey(request, store)
     # Each task has its own files.
-    how, ranges = replace(asked, files=()), kept.ranges(survey.ranges)
-    found: list[InputPartition] = [RangeTask(how, number, its) for number, its in ranges.items()]
-    return found or [WholeTask(asked)]
+    task_request, ranges = replace(request, files=()), store.ranges(survey.ranges)
+    tasks: list[InputPartition] = [
+        RangeTask(task_request, number, states) for number, states in ranges.items()
+    ]
+    return tasks or [WholeTask(request)]
 
 
 def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
     """Give the rows of a task."""
     begin_task()
     if isinstance(task, WholeTask):
-        yield from _whole_rows(task.asked, options)
+        yield from _whole_rows(task.request, options)
     elif isinstance(task, RangeTask):
         yield from _range_rows(task, options)
 
 
-def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
-    kept = Kept()
-    survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
+def _whole_rows(request: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
+    store = SurveyStore()
+    survey = _survey(replace(request, range_bytes=INT64_MAX), store)
     if options.kind == PACKETS:
         yield packet_rows(survey.notes)
     elif options.kind == CONNECTIONS:
         for first in range(0, len(survey.connections), BATCH_ROWS):
             yield connection_rows(survey.connections[first : first + BATCH_ROWS])
     else:
-        yield from _range_rows(RangeTask(asked, 0, kept.whole()), options)
+        yield from _range_rows(RangeTask(request, 0, store.all_states()), options)
 
 
 def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
-    def kept(name: str) -> bytes:
-        return unsqueezed(task.kept[name])
+    def read_state(name: str) -> bytes:
+        return decompress(task.states[name])
 
-    for _, rows in decoded_rows(task.asked, task.number, kept, options.wanted):
+    for _, rows in decoded_rows(task.request, task.number, read_state, options.row_filter):
         yield rows
 
 
-def _surveyed(asked: Asked, kept: Kept) -> Survey:
+def _survey(request: AnalysisRequest, store: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
-    survey = Surveyor(asked, kept.keep).run()
-    unreadable = Unreadable.of(survey.unreadable)
-    unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
+    survey = Surveyor(request, store.keep).run()
+    unreadable = UnreadableFiles.of(survey.unreadable)
+    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=_REMEDY)
     sampled = CaptureMarks.of(survey.marks).sampled
-    if sampled and not asked.takes_sampled:
+    if sampled and not request.takes_sampled:
         (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
     return survey

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import (
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Partition, Replicas
-from flexwire.logs.following import LogFollower
-from flexwire.logs.planning import check_topics, plan
-from flexwire.logs.reading import (
+from flexwire.logs.follower import LogFollower
+from flexwire.logs.pieces import check_topics, plan
+from flexwire.logs.records import (
     CORRUPT,
     FACT_COLUMNS,
     FILE,
@@ -32,7 +32,7 @@ from flexwire.logs.reading import (
     LOG_COLUMNS,
     REPLICA,
     SUM_COLUMNS,
-    Damaged,
+    BatchDamage,
     LogPiece,
     LogRows,
     LogSums,
@@ -41,13 +41,13 @@ from flexwire.logs.reading import (
 )
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.functions.messages import OF_INFLATION
-from flexwire.spark.sources.options import Options
+from flexwire.spark.sources.options import SourceOptions
 from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
-    chosen,
-    narrowed,
+    narrow_query,
+    user_schema,
 )
 from flexwire.tasks import begin_task, spark_schema
 
@@ -92,7 +92,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class LogOptions:
+class KafkaLogOptions:
     """What the options of a read say."""
 
     paths: list[str]
@@ -107,9 +107,9 @@ class LogOptions:
     inflation: Inflation = INFLATION
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> LogOptions:
+    def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = Options(given, ACCEPTED)
+        options = SourceOptions(texts, ACCEPTED)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         groups = options.names("countBy", GROUPS)
         query = LogQuery(
@@ -147,10 +147,10 @@ class LogOptions:
 
     def schema(self) -> pa.Schema:
         """The columns of a read whose user gives no schema."""
-        names = [one for one in KAFKA_COLUMNS if one != HEADERS] + list(self.extra)
+        names = [name for name in KAFKA_COLUMNS if name != HEADERS] + list(self.extra)
         if self.groups:
             sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
-            names = [*self.groups, *sums, *(one for one in self.extra if one == CORRUPT)]
+            names = [*self.groups, *sums, *(name for name in self.extra if name == CORRUPT)]
         return pa.schema([(name, self.columns[name]) for name in names])
 
     @property
@@ -169,15 +169,15 @@ class KafkaLog(DataSource):
 
     def schema(self) -> StructType:
         """The columns, where the user gives none."""
-        return spark_schema(LogOptions.parse(self.options).schema())
+        return spark_schema(KafkaLogOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the columns of a schema."""
-        return LogReader(LogOptions.parse(self.options), schema)
+        return KafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
-        return LogStreamReader(LogOptions.parse(self.options), schema)
+        return KafkaLogStreamReader(KafkaLogOptions.parse(self.options), schema)
 
 
 class FilteredKafkaLog(KafkaLog):
@@ -185,7 +185,7 @@ class FilteredKafkaLog(KafkaLog):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the columns of a schema."""
-        return FilteredLogReader(LogOptions.parse(self.options), schema)
+        return FilteredKafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +195,10 @@ class LogTask(InputPartition):
     pieces: tuple[LogPiece, ...]
 
 
-class LogReader(DataSourceReader):
+class KafkaLogReader(DataSourceReader):
     """Plans on the driver, and reads in tasks."""
 
-    def __init__(self, options: LogOptions, schema: StructType) -> None:
+    def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         if options.starts_late:
             raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
         self._paths, self._query, self._options = options.paths, options.query, options
@@ -207,27 +207,27 @@ class LogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One for each task; `ArgumentError` where the option names a topic that is not there."""
         tasks = plan(self._paths, self._query)
-        read = {piece.partition.topic for pieces in tasks for piece in pieces}
-        if not read.issuperset(self._options.query.topics or ()):
+        topics = {piece.partition.topic for pieces in tasks for piece in pieces}
+        if not topics.issuperset(self._options.query.topics or ()):
             check_topics(self._paths, self._options.query.topics or ())
-        return [LogTask(tuple(one)) for one in tasks]
+        return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         return read_task(partition, self._schema, self._options)
 
 
-class FilteredLogReader(LogReader):
+class FilteredKafkaLogReader(KafkaLogReader):
     """The same with the filters of a query, where PySpark is 4.1 or later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Narrow what is read; every filter stays with Spark too."""
-        self._query = narrowed(self._query, filters)
+        self._query = narrow_query(self._query, filters)
         return filters
 
 
 def read_task(
-    task: InputPartition, schema: pa.Schema, options: LogOptions, *, tells_torn: bool = True
+    task: InputPartition, schema: pa.Schema, options: KafkaLogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of a task; Spark has one of its own where there is nothing to read."""
     begin_task()
@@ -237,37 +237,37 @@ def read_task(
     for piece in task.pieces if isinstance(task, LogTask) else ():
         counted = None if sums is None else sums.counted
         columns, bounds = (sums or rows).read, options.inflation
-        for found in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
-            if not isinstance(found, Damaged):
+        for result in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
+            if not isinstance(result, BatchDamage):
                 if sums is None:
-                    yield rows.records(piece, found)
+                    yield rows.records(piece, result)
                     continue
-                sums.add(found)
+                sums.add(result)
                 if sums.is_full:
                     yield sums.take(piece)
-            elif found.is_torn and not tells_torn:
+            elif result.is_torn and not tells_torn:
                 continue
             elif options.mode == "PERMISSIVE":
-                yield damaged_row(schema, piece, found)
+                yield damaged_row(schema, piece, result)
             else:
-                where = f"{piece.log.name}, byte {found.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+                where = f"{piece.log.name}, byte {result.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, result.reason)
         if sums is not None:
             yield sums.take(piece)
 
 
-def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
+def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
-    for one in schema:
-        if one.name in GROUPS and options.groups and one.name not in options.groups:
-            raise ArgumentError(f"column {one.name}: countBy does not name it")
-    return chosen(schema, options.columns)
+    for field in schema:
+        if field.name in GROUPS and options.groups and field.name not in options.groups:
+            raise ArgumentError(f"column {field.name}: countBy does not name it")
+    return user_schema(schema, options.columns)
 
 
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Looks at the logs for each batch, on the driver, and reads in tasks."""
 
-    def __init__(self, options: LogOptions, schema: StructType) -> None:
+    def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         self._schema = arrow_schema(schema, options)
         self._options = options
         self._follower = LogFollower(
@@ -308,7 +308,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One for each task of a batch."""
         tasks = self._follower.tasks(_from_spark(start), _from_spark(end))
-        return [LogTask(tuple(one)) for one in tasks]
+        return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
@@ -317,10 +317,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _to_spark(offsets: dict[Partition, int]) -> Offset:
-    found: Offset = {}
+    offset_by_topic: Offset = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+        offset_by_topic.setdefault(topic, {})[str(partition)] = offset
+    return offset_by_topic
 
 
 def _from_spark(offset: dict[str, Any]) -> dict[Partition, int]:

@@ -24,29 +24,29 @@ EARLIEST, LATEST = -2, -1
 """What an offset of Spark's Kafka source says instead of a number."""
 
 
-class Options:
+class SourceOptions:
     """The options of one read, named in any case; one that is unknown is refused."""
 
-    def __init__(self, given: Mapping[str, str], accepted: Collection[str]) -> None:
-        self._names = {one.lower(): one for one in accepted}
-        self._given = {key.lower(): value for key, value in given.items()}
-        for key in self._given:
+    def __init__(self, texts: Mapping[str, str], accepted: Collection[str]) -> None:
+        self._names = {name.lower(): name for name in accepted}
+        self._texts = {key.lower(): value for key, value in texts.items()}
+        for key in self._texts:
             if key not in {*self._names, "path", "paths"}:
                 names = ", ".join(sorted(accepted))
                 raise ArgumentError(f"there is no option {key}; those there are: {names}")
 
     def paths(self) -> list[str]:
         """Every path that `load` was given."""
-        found = [self._given["path"]] if self._given.get("path") else []
-        if "paths" in self._given:
-            found += json.loads(self._given["paths"])
-        if not found:
+        paths = [self._texts["path"]] if self._texts.get("path") else []
+        if "paths" in self._texts:
+            paths += json.loads(self._texts["paths"])
+        if not paths:
             raise ArgumentError("expected a path: .load(PATH), or .option('path', PATH)")
-        return found
+        return paths
 
     def text(self, name: str) -> str | None:
         """An option as it is; None where it is not given."""
-        return self._given.get(name.lower())
+        return self._texts.get(name.lower())
 
     def flag(self, name: str) -> bool:
         """An option that is true or false, which it is by default."""
@@ -60,9 +60,9 @@ class Options:
         value = self.text(name)
         if value is None:
             return next(iter(choices))
-        for one in choices:
-            if value.lower() == one.lower():
-                return one
+        for choice in choices:
+            if value.lower() == choice.lower():
+                return choice
         raise refuse(name, " or ".join(choices), value)
 
     def number(self, name: str) -> int | None:
@@ -90,29 +90,29 @@ class Options:
         value = self.text(name)
         if value is None:
             return None
-        found = frozenset(one.strip() for one in value.split(","))
-        if "" in found:
+        words = frozenset(word.strip() for word in value.split(","))
+        if "" in words:
             raise refuse(name, "names with commas between them", value)
-        return found
+        return words
 
     def topics(self, name: str) -> frozenset[str] | None:
         """Names of topics, of which Python's list as a text is not one."""
-        found = self.words(name)
-        for one in found or ():
-            if not _TOPIC.fullmatch(one):
-                raise refuse(name, "names of topics with commas between them", one)
-        return found
+        topics = self.words(name)
+        for topic in topics or ():
+            if not _TOPIC.fullmatch(topic):
+                raise refuse(name, "names of topics with commas between them", topic)
+        return topics
 
-    def names(self, name: str, known: Collection[str]) -> tuple[str, ...]:
+    def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
         """Some of the names that are known, in the order given; none where it is not given."""
         value = self.text(name)
         if value is None:
             return ()
-        found = tuple(dict.fromkeys(one.strip() for one in value.split(",")))
-        for one in found:
-            if one not in known:
-                raise refuse(name, f"names of {', '.join(known)}", one)
-        return found
+        names = tuple(dict.fromkeys(name_read.strip() for name_read in value.split(",")))
+        for name_read in names:
+            if name_read not in known_names:
+                raise refuse(name, f"names of {', '.join(known_names)}", name_read)
+        return names
 
     def partitions(self, name: str) -> frozenset[int] | None:
         """Numbers of partitions and ranges of them, as ``0,4-7``."""
@@ -131,19 +131,19 @@ class Options:
         expected = f'{default}, or JSON as {{"orders": {{"0": 23, "1": {_STAND_INS[default]}}}}}'
         try:
             topics = json.loads(value)
-            found = {
+            offsets = {
                 Partition(topic, int(partition)): offset
                 for topic, partitions in topics.items()
                 for partition, offset in partitions.items()
             }
         except (ValueError, AttributeError, RecursionError):
             raise refuse(name, expected, value) from None
-        for offset in found.values():
+        for offset in offsets.values():
             is_number = isinstance(offset, int) and not isinstance(offset, bool)
             is_stand_in = is_number and offset == _STAND_INS[default]
             if not is_number or not (is_stand_in or 0 <= offset <= INT64_MAX):
                 raise refuse(name, expected, value)
-        return {one: offset for one, offset in found.items() if offset >= 0}
+        return {partition: offset for partition, offset in offsets.items() if offset >= 0}
 
 
 _STAND_INS: Final = {"earliest": EARLIEST, "latest": LATEST}

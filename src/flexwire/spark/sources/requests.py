@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flexwire.arguments import refuse
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
-from flexwire.schema.catalog import Catalog, catalog, using_carried
+from flexwire.schema.catalog import Catalog, catalog, using_packed_catalog
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.sources.options import Options
-from flexwire.survey.request import Asked
+from flexwire.spark.sources.options import SourceOptions
+from flexwire.survey.request import AnalysisRequest
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, RowFilter
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.logs.files import LogQuery
-    from flexwire.schema.catalog import Carried
+    from flexwire.schema.catalog import PackedCatalog
 
 
 CONNECTIONS, PACKETS = "connections", "packets"
@@ -73,31 +73,31 @@ class CaptureOptions:
     Rows are decoded by the catalog that is ``carried``, None for that of flexwire.
     """
 
-    carried: Carried | None
+    carried: PackedCatalog | None
     paths: list[str]
     kind: str
-    asked: Asked
-    wanted: Wanted
+    request: AnalysisRequest
+    row_filter: RowFilter
     bytes_per_trigger: int | None
     files_per_trigger: int | None
     fails_on_loss: bool
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> CaptureOptions:
+    def parse(cls, texts: Mapping[str, str]) -> CaptureOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = Options(given, ACCEPTED)
+        options = SourceOptions(texts, ACCEPTED)
         own = options.text("catalog")
-        carried = catalog().carried if own is None else Catalog(Path(own)).carried
-        with using_carried(carried):
+        carried = catalog().packed if own is None else Catalog(Path(own)).packed
+        with using_packed_catalog(carried):
             return cls._parse(options, carried)
 
     @classmethod
-    def _parse(cls, options: Options, carried: Carried | None) -> CaptureOptions:
+    def _parse(cls, options: SourceOptions, carried: PackedCatalog | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
-        asked = Asked(
+        request = AnalysisRequest(
             (),
-            Brokers.parse(options.partitions("ports") or (), options.words("brokers") or ()),
+            BrokerEnds.parse(options.partitions("ports") or (), options.words("brokers") or ()),
             None if release is None else catalog().release(release),
             show_credentials=options.flag("showCredentials"),
             record_bytes=options.flag("includeRecordBytes"),
@@ -110,8 +110,8 @@ class CaptureOptions:
             carried,
             options.paths(),
             kind,
-            asked,
-            _wanted(options, kind),
+            request,
+            _row_filter(options, kind),
             options.size("maxBytesPerTrigger", 0) or None,
             _at_least_one(options, "maxFilesPerTrigger"),
             options.choice("failOnDataLoss", ("true", "false")) == "true",
@@ -120,20 +120,22 @@ class CaptureOptions:
     @property
     def message(self) -> str | None:
         """The one message whose fields are columns of ``body``; None where there are several."""
-        names = self.wanted.messages
+        names = self.row_filter.messages
         return next(iter(names)) if self.kind == MESSAGES and names and len(names) == 1 else None
 
     @cached_property
     def columns(self) -> dict[str, pa.DataType]:
         """All columns that there are."""
-        return {one.name: one.type for one in self.schema()}
+        return {field.name: field.type for field in self.schema()}
 
     def schema(self) -> pa.Schema:
         """The columns of a read whose user gives no schema."""
         if self.message is not None:
-            asked = self.asked
-            with using_carried(self.carried):
-                return table_schema(self.message, asked.release, record_bytes=asked.record_bytes)
+            request = self.request
+            with using_packed_catalog(self.carried):
+                return table_schema(
+                    self.message, request.release, record_bytes=request.record_bytes
+                )
         return _SCHEMAS[self.kind]
 
 
@@ -144,7 +146,7 @@ _SCHEMAS: Final = {
     CONNECTIONS: schema.CONNECTIONS_TABLE,
     PACKETS: schema.PACKETS_TABLE,
 }
-_NARROWED: Final = {
+_FILTER_OPTIONS: Final = {
     "message": (FRAMES, MESSAGES),
     "clientId": (FRAMES, MESSAGES, RECORDS),
     "topic": (RECORDS,),
@@ -154,22 +156,22 @@ _NARROWED: Final = {
 """Of which rows an option says which are wanted."""
 
 
-def _at_least_one(options: Options, name: str) -> int | None:
+def _at_least_one(options: SourceOptions, name: str) -> int | None:
     number = options.number(name)
     if number == 0:
         raise refuse(name, "1 or more", number)
     return number
 
 
-def _wanted(options: Options, kind: str) -> Wanted:
-    for name, kinds in _NARROWED.items():
+def _row_filter(options: SourceOptions, kind: str) -> RowFilter:
+    for name, kinds in _FILTER_OPTIONS.items():
         if kind not in kinds and options.text(name) is not None:
             raise ArgumentError(f"{name} is for rows of {', '.join(kinds)}, and not of {kind}")
     messages = options.words("message")
-    for one in messages or ():
-        catalog().entry(one)
-    starting, ending = (options.number(f"{one}Timestamp") for one in ("starting", "ending"))
-    return Wanted(
+    for message in messages or ():
+        catalog().entry(message)
+    starting, ending = (options.number(f"{bound}Timestamp") for bound in ("starting", "ending"))
+    return RowFilter(
         kind,
         messages,
         options.words("clientId"),
@@ -182,20 +184,20 @@ def _wanted(options: Options, kind: str) -> Wanted:
 _EQUAL = {"EqualTo", "EqualNullSafe"}
 
 
-def narrowed(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
+def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
     """Give a query that reads no less than what passes all filters.
 
     They are `pyspark.sql.datasource.Filter`, known by their names: PySpark 4.0 has none.
     """
-    for one in filters:
-        attribute: tuple[str, ...] = getattr(one, "attribute", ())
-        value = getattr(one, "value", None)
+    for spark_filter in filters:
+        attribute: tuple[str, ...] = getattr(spark_filter, "attribute", ())
+        value = getattr(spark_filter, "value", None)
         if len(attribute) == 1 and value is not None:
-            query = _narrowed(query, attribute[0], type(one).__name__, value)
+            query = _narrow(query, attribute[0], type(spark_filter).__name__, value)
     return query
 
 
-def _narrowed(query: LogQuery, column: str, kind: str, value: Any) -> LogQuery:
+def _narrow(query: LogQuery, column: str, kind: str, value: Any) -> LogQuery:
     values = value if kind == "In" else (value,)
     if column == "topic" and kind in {*_EQUAL, "In"}:
         return replace(query, topics=_within(query.topics, values))
@@ -205,25 +207,25 @@ def _narrowed(query: LogQuery, column: str, kind: str, value: Any) -> LogQuery:
         return replace(query, offsets=query.offsets & _bounds(kind, value))
     if column == "timestamp":
         moments = tuple(map(_milliseconds, values)) if kind == "In" else _milliseconds(value)
-        return replace(query, timestamps=query.timestamps & _bounds(kind, moments, whole=False))
+        return replace(query, timestamps=query.timestamps & _bounds(kind, moments, is_whole=False))
     return query
 
 
-def _within(known: Any, values: Iterable[Any]) -> frozenset[Any]:
-    found = frozenset(values)
-    return found if known is None else found & frozenset(known)
+def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
+    chosen_values = frozenset(values)
+    return chosen_values if allowed is None else chosen_values & frozenset(allowed)
 
 
-def _bounds(kind: str, value: Any, *, whole: bool = True) -> Bounds:
+def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
     """Give what numbers pass; of a time a part of its millisecond is cut off, so both stay in."""
     if kind in _EQUAL:
         return Bounds(value, value)
     if kind == "In":
         return Bounds(min(value), max(value)) if value else EVERY
     if kind in {"GreaterThan", "GreaterThanOrEqual"}:
-        return Bounds(low=value + (whole and kind == "GreaterThan"))
+        return Bounds(low=value + (is_whole and kind == "GreaterThan"))
     if kind in {"LessThan", "LessThanOrEqual"}:
-        return Bounds(high=value - (whole and kind == "LessThan"))
+        return Bounds(high=value - (is_whole and kind == "LessThan"))
     return EVERY
 
 
@@ -256,20 +258,20 @@ except ImportError:
         """Nothing."""
 
 
-def chosen(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:
+def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
-    there = spark_schema(pa.schema(columns.items()))
-    made = []
-    for one in schema:
-        if one.name not in columns:
+    spark_types = spark_schema(pa.schema(columns.items()))
+    fields = []
+    for field in schema:
+        if field.name not in columns:
             names = ", ".join(columns)
-            raise ArgumentError(f"there is no column {one.name}; those there are: {names}")
-        known = there[one.name].dataType
-        if one.dataType != known:
-            got = one.dataType.simpleString()
+            raise ArgumentError(f"there is no column {field.name}; those there are: {names}")
+        expected = spark_types[field.name].dataType
+        if field.dataType != expected:
+            got = field.dataType.simpleString()
             reason = (
-                f"expected the type {known.simpleString()}, nullable in all its parts, got {got}"
+                f"expected the type {expected.simpleString()}, nullable in all its parts, got {got}"
             )
-            raise ArgumentError(f"column {one.name}: {reason}")
-        made.append(pa.field(one.name, columns[one.name], nullable=one.nullable))
-    return pa.schema(made)
+            raise ArgumentError(f"column {field.name}: {reason}")
+        fields.append(pa.field(field.name, columns[field.name], nullable=field.nullable))
+    return pa.schema(fields)

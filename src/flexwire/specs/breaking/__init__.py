@@ -1,7 +1,7 @@
-"""What a change of message specs breaks: for peers of old versions, and readers of old bytes.
+"""What a change of message specs breaks: peers that use old versions, and readers of old bytes.
 
-Old and new specs are laid out version by version and compared as they are on the wire, so that a
-rule judges bytes and names, not text. `changes` pairs the messages, runs the rules over every
-version that both have, and reports each break once, for all the versions it holds in. `report`
-makes findings of that. Pairing structures and fields is left to `flexwire.schema.pairs`.
+Old and new specs are resolved version by version and compared as they are on the wire. So a rule
+judges bytes and names, not text. `changes` pairs the messages and runs the rules over every version
+that both sides have. It reports each break once, with all versions in which it occurs. `report`
+turns breaks into findings. Pairing structures and fields is left to `flexwire.schema.pairs`.
 """

@@ -1,13 +1,12 @@
-"""All that a change of a message spec breaks, each break once for all its versions.
+"""Find everything that a change of a message spec breaks, each break once for all its versions.
 
-Old messages stand beside new ones, and some of the old ones are gone. A message is gone if what was
-given would have to hold it. Only what was given is compared: when one file is compared with a
-release, the release's other messages are not missed.
+Old messages are matched with new ones, and some old messages may be gone. A message is gone only if
+the new input would have to contain it. Only the given input is compared: if one file is compared
+with a release, the other messages of the release are not missed.
 
-Versions that were a preview break nothing. A request says `latestVersionUnstable`: brokers offer
-its highest version only if `unstable.api.versions.enable` is set, and Kafka may still change that
-version. The response has the same version, and only the request has the word. Source: KAFKA-14391,
-Kafka 3.5.
+Preview versions break nothing. If a request has `latestVersionUnstable`, brokers offer its highest
+version only if `unstable.api.versions.enable` is set, and Kafka may still change that version. The
+same holds for the response, although only the request has the word. Source: KAFKA-14391, Kafka 3.5.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from functools import cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
-from flexwire.schema.editions import Given
+from flexwire.schema.editions import InputKind
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.sources import turning_points
 from flexwire.schema.spec import FIRST, MessageType, narrowed
@@ -30,7 +29,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.schema.editions import Edition, Place
+    from flexwire.schema.editions import Edition, SpecOrigin
     from flexwire.schema.spec import Position
     from flexwire.specs.breaking.rule import BreakingRule
 
@@ -40,16 +39,16 @@ if TYPE_CHECKING:
 
 @cache
 def breaking_rules() -> dict[str, BreakingRule]:
-    """Every rule by its id, in alphabetical order."""
+    """Return every rule by its id, in alphabetical order."""
     return rules_of(rules)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BreakingChange:
     """One thing that a change of specs breaks.
 
-    ``position`` is a place in the new spec; the first line where the message is gone. ``versions``
-    are those it breaks, empty where it breaks the message as a whole.
+    ``position`` is a place in the new spec, or the first line if the message is gone. ``versions``
+    are the versions in which it breaks, and are empty if the message breaks as a whole.
     """
 
     rule: BreakingRule
@@ -60,7 +59,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """The reason, with the versions it holds for."""
+        """The reason, with the versions in which it holds."""
         if not self.versions:
             return self.reason
         several = "s" if len(self.versions) > 1 else ""
@@ -69,40 +68,47 @@ class Change:
         return f"{what}, {where}{semicolon}{remedy}"
 
 
-def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
-    """Compare a message in all the versions that old and new both have; None if it is gone.
+def find_changes(
+    old: Edition, new: Edition | None, rules: Iterable[BreakingRule]
+) -> list[BreakingChange]:
+    """Compare a message in all versions that old and new have; ``new`` is None if it is gone.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
     own_text = old.own_text and (new is None or new.own_text)
-    wanted = tuple(one for one in wanted if own_text or not one.needs_own_text)
+    rules = tuple(item for item in rules if own_text or not item.needs_own_text)
     name = old.spec.name
-    found = [
-        Change(rule, name, position, reason)
-        for rule in wanted
+    broken_things = [
+        BreakingChange(rule, name, position, reason)
+        for rule in rules
         if rule.message
         for position, reason in rule.message(old.spec, new.spec if new else None)
     ]
     if new is None:
-        return found
+        return broken_things
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
     for before, run in _runs(old, new):
         sides = SpecVersion(old.at(before), before), SpecVersion(new.at(run[0]), run[0])
-        for difference in _differences(*sides, wanted):
+        for difference in _differences(*sides, rules):
             versions[difference] += run
-    found += [
-        Change(rule, name, position, reason, tuple(broken))
+    broken_things += [
+        BreakingChange(rule, name, position, reason, tuple(broken))
         for (rule, position, reason), broken in versions.items()
     ]
-    found = [replace(one, position=new.top) if one.position == FIRST else one for one in found]
-    return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
+    broken_things = [
+        replace(item, position=new.top) if item.position == FIRST else item
+        for item in broken_things
+    ]
+    return sorted(
+        broken_things, key=lambda item: (item.position.line, item.position.column, item.rule.id)
+    )
 
 
 def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
-    """The versions that both have, in runs in which neither side's layout changes.
+    """Yield the versions that both have, in runs in which neither side changes its layout.
 
-    With each run, the old version that its first one is compared with: another one only where
-    numbers have changed their meaning.
+    Each run comes with the old version to compare with its first version. The two differ only if a
+    version number has changed its meaning.
     """
     same = continued(old.spec, new.spec)
     if same is not None:
@@ -111,9 +117,9 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
         return
     common = old.spec.valid_versions & new.spec.valid_versions
     begins: set[int] = set()
-    for one in (old, new):
-        begins.update(*({version, version + 1} for version in one.by_version))
-        for spec in (one.spec, *one.by_version.values()):
+    for edition in (old, new):
+        begins.update(*({version, version + 1} for version in edition.by_version))
+        for spec in (edition.spec, *edition.by_version.values()):
             begins.update(turning_points(spec))
     for lowest, highest in common.ranges:
         edges = sorted({lowest, *(begin for begin in begins if lowest < begin <= highest)})
@@ -122,71 +128,80 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
 
 
 def _differences(
-    old: SpecVersion, new: SpecVersion, wanted: tuple[BreakingRule, ...]
+    old: SpecVersion, new: SpecVersion, rules: tuple[BreakingRule, ...]
 ) -> Iterator[tuple[BreakingRule, Position, str]]:
     for pair in structure_pairs(old, new):
-        for rule in wanted:
+        for rule in rules:
             if rule.structure:
                 for position, reason in rule.structure(pair):
                     yield rule, position, reason
 
 
-def match(old: Editions, new: Editions) -> Iterator[Matched]:
-    """Pair the old messages with the new ones: by name, else by an api key under a new name.
+def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
+    """Pair old messages with new ones: by name, or by an api key under a new name.
 
-    An old message that is gone has None; one that what was given need not hold is left out.
+    An old message that is gone is paired with None. An old message that the new input need not
+    contain is left out.
     """
-    partners = {name: new.get(name) or other for name, other in _by_key(old, new)}
-    found = [(one, partners[name]) for name, one in old.items()]
-    scope = _Scope(found, new)
-    for one, other in found:
-        if other is not None or scope.would_have(one.place):
-            yield one, other
+    partners = {name: new.get(name) or partner for name, partner in _by_key(old, new)}
+    matched = [(edition, partners[name]) for name, edition in old.items()]
+    scope = _Scope(matched, new)
+    for edition, partner in matched:
+        if partner is not None or scope.would_have(edition.place):
+            yield edition, partner
 
 
 def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
-    """By old name: the message that has its api key and type now, and had another name before.
+    """For each old name, yield the new message that has its api key and type under a new name.
 
-    Api keys of requests are those of all Kafka. Records have theirs in each module anew, so there
-    the two must stand in directories that have other messages in common, if any has.
+    Api keys of requests are unique in all of Kafka. Each module numbers its records anew. So two
+    records match only if their directories have other messages in common, where any directories do.
     """
     by_key = defaultdict(list)
-    for name, one in new.items():
-        if name not in old and one.spec.api_key is not None:
-            by_key[one.spec.api_key, one.spec.type].append(one)
-    common = {(one.place, new[name].place) for name, one in old.items() if name in new}
-    known = {place for both in common for place in both}
-    for name, one in old.items():
-        found = None
-        if name not in new and one.spec.api_key is not None:
-            for other in by_key.get((one.spec.api_key, one.spec.type), ()):
-                places = one.place, other.place
-                if one.spec.type.is_api or places in common or known.isdisjoint(places):
-                    found = other
-        yield name, found
+    for name, edition in new.items():
+        if name not in old and edition.spec.api_key is not None:
+            by_key[edition.spec.api_key, edition.spec.type].append(edition)
+    common = {(edition.place, new[name].place) for name, edition in old.items() if name in new}
+    matched_places = {place for both in common for place in both}
+    for name, edition in old.items():
+        partner = None
+        if name not in new and edition.spec.api_key is not None:
+            for other in by_key.get((edition.spec.api_key, edition.spec.type), ()):
+                places = edition.place, other.place
+                if (
+                    edition.spec.type.is_api
+                    or places in common
+                    or matched_places.isdisjoint(places)
+                ):
+                    partner = other
+        yield name, partner
 
 
 class _Scope:
-    """The places whose messages the new side would hold, if they still existed.
+    """The places whose messages the new side would contain, if they still existed.
 
-    Directories are called otherwise from place to place, so they are known by what they hold: two
-    stand for each other where they have a message in common, or the same path from what was given.
-    Where the whole of what was given as old stands inside of what was given as new, all of it is
-    asked for; else, and in a release, whose other modules may not have been imported, what stands
-    in directories that stand for each other.
+    Directories have different names in different places, so they are recognised by their content.
+    Two directories correspond if they have a message in common, or the same path from the given
+    path. If the whole old input is inside the new input, all its messages are expected. Otherwise
+    only those in corresponding directories are expected. The same holds for a release, because some
+    of its modules may not have been imported.
     """
 
-    def __init__(self, found: list[Matched], new: Editions) -> None:
+    def __init__(self, matched: list[Matched], new: Editions) -> None:
         self.everything = not new
         shared = {
-            (one.place, other.place)
-            for one, other in found
-            if other and Given.FILE not in {one.place.given, other.place.given}
+            (edition.place, partner.place)
+            for edition, partner in matched
+            if partner and InputKind.FILE not in {edition.place.given, partner.place.given}
         }
         roots = {(before.root, after.root) for before, after in shared}
         paired = {root for both in roots for root in both}
-        old_places = {one.place for one, _ in found if one.place.given is not Given.FILE}
-        new_places = {one.place for one in new.values() if one.place.given is not Given.FILE}
+        old_places = {
+            edition.place for edition, _ in matched if edition.place.given is not InputKind.FILE
+        }
+        new_places = {
+            edition.place for edition in new.values() if edition.place.given is not InputKind.FILE
+        }
         for before, after in product(old_places, new_places):
             strangers = before.root not in paired and after.root not in paired
             if before.directory == after.directory and (
@@ -196,42 +211,42 @@ class _Scope:
         self.places = {before for before, _ in shared}
         self.roots = {before.root for before, after in shared if _holds(after, before)}
 
-    def would_have(self, place: Place) -> bool:
-        """Whether the new side would have a message of this place."""
+    def would_have(self, place: SpecOrigin) -> bool:
+        """Return whether the new side would have a message of this place."""
         return (
             self.everything
-            or place.given is Given.FILE
+            or place.given is InputKind.FILE
             or place.root in self.roots
             or place in self.places
         )
 
 
-def _holds(after: Place, before: Place) -> bool:
-    """Whether the top of the old stands inside of the new, seen from directories alike."""
+def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
+    """Return whether the new input contains the old one, by corresponding directories."""
     inside = f"/{after.directory}".endswith(f"/{before.directory}") or not before.directory
-    return after.given is Given.TREE and inside
+    return after.given is InputKind.TREE and inside
 
 
-def stable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
+def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
     """Return the messages by name, without the versions that their requests call unstable.
 
-    A response without its request is left as it is, because nothing says what was unstable.
+    A response without its request stays as it is, because nothing says which version was unstable.
     """
     unstable = {
-        one.spec.api_key: one.spec.valid_versions.highest
-        for one in editions.values()
-        if one.spec.type is MessageType.REQUEST
-        and one.spec.latest_version_unstable
-        and one.spec.valid_versions
+        edition.spec.api_key: edition.spec.valid_versions.highest
+        for edition in editions.values()
+        if edition.spec.type is MessageType.REQUEST
+        and edition.spec.latest_version_unstable
+        and edition.spec.valid_versions
     }
     return {
-        name: _without(one, unstable[one.spec.api_key])
-        if one.spec.type.is_api and one.spec.api_key in unstable
-        else one
-        for name, one in editions.items()
+        name: _without(edition, unstable[edition.spec.api_key])
+        if edition.spec.type.is_api and edition.spec.api_key in unstable
+        else edition
+        for name, edition in editions.items()
     }
 
 
 def _without(edition: Edition, version: int) -> Edition:
-    left = Versions.of(one for one in edition.spec.valid_versions if one != version)
+    left = Versions.of(other for other in edition.spec.valid_versions if other != version)
     return replace(edition, spec=narrowed(edition.spec, left))

@@ -1,13 +1,19 @@
-"""What a change of specs breaks, as findings."""
+"""Report what a change of specs breaks, as findings."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.specs.allow import Allowed, allows
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match, stable
-from flexwire.specs.finding import Finding, Report, found
+from flexwire.specs.allow_comments import AllowedFindings, find_allow_comments
+from flexwire.specs.breaking.changes import (
+    BreakingChange,
+    breaking_rules,
+    find_changes,
+    match_messages,
+    without_unstable,
+)
+from flexwire.specs.finding import Finding, Report, make_finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,8 +23,8 @@ if TYPE_CHECKING:
     from flexwire.schema.text import SpecText
 
 
-class Asked(Protocol):
-    """What is asked for, as `flexwire.specs.lint.config.Config` says it."""
+class BreakingConfig(Protocol):
+    """What to look for, as `flexwire.specs.lint.config.Config` provides it."""
 
     @property
     def mode(self) -> Mode:
@@ -33,22 +39,22 @@ def compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
     *,
     unstable: bool = False,
 ) -> Report:
-    """Compare all messages of the old set with the new one's, by the rules named.
+    """Compare all messages of the old set with those of the new set, by the named rules.
 
-    ``texts`` are those of the new specs; comments in them allow what they name. Messages that only
-    the new set has break nothing. A change of a version that the old set calls unstable breaks
-    nothing either and is only counted, unless ``unstable``. Raises `SpecError` for a spec that
+    ``texts`` are the texts of the new specs; comments in them allow the findings that they name.
+    Messages that only the new set has break nothing. Changes of a version that the old set calls
+    unstable are only counted, unless ``unstable`` is true. Raises `SpecError` for a spec that
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
-    kept = stable(old)
-    if unstable or kept == old:
+    stable = without_unstable(old)
+    if unstable or stable == old:
         return everything
-    judged = _compare(kept, new, texts, rules, config)
+    judged = _compare(stable, new, texts, rules, config)
     left_out = len(everything.findings) - len(judged.findings)
     return replace(judged, files=everything.files, unstable=max(0, left_out))
 
@@ -58,38 +64,40 @@ def _compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
 ) -> Report:
-    known = breaking_rules()
-    wanted = [
+    all_rules = breaking_rules()
+    used_rules = [
         rule
-        for name, rule in known.items()
+        for name, rule in all_rules.items()
         if name in rules and config.mode not in rule.compatible_in
     ]
     findings: list[Finding] = []
-    files = {_source(one) for one in new.values()}
-    for one, other in match(old, new):
-        # What is gone is reported where it was.
-        text = texts.get(other.spec.name) if other else None
-        source = _source(other or one)
-        path = (other or one).path or source
-        allowed = Allowed(allows(text) if text else ())
-        told = (
+    files = {_source(edition) for edition in new.values()}
+    for edition, partner in match_messages(old, new):
+        # A message that is gone is reported in its old file.
+        text = texts.get(partner.spec.name) if partner else None
+        source = _source(partner or edition)
+        path = (partner or edition).path or source
+        allowed = AllowedFindings(find_allow_comments(text) if text else ())
+        reported = (
             _finding(change, source, text)
-            for change in changes(one, other, wanted)
+            for change in find_changes(edition, partner, used_rules)
             if not config.ignores(change.rule.id, path)
         )
-        left = [finding for finding in told if not allowed.takes(finding)]
+        left = [finding for finding in reported if not allowed.takes(finding)]
         findings += left
         files |= {source} if left else set()
-    return Report(tuple(sorted(findings)), tuple(sorted(files)), known, "flexwire schema breaking")
+    return Report(
+        tuple(sorted(findings)), tuple(sorted(files)), all_rules, "flexwire schema breaking"
+    )
 
 
-def _source(one: Edition) -> str:
-    return one.spec.source or one.spec.name
+def _source(edition: Edition) -> str:
+    return edition.spec.source or edition.spec.name
 
 
-def _finding(change: Change, source: str, text: SpecText | None) -> Finding:
+def _finding(change: BreakingChange, source: str, text: SpecText | None) -> Finding:
     at = change.position
     line = text.line(at.line) if text else ""
-    return found(source, at.line, at.column, change.rule.id, change.text, line)
+    return make_finding(source, at.line, at.column, change.rule.id, change.text, line)

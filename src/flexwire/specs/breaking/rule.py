@@ -1,4 +1,4 @@
-"""What a breaking-change rule is: an id, a category, a page, and how it finds what breaks it."""
+"""A breaking-change rule: an id, a category, a page, and a function that finds breaks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType
-from flexwire.specs.finding import Page
+from flexwire.specs.finding import RulePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.schema.pairs import StructureMember, StructurePair
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
     from flexwire.specs.finding import Level
@@ -32,14 +32,14 @@ class Breaks(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakingRule(Page):
+class BreakingRule(RulePage):
     """One rule.
 
-    ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
-    of a message, whose new one is None where it is gone. Both give the place in the new spec, and
-    what has changed there. ``compatible_in`` are the modes whose document calls such a change
-    compatible; the rule is not asked for there. ``needs_own_text`` is of rules about words that the
-    catalog has of a message's newest release only (`Edition.own_text`).
+    ``structure`` compares a structure that old and new have in a version. ``message`` compares the
+    specs of a message; the new one is None if the message is gone. Both yield places in the new
+    spec and what changed there. ``compatible_in`` are the modes whose document calls such a change
+    compatible; the rule is not used in these modes. ``needs_own_text`` marks rules about words that
+    the catalog has only for the newest release of a message (`Edition.own_text`).
     """
 
     category: Breaks
@@ -50,25 +50,26 @@ class BreakingRule(Page):
 
     @property
     def level(self) -> Level:
-        """How grave a finding is: bytes that are misread are an error, all else is a warning."""
+        """How grave a finding is: misread bytes are an error, everything else is a warning."""
         return "error" if self.category is Breaks.WIRE else "warning"
 
 
 def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
-    """Whether data is now the key or value of a coordinator's record, or the other way about.
+    """Return whether data became the key or value of a coordinator's record, or the reverse.
 
-    What stands before data is up to its writer, and coordinators wrote the same before it then as
-    now. Source: the specs of Kafka 4.0 and 4.1.
+    The writer of data decides what stands before it, and coordinators wrote the same before and
+    after this change. Source: the specs of Kafka 4.0 and 4.1.
     """
     kinds = {old.type, new.type}
     return len(kinds & _COORDINATORS) == 1 and kinds - _COORDINATORS == {MessageType.DATA}
 
 
 def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
-    """The old version and the new one that are the same record, where a number says so.
+    """Return the old and the new version of the same record, if a number identifies it.
 
-    A coordinator writes a record's type before its key: while keys were data, that was the version;
-    since they have a message type of their own it is the api key, and the version is 0.
+    A coordinator writes a record's type before its key. While keys were data, that number was the
+    version. Now that they have a message type of their own, it is the api key, and the version is
+    0.
     """
     if became_a_record(old, new) and MessageType.COORDINATOR_KEY in {old.type, new.type}:
         key = old.api_key if new.api_key is None else new.api_key
@@ -77,14 +78,14 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
     return None
 
 
-def has_other_default(old: Member, new: Member) -> bool:
-    """Whether the defaults differ as values; of different types they cannot be compared."""
-    # As text, so that NaN equals itself and 0 is not false.
+def has_other_default(old: StructureMember, new: StructureMember) -> bool:
+    """Return whether the defaults differ as values; defaults of different types never differ."""
+    # Comparing texts makes NaN equal to itself and 0 different from false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 
 
-def default_text(member: Member) -> str:
-    """A default for a sentence."""
+def default_text(member: StructureMember) -> str:
+    """Return a default as words for a sentence."""
     default = member.field.default
     if isinstance(default, bool):
         return str(default).lower()

@@ -1,4 +1,4 @@
-"""Messages, one after the other, into what they cost on the old side and on the new one."""
+"""Measure messages one after the other: their sizes on the old side and on the new side."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
-from flexwire.protocol.headers import header_version
-from flexwire.specs.cost.carry import Carrier, new_paths, renames
+from flexwire.schema.header_versions import header_version, spec_header_versions
+from flexwire.specs.cost.conversion import ValueConverter, new_paths, renames
 from flexwire.specs.cost.sizes import Sizes, read_sizes
-from flexwire.specs.cost.tagging import Share, tagged_now
+from flexwire.specs.cost.tagging import Share, newly_tagged
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
-    from flexwire.specs.cost.carry import Renames
-    from flexwire.specs.cost.sides import Specs
+    from flexwire.specs.cost.conversion import Renames
+    from flexwire.specs.cost.sides import SideSpecs
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""So many reasons why something was not compared are kept apart: hostile traffic invents more."""
+"""How many different reasons are counted apart; hostile traffic invents more of them."""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
 HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
-"""The encodings that a header has as well; in the others it is as Kafka writes it."""
+"""The encodings that also change headers. With the others, headers are as Kafka writes them."""
 
 
-class At(Enum):
-    """At which versions the messages are compared.
+class VersionChoice(Enum):
+    """The versions at which messages are compared.
 
-    SENT: each at the version it has; one at the newest version of the old specs, at the newest of
-    the new ones. NEWEST: each at the newest version on either side. UPGRADE: as it was sent on the
-    old side, at the newest version on the new one.
+    SENT: each message at its own version, but the newest version of the old specs is compared with
+    the newest of the new specs. NEWEST: each at the newest version on either side. UPGRADE: as it
+    was sent on the old side, and at the newest version on the new side.
     """
 
     SENT = "sent"
@@ -49,8 +49,8 @@ class At(Enum):
     UPGRADE = "upgrade"
 
 
-class Sent(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; without header where it came alone."""
+class SentMessage(NamedTuple):
+    """A message as it was sent, in Kafka's encoding; without a header if it came alone."""
 
     name: str
     api_key: int | None
@@ -61,23 +61,23 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenAs:
-    """One side of a comparison: its specs, and how a message is written."""
+class ComparisonSide:
+    """One side of a comparison: its specs, and the encoding in which messages are written."""
 
-    specs: Specs
+    specs: SideSpecs
     encoding: Encoding = Encoding.KAFKA
 
 
 @dataclass(slots=True)
-class Pair:
-    """The sizes of the same thing on both sides, one of each for every message."""
+class SizePair:
+    """The sizes of the same part on both sides, one of each for every message."""
 
     old: Sizes = field(default_factory=Sizes)
     new: Sizes = field(default_factory=Sizes)
 
     @property
     def saved(self) -> int:
-        """How many bytes the new side is smaller; negative where it is larger."""
+        """By how many bytes the new side is smaller; negative if it is larger."""
         return self.old.total - self.new.total
 
 
@@ -85,11 +85,11 @@ class Pair:
 class MessageCost:
     """What the messages of one name and version cost; ``whole`` is the header and the body.
 
-    ``api`` is the API that the message belongs to, None if it is neither request nor response.
-    ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
-    has for each message by how much it is smaller on the new side. ``sent`` counts the bytes of the
-    bodies as they were, ``lost`` by path the values for which the new side has no field, and
-    ``losing`` the messages that had one.
+    ``api`` is the message's API, None if it is neither a request nor a response. ``fields`` are
+    those of the body, by path; their totals add up to that of ``body``. ``saved`` has the bytes
+    that each message is smaller on the new side. ``sent`` counts the bytes of the bodies as they
+    were sent. ``lost`` counts by path the values that have no field on the new side, and ``losing``
+    the messages with such values.
     """
 
     name: str
@@ -98,22 +98,22 @@ class MessageCost:
     new_version: int
     api: str | None = None
     sent: int = 0
-    header: Pair = field(default_factory=Pair)
-    body: Pair = field(default_factory=Pair)
-    whole: Pair = field(default_factory=Pair)
+    header: SizePair = field(default_factory=SizePair)
+    body: SizePair = field(default_factory=SizePair)
+    whole: SizePair = field(default_factory=SizePair)
     saved: Sizes = field(default_factory=Sizes)
-    fields: dict[str, Pair] = field(default_factory=dict)
+    fields: dict[str, SizePair] = field(default_factory=dict)
     shares: list[Share] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     losing: int = 0
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return self.whole.old.count
 
     def add(self, old: tuple[int, int], new: tuple[int, int]) -> None:
-        """Count a message, by the sizes of its header and its body."""
+        """Count a message, given the sizes of its header and its body on both sides."""
         for pair, was, is_ in zip((self.header, self.body), old, new, strict=True):
             pair.old.add(was)
             pair.new.add(is_)
@@ -126,7 +126,7 @@ class MessageCost:
         for path in old.keys() | new.keys():
             pair = self.fields.get(path)
             if pair is None:
-                pair = self.fields[path] = Pair()
+                pair = self.fields[path] = SizePair()
             if path in old:
                 pair.old.add(old[path])
             if path in new:
@@ -134,8 +134,8 @@ class MessageCost:
 
 
 @dataclass(slots=True)
-class Uncompared:
-    """Messages or bytes that were not compared, for one reason; ``example`` is the first error."""
+class UncomparedCount:
+    """Messages or bytes that were not compared for one reason; ``example`` is the first error."""
 
     times: int = 0
     bytes: int = 0
@@ -143,8 +143,8 @@ class Uncompared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """How a value becomes bytes on one side."""
+class _WriteForm:
+    """How a value is written on one side."""
 
     schema: Schema
     encoding: Encoding
@@ -163,41 +163,43 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What happens to the messages of one name and version.
+class _CostPlan:
+    """How the messages of one name and version are measured.
 
-    They are read as ``read`` says and, where other versions are to be compared, taken to the
-    old specs' newest version; from there ``change`` leads to the new side.
+    ``read`` is the schema that reads them. If other versions are compared, ``upgrade`` converts
+    them to the newest version of the old specs. ``change`` converts them to the new side.
     """
 
     read: Schema
-    upgrade: Carrier | None
-    change: Carrier
-    old: _Way
-    new: _Way
+    upgrade: ValueConverter | None
+    change: ValueConverter
+    old: _WriteForm
+    new: _WriteForm
     row: MessageCost
     is_same: bool
-    # For fields that are renamed: the new path by the old one.
+    # For renamed fields: the new path by the old one.
     paths: Mapping[str, str]
 
 
-class Meter:
-    """Measures messages on two sides; `rows` and `uncompared` are what it found.
+class CostMeter:
+    """Measures messages on two sides; the results are in `rows` and `uncompared`.
 
-    Memory does not grow with the number of messages, only with that of their kinds, fields and
-    different sizes.
+    Memory does not grow with the number of messages, only with the number of different messages,
+    fields and sizes.
     """
 
-    def __init__(self, old: WrittenAs, new: WrittenAs, at: At = At.SENT) -> None:
+    def __init__(
+        self, old: ComparisonSide, new: ComparisonSide, at: VersionChoice = VersionChoice.SENT
+    ) -> None:
         self.old = old
         self.new = new
         self.at = at
         self.rows: dict[tuple[str, int], MessageCost] = {}
-        self.uncompared: dict[tuple[str, str], Uncompared] = {}
-        self._plans: dict[tuple[Any, ...], _Plan | str] = {}
+        self.uncompared: dict[tuple[str, str], UncomparedCount] = {}
+        self._plans: dict[tuple[Any, ...], _CostPlan | str] = {}
 
-    def add(self, sent: Sent) -> None:
-        """Measure a message; what cannot be compared is counted by its reason.
+    def add(self, sent: SentMessage) -> None:
+        """Measure a message, or count it with the reason why it cannot be compared.
 
         Raises `SpecError` for a spec that cannot be laid out.
         """
@@ -217,12 +219,12 @@ class Meter:
         key = (what, reason)
         if key not in self.uncompared and len(self.uncompared) >= DIFFERENT_REASONS:
             key = _FURTHER
-        told = self.uncompared.setdefault(key, Uncompared(example=example))
-        told.times += 1
-        told.bytes += size
+        uncompared = self.uncompared.setdefault(key, UncomparedCount(example=example))
+        uncompared.times += 1
+        uncompared.bytes += size
 
     def _measure(
-        self, sent: Sent, plan: _Plan, value: dict[str, Any], sizes: dict[str, int]
+        self, sent: SentMessage, plan: _CostPlan, value: dict[str, Any], sizes: dict[str, int]
     ) -> None:
         lost = Counter[str]()
         carried = value if plan.upgrade is None else plan.upgrade.carry(value, lost)
@@ -240,7 +242,7 @@ class Meter:
         except CodecError as error:
             self._refuse(sent, f"has no place on the {side} side", error)
             return
-        # What was sent is nearly always what the old side writes.
+        # The old side nearly always writes what was sent.
         is_as_sent = plan.old.schema is plan.read and old_body == sent.body
         old_sizes = sizes if is_as_sent else read_sizes(plan.old.schema, old_body)[1]
         new_sizes = old_sizes if plan.is_same else read_sizes(plan.new.schema, new_body)[1]
@@ -255,27 +257,27 @@ class Meter:
         for share in row.shares:
             share.add(carried, old_sizes, new_sizes)
 
-    def _newest(self, sent: Sent) -> int:
+    def _newest(self, sent: SentMessage) -> int:
         old = self.old.specs.find(sent[:3])
         assert old is not None  # noqa: S101 - there is a plan for it
         return old.spec.valid_versions.highest
 
-    def _refuse(self, sent: Sent, what: str, error: CodecError) -> None:
-        # An index or a tag would make each refusal another one.
+    def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
+        # Indexes and tags in the path would make each refusal a different one.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)
 
-    def _plan(self, sent: Sent) -> _Plan | str:
+    def _plan(self, sent: SentMessage) -> _CostPlan | str:
         key = (*sent[:4], sent.header is None)
         if key not in self._plans:
-            made = self._made(sent)
-            if isinstance(made, str) and len(self._plans) >= DIFFERENT_REASONS:
-                return made
-            self._plans[key] = made
+            plan = self._made(sent)
+            if isinstance(plan, str) and len(self._plans) >= DIFFERENT_REASONS:
+                return plan
+            self._plans[key] = plan
         return self._plans[key]
 
-    def _made(self, sent: Sent) -> _Plan | str:
+    def _made(self, sent: SentMessage) -> _CostPlan | str:
         name, version = sent.name, sent.version
         old = self.old.specs.find(sent[:3])
         if old is None:
@@ -283,27 +285,32 @@ class Meter:
         if version not in old.spec.valid_versions:
             return "the old specs have no such version"
         newest = old.spec.valid_versions.highest
-        target = self.new.specs.target(sent[:3], old, version, newest=self.at is not At.SENT)
+        target = self.new.specs.target(
+            sent[:3], old, version, newest=self.at is not VersionChoice.SENT
+        )
         if isinstance(target, str):
             return target
-        old_version = newest if self.at is At.NEWEST else version
-        middle_version = version if self.at is At.SENT else newest
+        old_version = newest if self.at is VersionChoice.NEWEST else version
+        middle_version = version if self.at is VersionChoice.SENT else newest
         read = self.old.specs.schema(old, version, Encoding.KAFKA)
         middle = self.old.specs.schema(old, middle_version, Encoding.KAFKA)
         renamed = _renamed(old, middle_version, *target)
-        was = _way(self.old, old, old_version, sent)
-        is_ = _way(self.new, *target, sent)
+        was = _write_form(self.old, old, old_version, sent)
+        is_ = _write_form(self.new, *target, sent)
         row = self.rows.get((name, version))
         if row is None:
-            shares = [Share(one) for one in tagged_now(was.schema, is_.schema, renamed)]
+            shares = [
+                Share(tagged_field)
+                for tagged_field in newly_tagged(was.schema, is_.schema, renamed)
+            ]
             kind = old.spec.type
             api = kind.api_name(name) if kind.is_api else None
             row = MessageCost(name, version, old_version, target[1], api, shares=shares)
             self.rows[name, version] = row
-        return _Plan(
+        return _CostPlan(
             read,
-            None if middle is read else Carrier(read, middle, {}),
-            Carrier(middle, is_.schema, renamed),
+            None if middle is read else ValueConverter(read, middle, {}),
+            ValueConverter(middle, is_.schema, renamed),
             was,
             is_,
             row,
@@ -313,15 +320,15 @@ class Meter:
 
 
 def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sizes_by_new_path: dict[str, int] = {}
     for path, size in sizes.items():
         name = paths.get(path, path)
-        found[name] = found.get(name, 0) + size
-    return found
+        sizes_by_new_path[name] = sizes_by_new_path.get(name, 0) + size
+    return sizes_by_new_path
 
 
 def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:
-    # At a version of both nothing but names can differ, unless the change breaks it.
+    # At a version of both sides only names can differ, unless the change breaks the version.
     valid = new.spec.valid_versions
     shared = version if version in valid else new_version
     if old.at(version) is new.at(shared):
@@ -329,11 +336,13 @@ def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Rena
     return renames((old.at(version), version), (new.at(shared), shared))
 
 
-def _way(side: WrittenAs, edition: Edition, version: int, sent: Sent) -> _Way:
+def _write_form(
+    side: ComparisonSide, edition: Edition, version: int, sent: SentMessage
+) -> _WriteForm:
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:
-        spec = edition.spec
-        assert spec.api_key is not None  # noqa: S101 - the parser asks for it in an RPC
-        header = header_version(spec.api_key, spec.type, version, flexible=schema.flexible)
-    return _Way(schema, side.encoding, header)
+        spec = edition.at(version)
+        header = spec_header_versions(spec).of(version)
+        header = header_version(spec.type, spec.api_key, header, flexible=schema.flexible)
+    return _WriteForm(schema, side.encoding, header)

@@ -1,4 +1,4 @@
-"""The message specs of one side of a comparison, those of KIP-636 included."""
+"""The message specs of one side of a comparison, including those of KIP-636."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 
-# Which message is meant: a name, and for what was renamed the api key and the type.
-Named = tuple[str, int | None, MessageType | None]
+# Identifies a message: its name, and its api key and type in case it was renamed.
+MessageKey = tuple[str, int | None, MessageType | None]
 
 
-class Specs:
-    """Message specs by name; ``bundled`` adds all that Kafka's releases ever had."""
+class SideSpecs:
+    """Message specs by name; ``bundled`` adds all messages of Kafka's releases."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
         self._by_key = {
-            (one.spec.api_key, one.spec.type): one
-            for one in editions.values()
-            if one.spec.type.is_api
+            (edition.spec.api_key, edition.spec.type): edition
+            for edition in editions.values()
+            if edition.spec.type.is_api
         }
         self._bundled = bundled
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
 
-    def find(self, named: Named) -> Edition | None:
-        """Give a message by its name, else the request or response of its api key."""
+    def find(self, named: MessageKey) -> Edition | None:
+        """Return a message by its name, or the request or response of its api key."""
         name, api_key, kind = named
         if name in self._editions:
             return self._editions[name]
@@ -62,7 +62,7 @@ class Specs:
         return self._editions[name]
 
     def schema(self, edition: Edition, version: int, encoding: Encoding) -> Schema:
-        """Give the schema of one version. Raises `SpecError` for what cannot be laid out."""
+        """Return the schema of one version. Raises `SpecError` if it cannot be laid out."""
         spec = edition.at(version)
         key = (spec, version, encoding)
         if key not in self._schemas:
@@ -70,12 +70,12 @@ class Specs:
         return self._schemas[key]
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Give the message that takes the place of an old one, and its version; or why none does.
+        """Return the message that replaces an old one, and its version, or why none does.
 
-        It is of the same version, but of the newest one where the old version was its specs'
-        newest, or where ``newest`` says so.
+        The version stays the same. It becomes the newest version if the old version was the newest
+        of its specs, or if ``newest`` is true.
         """
         new = self.find(named)
         if new is None:
@@ -88,50 +88,50 @@ class Specs:
         return new, version
 
 
-def bundled_specs() -> Specs:
-    """Give every message of every release, in its newest layout."""
-    return Specs({}, bundled=True)
+def bundled_specs() -> SideSpecs:
+    """Return every message of every release, in its newest layout."""
+    return SideSpecs({}, bundled=True)
 
 
-class ErrorTagged(Specs):
-    """The old specs, in which an RPC's errors are tagged from the next version on.
+class ErrorTaggedSpecs(SideSpecs):
+    """The old specs, with an RPC's errors tagged from the next version on.
 
-    The document gives each RPC one new version, after its newest. Traffic is of many versions, so
-    here each has a next one with the same fields, and only with the errors tagged.
+    The KIP gives each RPC one new version after its newest. Traffic has many versions. So here each
+    version has a next version with the same fields, which differs only in the tagged errors.
     """
 
-    def __init__(self, old: Specs, mode: Mode = "strict") -> None:
+    def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
         super().__init__({})
         self._old = old
         self._mode = mode
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
-        """Give the message with tagged errors and its version; the old one if it has no errors."""
+        """Return the message with tagged errors and its version; the old one without errors."""
         if newest:
             version = old.spec.valid_versions.highest
         changed = self._changed(named, old, version)
         return (old, version) if changed is None else (changed, version + 1)
 
-    def _changed(self, named: Named, old: Edition, version: int) -> Edition | None:
+    def _changed(self, named: MessageKey, old: Edition, version: int) -> Edition | None:
         spec = old.at(version)
         if not spec.type.is_api or version == HIGHEST:
             return None
-        # Whether an RPC is concerned, both of its messages say together.
-        specs = [only(spec, version)]
+        # The request and the response together show whether the KIP changes an RPC.
+        specs = [single_version(spec, version)]
         partner = self._old.find(_partner(named, spec))
         if partner is not None and version in partner.spec.valid_versions:
-            specs.append(only(partner.at(version), version))
+            specs.append(single_version(partner.at(version), version))
         texts = [SpecText(write_spec(each), each.name) for each in specs]
-        for one in tag_errors(texts, mode=self._mode):
-            if one.spec.name == spec.name and one.version is not None:
-                return Edition(parse_spec(one.text, one.source, mode=self._mode))
+        for result in tag_errors(texts, mode=self._mode):
+            if result.spec.name == spec.name and result.version is not None:
+                return Edition(parse_spec(result.text, result.source, mode=self._mode))
         return None
 
 
-def only(spec: MessageSpec, version: int) -> MessageSpec:
-    """Give a spec that has one version, in which each field is as in that version, and after it.
+def single_version(spec: MessageSpec, version: int) -> MessageSpec:
+    """Return a spec with one version only, in which each field stays as it is in that version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = only(catalog().entry("FetchRequest").spec(12), 12)
@@ -142,40 +142,45 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
         spec,
         valid_versions=Versions(version, version),
         flexible_versions=_open(spec.flexible_versions, version),
+        header_versions=spec.header_versions and spec.header_versions.up_to(version),
         deprecated_versions=Versions.NONE,
         fields=_fields(spec.fields, version),
         common_structs=tuple(
-            replace(one, versions=_open(one.versions, version), fields=_fields(one.fields, version))
-            for one in spec.common_structs
-            if version in one.versions
+            replace(
+                struct,
+                versions=_open(struct.versions, version),
+                fields=_fields(struct.fields, version),
+            )
+            for struct in spec.common_structs
+            if version in struct.versions
         ),
     )
 
 
 def _open(versions: Versions, version: int) -> Versions:
-    # As it was before: to be null in some of the versions only is another matter.
+    # A field that is null only in some versions would be treated differently.
     return Versions(versions.lowest, HIGHEST) if version in versions else Versions.NONE
 
 
 def _fields(fields: tuple[FieldSpec, ...], version: int) -> tuple[FieldSpec, ...]:
     return tuple(
         replace(
-            one,
-            versions=_open(one.versions, version),
-            nullable_versions=_open(one.nullable_versions, version),
-            tag=one.tag if version in one.tagged_versions else None,
-            tagged_versions=_open(one.tagged_versions, version),
+            field,
+            versions=_open(field.versions, version),
+            nullable_versions=_open(field.nullable_versions, version),
+            tag=field.tag if version in field.tagged_versions else None,
+            tagged_versions=_open(field.tagged_versions, version),
             flexible_versions=None
-            if one.flexible_versions is None
-            else _open(one.flexible_versions, version),
-            fields=_fields(one.fields, version),
+            if field.flexible_versions is None
+            else _open(field.flexible_versions, version),
+            fields=_fields(field.fields, version),
         )
-        for one in fields
-        if version in one.versions or version in one.tagged_versions
+        for field in fields
+        if version in field.versions or version in field.tagged_versions
     )
 
 
-def _partner(named: Named, spec: MessageSpec) -> Named:
+def _partner(named: MessageKey, spec: MessageSpec) -> MessageKey:
     mine, other = "Request", "Response"
     kind = MessageType.RESPONSE
     if spec.type is MessageType.RESPONSE:

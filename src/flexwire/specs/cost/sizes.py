@@ -1,4 +1,4 @@
-"""How often each size occurred, and how many bytes each field takes."""
+"""Count how often each size occurs, and how many bytes each field takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sizes:
-    """Numbers of bytes, negative ones too, of which only the different ones are kept.
+    """Numbers of bytes, negative ones too. Equal numbers are stored once, with a count.
 
     >>> sizes = Sizes([4, 8, 8])
     >>> sizes.count, sizes.total, sizes.least, sizes.median, sizes.most
@@ -32,40 +32,40 @@ class Sizes:
         self._times[size] += times
 
     def merge(self, other: Sizes) -> None:
-        """Count all that the other has counted."""
+        """Add all sizes of another object."""
         self._times.update(other._times)
 
     def padded(self, count: int) -> Sizes:
-        """Give these sizes and as many zeros as make ``count`` of them."""
-        made = Sizes()
-        made.merge(self)
+        """Return these sizes with as many zeros as are missing to ``count``."""
+        padded = Sizes()
+        padded.merge(self)
         if count > self.count:
-            made.add(0, count - self.count)
-        return made
+            padded.add(0, count - self.count)
+        return padded
 
     @property
     def count(self) -> int:
-        """How many sizes there are."""
+        """The number of sizes."""
         return self._times.total()
 
     @property
     def total(self) -> int:
-        """What they add up to."""
+        """The sum of all sizes."""
         return sum(size * times for size, times in self._times.items())
 
     @property
     def least(self) -> int:
-        """The smallest; 0 without sizes."""
+        """The smallest size; 0 without sizes."""
         return min(self._times, default=0)
 
     @property
     def most(self) -> int:
-        """The largest; 0 without sizes."""
+        """The largest size; 0 without sizes."""
         return max(self._times, default=0)
 
     @property
     def median(self) -> float:
-        """The middle one, or what lies half way between the middle two; 0 without sizes."""
+        """The middle size, or the mean of the middle two; 0 without sizes."""
         count = self.count
         both = self._at((count - 1) // 2) + self._at(count // 2)
         return both / 2 if both % 2 else both // 2
@@ -80,16 +80,16 @@ class Sizes:
 
 
 TAGGED_FIELDS = "_taggedFields"
-"""The name under which a structure has the count of its tagged fields, or the end of its buffer."""
+"""The name under which a structure's count of tagged fields, or its buffer's end, is counted."""
 UNKNOWN = "_unknownTaggedFields"
 
-# What begins or ends the tagged fields; all else in their place stands before a field's value.
+# Bytes that begin or end the tagged fields. Other bytes there stand before a field's value.
 _OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
 
 
 @lru_cache(maxsize=65536)
 def field_path(steps: tuple[str, ...]) -> str:
-    """Join a path of which every index is ``[]``; the elements of an array are part of it.
+    """Join a path, with ``[]`` for every index; the elements of an array belong to it.
 
     >>> field_path(("topics", "[]", "partitions", "[]")), field_path(("topics", "[]", "name"))
     ('topics[].partitions', 'topics[].name')
@@ -108,7 +108,7 @@ class _SizingReader(Reader):
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
         self.sizes: dict[str, int] = {}
-        # The bytes of a tag and a size, and how deep the field they belong to stands.
+        # The bytes of a tag and a size, and the depth of the field to which they belong.
         self._ahead = 0
         self._depth = 0
 
@@ -119,7 +119,7 @@ class _SizingReader(Reader):
             self._ahead += size
             self._depth = len(path)
         elif len(path) > 1 and path[-2] == TAGGED_FIELDS:
-            # The last step is the tag, and there may be 2**31 of them.
+            # The last step is the tag, and there can be 2**31 tags.
             self._add([*path[:-2], UNKNOWN], self._ahead + size)
             self._ahead = 0
         else:
@@ -134,10 +134,10 @@ class _SizingReader(Reader):
 
 
 def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read exactly one message; gives its value, and by path the bytes of each field.
+    """Read exactly one message; return its value, and the bytes of each field by path.
 
-    The sizes add up to those of ``data``. The length of an array is the array's, and so are its
-    elements where they are not structures; the count of tagged fields is the structure's, under
+    The sizes add up to the size of ``data``. The length of an array counts for the array. So do its
+    elements, unless they are structures. The count of tagged fields counts for the structure, under
     `TAGGED_FIELDS`. Raises `DecodeError`.
     """
     reader = _SizingReader(data)

@@ -1,8 +1,8 @@
-"""Fields that were mandatory and are tagged: how often they are set, and from where that costs.
+"""Fields that were mandatory and are now tagged: how often they are set, and what that costs.
 
-A tagged field is not written while it has its default. That saves its bytes each time; a tag and a
-size are what it costs where it is set. The break-even share is the share of set values at which
-the two are equal.
+A tagged field is not written while it has its default, which saves its bytes each time. If it is
+set, it costs a tag and a size. The break-even share is the share of set values at which cost and
+saving are equal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import EncodeError
-from flexwire.specs.cost.carry import Matched, matched
+from flexwire.specs.cost.conversion import MatchedField, matched
 from flexwire.wire import types
 from flexwire.wire.cursor import Writer
 from flexwire.wire.schema import Presence
@@ -21,10 +21,10 @@ from flexwire.wire.tags import join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.specs.cost.carry import Renames
+    from flexwire.specs.cost.conversion import Renames
     from flexwire.wire.schema import Schema
 
-# Values for fields that the traffic never shows set. That a default is among them does no harm:
+# Values for fields that are never set in the traffic. A default among them does no harm, because
 # only the bytes around them count.
 _STAND_INS: dict[type[types.Type], Any] = {
     types.Boolean: True,
@@ -37,51 +37,51 @@ _STAND_INS: dict[type[types.Type], Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedNow:
+class NewlyTaggedField:
     """A field that is mandatory in the old schema and tagged in the new one."""
 
-    at: Matched
+    at: MatchedField
 
     def count(self, value: Mapping[str, Any]) -> tuple[int, int]:
-        """Give how many values of the field the message has, and how many are not its default."""
-        found = set_ = 0
+        """Return how many values of the field a message has, and how many are not default."""
+        values = set_ = 0
         attribute = self.at.old.attribute
         for struct in _structs(value, self.at.steps):
             if attribute in struct:
-                found += 1
+                values += 1
                 set_ += not self.at.new.is_default(struct[attribute])
-        return found, set_
+        return values, set_
 
     def default_size(self) -> int:
-        """Give how many bytes the default takes where the field is mandatory; 0 if it cannot."""
+        """Return the size of the default in a mandatory field; 0 if it cannot be written."""
         try:
             return len(_written(self.at.old.type, self.at.new.default))
         except EncodeError:
-            # The old field cannot be null, and the new one's default is.
+            # The new default is null, and the old field cannot be null.
             return 0
 
     def stand_in_cost(self) -> int | None:
-        """Give how many bytes more a set small value takes; None for a type that has none here."""
-        one = self.at.new
-        value = _STAND_INS.get(type(one.type))
-        if value is None or one.tag is None:
+        """Return by how many bytes a small value grows; None for a type without such a value."""
+        field = self.at.new
+        value = _STAND_INS.get(type(field.type))
+        if value is None or field.tag is None:
             return None
-        tagged = join(self.at.form, {one.tag: _written(one.type, value)})
+        tagged = join(self.at.form, {field.tag: _written(field.type, value)})
         return len(tagged) - len(join(self.at.form, {})) - len(_written(self.at.old.type, value))
 
 
 @dataclass(slots=True)
 class Share:
-    """What the messages show of such a field: its values, how many are set, and their bytes."""
+    """What the messages show about such a field: its values, how many are set, and their bytes."""
 
-    field: TaggedNow
+    field: NewlyTaggedField
     values: int = 0
     set: int = 0
     old: int = 0
     new: int = 0
 
     def add(self, value: Mapping[str, Any], old: Mapping[str, int], new: Mapping[str, int]) -> None:
-        """Count a message: its value on the old side, and what its fields take, by new paths."""
+        """Count a message: its value on the old side, and the bytes of its fields by new path."""
         values, set_ = self.field.count(value)
         self.values += values
         self.set += set_
@@ -90,12 +90,12 @@ class Share:
 
     @property
     def share(self) -> float | None:
-        """The share of values that are set, 0 to 1."""
+        """The share of set values, 0 to 1."""
         return self.set / self.values if self.values else None
 
     @property
     def extra(self) -> float | None:
-        """How many bytes more a value that is set takes, on average."""
+        """By how many bytes a set value grows, on average."""
         if not self.set:
             return self.field.stand_in_cost()
         defaults = (self.values - self.set) * self.field.default_size()
@@ -103,27 +103,31 @@ class Share:
 
     @property
     def break_even(self) -> float | None:
-        """The share of set values, 0 to 1, at which being tagged saves and costs the same."""
+        """The share of set values, 0 to 1, at which tagging costs as much as it saves."""
         extra, saved = self.extra, self.field.default_size()
         if extra is None:
             return None
         return 1.0 if extra <= 0 else saved / (saved + extra)
 
 
-def tagged_now(old: Schema, new: Schema, renamed: Renames) -> list[TaggedNow]:
+def newly_tagged(old: Schema, new: Schema, renamed: Renames) -> list[NewlyTaggedField]:
     """Find the fields that are mandatory in the old schema and tagged in the new one."""
-    found = [
-        TaggedNow(one)
-        for one in matched(old, new, renamed)
-        if one.old.presence is Presence.INLINE and one.new.presence is Presence.TAGGED
+    newly_tagged_fields = [
+        NewlyTaggedField(match)
+        for match in matched(old, new, renamed)
+        if match.old.presence is Presence.INLINE and match.new.presence is Presence.TAGGED
     ]
-    return sorted(found, key=lambda one: one.at.path)
+    return sorted(newly_tagged_fields, key=lambda tagged_field: tagged_field.at.path)
 
 
 def _taken(sizes: Mapping[str, int], path: str) -> int:
-    """Give how many bytes a field takes, what is inside it too."""
+    """Return the bytes of a field, including the fields inside it."""
     inside = f"{path}.", f"{path}[]"
-    return sum(size for one, size in sizes.items() if one == path or one.startswith(inside))
+    return sum(
+        size
+        for field_path, size in sizes.items()
+        if field_path == path or field_path.startswith(inside)
+    )
 
 
 def _structs(value: Mapping[str, Any], steps: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -131,9 +135,9 @@ def _structs(value: Mapping[str, Any], steps: tuple[str, ...]) -> Iterator[Mappi
         yield value
         return
     inner = value.get(steps[0])
-    for one in inner if isinstance(inner, list) else [inner]:
-        if one is not None:
-            yield from _structs(one, steps[1:])
+    for struct in inner if isinstance(inner, list) else [inner]:
+        if struct is not None:
+            yield from _structs(struct, steps[1:])
 
 
 def _written(kind: types.Type, value: Any) -> bytes:

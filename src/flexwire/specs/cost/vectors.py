@@ -1,4 +1,4 @@
-"""Messages in a file of their own: a JSON object a line, with the message's bytes in hex."""
+"""Messages in a file: one JSON object a line, with the message's bytes in hex."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import FlexwireError, short
-from flexwire.specs.cost.meter import Sent
+from flexwire.specs.cost.meter import SentMessage
 from flexwire.versions import HIGHEST
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
-"""The longest line of a file of vectors that is read; a longer one is a `VectorError`."""
+"""The longest line that is read; a longer one is a `VectorError`."""
 
 
 class VectorError(FlexwireError):
-    """A line of a file of vectors that is not a vector."""
+    """A line in a file of vectors that is not a vector."""
 
     def __init__(self, reason: str, *, source: str, line: int = 0) -> None:
         self.reason = reason
@@ -37,11 +37,11 @@ def _rebuild(reason: str, source: str, line: int) -> VectorError:
     return VectorError(reason, source=source, line=line)
 
 
-def read_vectors(path: Path) -> Iterator[Sent]:
-    """Read messages: ``{"message": "FetchRequest", "version": 12, "hex": "…"}`` in each line.
+def read_vectors(path: Path) -> Iterator[SentMessage]:
+    """Read messages, one a line: ``{"message": "FetchRequest", "version": 12, "hex": "…"}``.
 
-    The bytes are the message alone, without header. Other keys are passed over, and so are empty
-    lines; the file may be gzip'd. Raises `VectorError`.
+    The bytes are the message without its header. Other keys and empty lines are ignored. The file
+    may be compressed with gzip. Raises `VectorError`.
     """
     number = 0
     try:
@@ -57,17 +57,17 @@ def read_vectors(path: Path) -> Iterator[Sent]:
         raise VectorError(f"cannot be read: {reason}", source=str(path), line=number) from None
 
 
-def _read(line: bytes, path: Path, number: int) -> Sent:
+def _read(line: bytes, path: Path, number: int) -> SentMessage:
     try:
-        found: Any = json.loads(line)
+        vector: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise VectorError("not JSON", source=str(path), line=number) from None
     try:
-        name, version, body = found["message"], found["version"], bytes.fromhex(found["hex"])
+        name, version, body = vector["message"], vector["version"], bytes.fromhex(vector["hex"])
     except (KeyError, TypeError, ValueError):
         reason = 'not an object with "message", "version" and "hex"'
         raise VectorError(reason, source=str(path), line=number) from None
     if type(name) is not str or type(version) is not int or not 0 <= version <= HIGHEST:
         reason = f"no message has the name {short(name)} and the version {short(version)}"
         raise VectorError(reason, source=str(path), line=number)
-    return Sent(name, None, None, version, body)
+    return SentMessage(name, None, None, version, body)

@@ -1,13 +1,13 @@
-"""The protocol guide: message specs to a directory of HTML pages that need no network.
+"""The protocol guide: message specs as a directory of HTML pages that need no network.
 
-A reader asks what is in a message on the wire, in which versions, in which releases, and what
-changed. `messages` lays out every version of every message and says which releases have it. `rows`
-turns a version into the rows of a table, and leads from one version's rows to another's; any two
-can be compared on a page, because the steps are written into it. `site` makes files of that, the
-search index included. What a version looks like is decided in `flexwire.schema`, not here.
+A reader wants to know what is in a message on the wire, in which versions and releases, and what
+changed. `messages` lays out every version of every message and finds the releases that have it.
+`rows` turns a version into the rows of a table, and finds the steps from one version's rows to
+another's. A page contains these steps, so that it can compare any two versions. `site` writes the
+files, with the search index. What a version looks like is decided in `flexwire.schema`.
 """
 
-from flexwire.specs.guide.messages import bundled_messages, given_messages
+from flexwire.specs.guide.messages import bundled_messages, own_messages
 from flexwire.specs.guide.site import MARK, render
 
-__all__ = ["MARK", "bundled_messages", "given_messages", "render"]
+__all__ = ["MARK", "bundled_messages", "own_messages", "render"]

@@ -1,4 +1,4 @@
-"""The messages of the guide, version by version, and which releases support each version."""
+"""The messages of the guide, version by version, and the releases that support each version."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
+from flexwire.schema.header_versions import header_version, spec_header_versions
 from flexwire.schema.merge import merge
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
-from flexwire.specs.guide.rows import FieldRow, Room, Step, make_rows, steps
+from flexwire.specs.guide.rows import CharacterBudget, FieldRow, RowStep, make_rows, steps
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.spec import MessageSpec, MessageType
 
-# Every version is compared with every other. Kafka's highest version, after 14 years, is 19.
+# Every version is compared with every other one. After 14 years, Kafka's highest version is 19.
 MOST_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How some releases lay out a version differently: their fields, and the steps from them.
+    """The different layout of a version in some releases: its fields, and the steps from them.
 
-    ``renamed`` says that only names differ, and the bytes are the same.
+    ``renamed`` is true if only names differ and the bytes are the same.
     """
 
     releases: tuple[str, ...]
     renamed: bool
     flexible: bool
     rows: tuple[FieldRow, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The releases that have a version, oldest first, those that know more than one in a row.
+    """The releases that have a version, oldest first, in runs of consecutive releases.
 
     ``otherwise`` are releases whose version of this number has other bytes or names. ``after`` is
-    the newest release, if it has the message and no release has a version of this number or above:
-    a later release will be the first. Otherwise it is empty.
+    the newest release if it has the message, but no release has this version or a higher one. Then
+    a later release will be the first to have it. Otherwise ``after`` is empty.
     """
 
     runs: tuple[tuple[str, ...], ...]
@@ -56,20 +56,20 @@ class Support:
 
     @property
     def releases(self) -> tuple[str, ...]:
-        """All of them."""
-        return tuple(one for run in self.runs for one in run)
+        """All these releases."""
+        return tuple(release for run in self.runs for release in run)
 
     @property
     def latest(self) -> str:
-        """The latest of them in words: also where none has it, or none has it yet."""
+        """The latest of these releases in words, also if no release has the version yet."""
         if self.runs:
             return self.runs[-1][-1]
         return f"none yet, first after {self.after}" if self.after else "none known"
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """One version of a message. ``header`` is its header's version; None if it has no header."""
+class MessageVersion:
+    """One version of a message. ``header`` is the version of its header, None without a header."""
 
     number: int
     flexible: bool
@@ -80,15 +80,15 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message with all its versions, lowest first. ``group`` is what it is listed under."""
+class GuideMessage:
+    """A message with all its versions, lowest first. ``group`` is its heading in the index."""
 
     name: str
     type: MessageType
     api_key: int | None
     group: str
     listeners: tuple[str, ...]
-    versions: tuple[Version, ...]
+    versions: tuple[MessageVersion, ...]
 
     @property
     def is_api(self) -> bool:
@@ -97,18 +97,20 @@ class Message:
 
     @property
     def title(self) -> str:
-        """What its page is called: for a request and its response, the API."""
+        """The title of its page: for a request and its response, the API."""
         return self.type.api_name(self.name)
 
     @cached_property
-    def by_number(self) -> dict[int, Version]:
+    def by_number(self) -> dict[int, MessageVersion]:
         """The versions by their numbers."""
-        return {one.number: one for one in self.versions}
+        return {version.number: version for version in self.versions}
 
     @cached_property
     def paths(self) -> dict[int, frozenset[str]]:
         """The paths of the fields of each version."""
-        return {one.number: frozenset(row.path for row in one.rows) for one in self.versions}
+        return {
+            version.number: frozenset(row.path for row in version.rows) for version in self.versions
+        }
 
     def has(self, number: int, path: str) -> bool:
         """Whether a version has the field."""
@@ -117,49 +119,50 @@ class Message:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of its versions."""
-        return tuple(one.number for one in self.versions)
+        return tuple(version.number for version in self.versions)
 
     @property
     def current(self) -> tuple[int, ...]:
-        """The numbers that no release has removed."""
-        return tuple(one.number for one in self.versions if "removed" not in one.marks)
+        """The numbers of the versions that no release has removed."""
+        return tuple(version.number for version in self.versions if "removed" not in version.marks)
 
     @property
     def flexible_from(self) -> int | None:
         """The lowest flexible version."""
-        return next((one.number for one in self.versions if one.flexible), None)
+        return next((version.number for version in self.versions if version.flexible), None)
 
 
-def bundled_messages(bundled: Catalog) -> list[Message]:
-    """Give every message of the catalog, as the newest release lays each of its versions out."""
-    made = []
+def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
+    """Return every message of the catalog, with the newest layout of each of its versions."""
+    messages = []
     for entry in map(bundled.entry, bundled.names()):
         by_version = {number: entry.spec(number) for number in entry.versions}
         edition = Edition(entry.all_specs()[0], by_version)
-        laid = _Laid(edition, tuple(by_version))
-        supports = {number: _bundled(bundled, entry, laid, number) for number in by_version}
+        laid = _EditionLayout(edition, tuple(by_version))
+        supports = {number: _catalog_support(bundled, entry, laid, number) for number in by_version}
         current = entry.current_versions
         removed = {number for number in by_version if number not in current}
-        made.append(laid.message(entry.module, supports, removed))
-    return made
+        messages.append(laid.message(entry.module, supports, removed))
+    return messages
 
 
-def given_messages(editions: Mapping[str, Edition]) -> list[Message]:
-    """Give messages of specs of one's own; those without versions are left out.
+def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
+    """Return the messages of your own specs; messages without versions are left out.
 
-    A release of the catalog supports a version if its version of that number has the same bytes, in
-    a request or response of the same api key, or in another message of the same name. Raises
-    `SpecError` for a spec that cannot be laid out, and for one that is too large for a guide.
+    A release of the catalog supports a version if its version of the same number has the same
+    bytes. The message must be the request or response of the same api key, or have the same name.
+    Raises `SpecError` for a spec that cannot be laid out, and for one that is too large for a
+    guide.
     """
-    made = []
+    messages = []
     for edition in editions.values():
         if not edition.spec.valid_versions:
             continue
-        laid = _Laid(edition, _numbers(edition.spec))
-        known = list(_namesakes(edition.spec))
-        supports = {number: _given(known, laid, number) for number in laid.numbers}
-        made.append(laid.message(edition.spec.type.value, supports, set()))
-    return made
+        laid = _EditionLayout(edition, _numbers(edition.spec))
+        entries = list(_entries_named(edition.spec))
+        supports = {number: _own_support(entries, laid, number) for number in laid.numbers}
+        messages.append(laid.message(edition.spec.type.value, supports, set()))
+    return messages
 
 
 def _numbers(spec: MessageSpec) -> tuple[int, ...]:
@@ -169,36 +172,38 @@ def _numbers(spec: MessageSpec) -> tuple[int, ...]:
     return tuple(spec.valid_versions)
 
 
-class _Laid:
-    """An edition laid out: the schemas of its versions and their rows."""
+class _EditionLayout:
+    """An edition with the schemas and the rows of all its versions."""
 
     def __init__(self, edition: Edition, numbers: Sequence[int]) -> None:
         self.edition = edition
         self.numbers = numbers
-        self.room = Room(edition.spec.source or edition.spec.name)
+        self.room = CharacterBudget(edition.spec.source or edition.spec.name)
         self.schemas = {number: resolve(edition.at(number), number) for number in numbers}
         served = [(spec, Versions(run[0], run[-1])) for spec, run in _runs(numbers, edition.at)]
-        # The newest spec's word comes first.
+        # The newest spec comes first, because its description counts.
         self.present = {
-            (structure, attribute): one.present_in()
+            (structure, attribute): field.present_in()
             for structure, fields in merge(served[::-1]).items()
-            for attribute, one in fields.items()
+            for attribute, field in fields.items()
         }
         self.rows = {
             number: make_rows(edition.at(number), schema, self.present, self.room)
             for number, schema in self.schemas.items()
         }
 
-    def message(self, group: str, supports: Mapping[int, Support], removed: set[int]) -> Message:
+    def message(
+        self, group: str, supports: Mapping[int, Support], removed: set[int]
+    ) -> GuideMessage:
         spec = self.edition.spec
-        return Message(
+        return GuideMessage(
             name=spec.name,
             type=spec.type,
             api_key=spec.api_key,
             group=group,
             listeners=spec.listeners,
             versions=tuple(
-                Version(
+                MessageVersion(
                     number=number,
                     flexible=schema.flexible,
                     header=_header(spec, number, flexible=schema.flexible),
@@ -211,11 +216,11 @@ class _Laid:
         )
 
     def layout(self, spec: MessageSpec, number: int, releases: Sequence[str]) -> Layout:
-        """How the spec of other releases lays a version out."""
+        """Return how the spec of other releases lays out a version."""
         present = {
-            (structure, one.attribute): ""
+            (structure, field.attribute): ""
             for structure, fields in spec.fields_by_structure().items()
-            for one in fields
+            for field in fields
         }
         schema = resolve(spec, number)
         rows = make_rows(spec, schema, present, self.room)
@@ -227,12 +232,12 @@ class _Laid:
 def _runs(
     numbers: Sequence[int], spec_of: Callable[[int], MessageSpec]
 ) -> Iterator[tuple[MessageSpec, list[int]]]:
-    """Versions one after the other that the same spec lays out."""
+    """Yield the runs of consecutive versions that the same spec lays out."""
     for _, run in groupby(
         enumerate(numbers), lambda item: (id(spec_of(item[1])), item[1] - item[0])
     ):
-        found = [number for _, number in run]
-        yield spec_of(found[0]), found
+        versions = [number for _, number in run]
+        yield spec_of(versions[0]), versions
 
 
 def _marks(spec: MessageSpec, number: int, removed: set[int]) -> Iterator[str]:
@@ -245,13 +250,16 @@ def _marks(spec: MessageSpec, number: int, removed: set[int]) -> Iterator[str]:
 
 
 def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
-    """The header version of a request or response; Kafka's exceptions are the api key's."""
+    """Return the header version of a request or response, with Kafka's exceptions."""
     if not spec.type.is_api or spec.api_key is None:
         return None
-    return header_version(spec.api_key, spec.type, number, flexible=flexible)
+    header = spec_header_versions(spec).of(number)
+    return header_version(spec.type, spec.api_key, header, flexible=flexible)
 
 
-def _bundled(bundled: Catalog, entry: Entry, laid: _Laid, number: int) -> Support:
+def _catalog_support(
+    bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number: int
+) -> Support:
     default = laid.edition.at(number)
     otherwise = [
         laid.layout(spec, number, releases)
@@ -259,63 +267,68 @@ def _bundled(bundled: Catalog, entry: Entry, laid: _Laid, number: int) -> Suppor
         if spec is not default
     ]
     modules = {entry.module, *entry.former_modules}
-    having = set(_having(entry, number))
-    return Support(_in_a_row(_knowing(bundled, modules), having), tuple(otherwise))
+    having = set(_releases_of(entry, number))
+    return Support(_in_a_row(_releases_with(bundled, modules), having), tuple(otherwise))
 
 
-def _specs_of(entry: Entry, number: int) -> list[tuple[MessageSpec, list[str]]]:
-    """The specs that lay a version out in some release, with these releases."""
-    found: dict[int, tuple[MessageSpec, list[str]]] = {}
-    for release in _having(entry, number):
+def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
+    """Return the specs that lay out a version in some release, each with these releases."""
+    specs: dict[int, tuple[MessageSpec, list[str]]] = {}
+    for release in _releases_of(entry, number):
         spec = entry.spec(number, release)
-        found.setdefault(id(spec), (spec, []))[1].append(release)
-    return list(found.values())
+        specs.setdefault(id(spec), (spec, []))[1].append(release)
+    return list(specs.values())
 
 
-def _knowing(bundled: Catalog, modules: set[str]) -> list[str]:
-    """The releases whose specs of one of the modules are in the catalog."""
-    return [one for one in bundled.releases if modules & set(bundled.release_modules[one])]
+def _releases_with(bundled: Catalog, modules: set[str]) -> list[str]:
+    """Return the releases for which the catalog has specs of one of the modules."""
+    return [
+        release for release in bundled.releases if modules & set(bundled.release_modules[release])
+    ]
 
 
-def _having(entry: Entry, number: int) -> list[str]:
+def _releases_of(entry: CatalogEntry, number: int) -> list[str]:
     return [release for release, valid in entry.releases.items() if number in valid]
 
 
-def _in_a_row(known: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
-    """The releases that have something, in runs that no other known release interrupts."""
-    runs = groupby(known, having.__contains__)
+def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the releases in ``having``, in runs that no other release interrupts."""
+    runs = groupby(releases, having.__contains__)
     return tuple(tuple(run) for has, run in runs if has)
 
 
-def _namesakes(spec: MessageSpec) -> Iterator[Entry]:
-    """What the catalog has under the api key of a request or response, or under the name."""
+def _entries_named(spec: MessageSpec) -> Iterator[CatalogEntry]:
+    """Yield the catalog's entries for the api key of a request or response, or for the name."""
     for entry in map(catalog().entry, catalog().names()):
         if spec.type.is_api:
             same = entry.type is spec.type and entry.api_key == spec.api_key
         else:
-            # Its type may have changed: keys of internal topics were data up to 4.0.
+            # The type may have changed: keys of internal topics were data up to 4.0.
             same = not entry.type.is_api and entry.name == spec.name
         if same:
             yield entry
 
 
-def _given(known: Sequence[Entry], laid: _Laid, number: int) -> Support:
+def _own_support(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
     having: set[str] = set()
     otherwise = []
-    for entry in known:
+    for entry in entries:
         for spec, releases in _specs_of(entry, number):
             if same_bytes(resolve(spec, number), laid.schemas[number]):
                 having.update(releases)
             else:
                 otherwise.append(laid.layout(spec, number, releases))
-    modules = {module for entry in known for module in (entry.module, *entry.former_modules)}
-    runs = _in_a_row(_knowing(catalog(), modules), having)
-    return Support(runs, tuple(otherwise), _after(known, number))
+    modules = {module for entry in entries for module in (entry.module, *entry.former_modules)}
+    runs = _in_a_row(_releases_with(catalog(), modules), having)
+    return Support(runs, tuple(otherwise), _newest_before(entries, number))
 
 
-def _after(known: Sequence[Entry], number: int) -> str:
-    """The newest release, if it has one of these messages in lower versions only, as all do."""
+def _newest_before(entries: Sequence[CatalogEntry], number: int) -> str:
+    """Return the newest release if it has lower versions of these messages only.
+
+    "" if some release has the version.
+    """
     newest = catalog().newest_release
-    has_lower = any(number > max(entry.versions) for entry in known if newest in entry.releases)
-    is_new = all(number not in entry.versions for entry in known)
+    has_lower = any(number > max(entry.versions) for entry in entries if newest in entry.releases)
+    is_new = all(number not in entry.versions for entry in entries)
     return newest if has_lower and is_new else ""

@@ -1,4 +1,4 @@
-"""The fields of one version of a message as rows, and what differs between two versions."""
+"""The fields of one version of a message as rows, and the differences between two versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flexwire.facts.units import shorten
 from flexwire.printable import printable
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.wire.schema import NullableStruct, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 
-# A structure is written out wherever it stands, so a spec of few lines could fill a disk. What
-# Kafka released takes 90,000 characters at most, the texts about fields included.
+# A structure is written out at every place, so a short spec could fill a disk. Kafka's largest
+# message takes 90,000 characters, including the texts about fields.
 LARGEST = 1_000_000
 _ROW = 100
 _LONGEST_TEXT = 1000
 ASPECTS = ("type", "wire", "default", "properties")
-"""What can differ of a field between versions, as `FieldRow` names it."""
+"""What can differ between two versions of a field, as `FieldRow` names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
     """A field of one version.
 
-    ``path`` are the names of the spec from the message on, with dots between; ``depth`` counts the
-    dots. ``type`` is the spec's word, ``wire`` says how it is written in this version, ``default``
-    is JSON or "zero uuid", ``properties`` are "nullable", "tag 0" and the like. ``versions`` and
-    ``about`` are the same in all versions.
+    ``path`` has the names in the spec from the message on, joined by dots; ``depth`` counts the
+    dots. ``type`` is the type in the spec. ``wire`` says how the field is written in this version.
+    ``default`` is JSON or "zero uuid". ``properties`` are "nullable", "tag 0" and the like.
+    ``versions`` and ``about`` are the same in all versions.
     """
 
     path: str
@@ -55,19 +55,19 @@ class FieldRow:
 
     @property
     def aspects(self) -> tuple[str | tuple[str, ...], ...]:
-        """What can differ in another version, in the order of `ASPECTS`."""
+        """The values that can differ in another version, in the order of `ASPECTS`."""
         return (self.type, self.wire, self.default, self.properties)
 
 
-class Room:
-    """How many characters the fields of a message may still take, over all its versions."""
+class CharacterBudget:
+    """The number of characters that the fields of a message may still take, over all versions."""
 
     def __init__(self, message: str, left: int = LARGEST) -> None:
         self.message = message
         self.left = left
 
     def take(self, row: FieldRow) -> None:
-        """Make room for a field; raises `SpecError` if there is no room left."""
+        """Reserve the characters of a field; raises `SpecError` if too few are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
             reason = f"its fields take more than {LARGEST:,} characters over all its versions"
@@ -75,53 +75,53 @@ class Room:
 
 
 def make_rows(
-    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
+    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: CharacterBudget
 ) -> tuple[FieldRow, ...]:
-    """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
+    """Return the fields of ``schema``, a version of ``spec``: inline fields, then tagged ones.
 
-    What is inside a structure follows the field that holds it. ``present`` has the versions of
-    every field, by structure and attribute. Raises `SpecError` where there are too many fields.
+    The fields of a structure follow the field that holds it. ``present`` has the versions of every
+    field, by structure and attribute. Raises `SpecError` for too many fields.
     """
     structs = spec.fields_by_structure()
-    specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
+    specs = {(name, field.attribute): field for name, fields in structs.items() for field in fields}
 
     def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:
-        for one in (*structure.inline, *structure.tagged.values()):
-            key = structure.name, one.attribute
-            row = _row(one, specs[key], prefix, depth, present[key])
+        for field in (*structure.inline, *structure.tagged.values()):
+            key = structure.name, field.attribute
+            row = _row(field, specs[key], prefix, depth, present[key])
             room.take(row)
             yield row
-            inner = struct_of(one.type)
+            inner = struct_of(field.type)
             if inner is not None:
                 yield from walk(inner, f"{row.path}.", depth + 1)
 
     return tuple(walk(schema, "", 0))
 
 
-def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
+def _row(field: Field, spec: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
     return FieldRow(
-        path=prefix + one.name,
-        name=one.name,
+        path=prefix + field.name,
+        name=field.name,
         depth=depth,
-        type=str(told.type),
-        wire=wire_form(one.type),
-        default=_text(_default(one.default)),
-        properties=tuple(_properties(one, told)),
+        type=str(spec.type),
+        wire=wire_form(field.type),
+        default=_text(_default(field.default)),
+        properties=tuple(_properties(field, spec)),
         versions=versions,
-        about=_text(told.about),
+        about=_text(spec.about),
     )
 
 
 def wire_form(kind: Type) -> str:
-    """How a field of the type is written.
+    """Return how a field of the type is written.
 
     >>> from flexwire.wire.types import String
-    >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
+    >>> wire_form(ArrayType(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
     >>> wire_form(NullableStruct(Schema(name="Cursor")))
     'structure after an int8: -1 for null, else 1'
     """
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return f"{kind.name} of {wire_form(kind.element)}"
     if isinstance(kind, NullableStruct):
         if kind.tagged:
@@ -130,23 +130,23 @@ def wire_form(kind: Type) -> str:
     return "structure" if isinstance(kind, Schema) else kind.name
 
 
-def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
-    if one.nullable:
+def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
+    if field.nullable:
         yield "nullable"
-    if one.tag is not None:
-        yield f"tag {one.tag}"
-    if one.ignorable:
+    if field.tag is not None:
+        yield f"tag {field.tag}"
+    if field.ignorable:
         yield "ignorable"
-    if told.map_key:
+    if spec.map_key:
         yield "map key"
-    if told.entity_type:
-        yield told.entity_type
+    if spec.entity_type:
+        yield spec.entity_type
 
 
 def _default(value: Any) -> str:
-    """A default in JSON. A spec can give bytes no default but empty ones."""
+    """Return a default as JSON. A spec can give bytes only an empty default."""
     if isinstance(value, uuid.UUID):
-        # In base64url it is 22 times the same letter.
+        # In base64url it is the same letter 22 times.
         if value == ZERO_UUID:
             return "zero uuid"
         value = uuid_text(value)
@@ -157,12 +157,12 @@ def _text(text: str) -> str:
     return printable(shorten(text, _LONGEST_TEXT))
 
 
-Kind = Literal["same", "changed", "added", "removed"]
+StepKind = Literal["same", "changed", "added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What becomes of one field: ``old`` and ``new`` are places in the fields, None in neither.
+class RowStep:
+    """The change of one field: ``old`` and ``new`` are its places, None if it is not there.
 
     ``aspects`` are those of `ASPECTS` that changed. A field that moved is removed and added.
     """
@@ -172,8 +172,8 @@ class Step:
     aspects: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
-        """What to call it."""
+    def kind(self) -> StepKind:
+        """The name of the change."""
         if self.old is None:
             return "added"
         if self.new is None:
@@ -181,34 +181,35 @@ class Step:
         return "changed" if self.aspects else "same"
 
 
-def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
-    """Lead from the old fields to the new ones, in order: every field of both is in one step.
+def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
+    """Return the steps from the old fields to the new ones, in order.
 
-    Fields are the same by their paths; as many as can be keep their order.
+    Every field of both is in one step. Fields are matched by path, and as many as possible keep
+    their order.
     """
-    made = []
+    row_steps = []
     next_old = next_new = 0
-    for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
-        # What is gone stands before what came in its place.
-        made += [Step(place, None) for place in range(next_old, at_old)]
-        made += [Step(None, place) for place in range(next_new, at_new)]
+    for at_old, at_new in [*_common_order(old, new), (len(old), len(new))]:
+        # Removed fields come before the fields that replaced them.
+        row_steps += [RowStep(place, None) for place in range(next_old, at_old)]
+        row_steps += [RowStep(None, place) for place in range(next_new, at_new)]
         if at_old < len(old):
-            made.append(Step(at_old, at_new, _changed(old[at_old], new[at_new])))
+            row_steps.append(RowStep(at_old, at_new, _changed_aspects(old[at_old], new[at_new])))
         next_old, next_new = at_old + 1, at_new + 1
-    return made
+    return row_steps
 
 
-def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
+def _changed_aspects(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
     pairs = zip(ASPECTS, old.aspects, new.aspects, strict=True)
     return tuple(aspect for aspect, before, after in pairs if before != after)
 
 
-def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
-    """The longest list of fields that both have in the same order, as pairs of places."""
+def _common_order(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
+    """Return the longest list of fields that both have in the same order, as pairs of places."""
     places = {row.path: place for place, row in enumerate(new)}
     both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]
-    # The longest run of ascending places in the new fields, by patience sorting: each pile's top
-    # is the lowest place that a run of that length can end with.
+    # Patience sorting finds the longest run of ascending places in the new fields. The top of each
+    # pile is the lowest place with which a run of that length can end.
     tops: list[int] = []
     piles: list[int] = []
     before: list[int] = []
@@ -220,9 +221,9 @@ def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, i
             piles.append(number)
         else:
             tops[pile], piles[pile] = place, number
-    kept = []
+    common = []
     number = piles[-1] if piles else -1
     while number >= 0:
-        kept.append(both[number])
+        common.append(both[number])
         number = before[number]
-    return kept[::-1]
+    return common[::-1]

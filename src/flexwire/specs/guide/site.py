@@ -1,4 +1,4 @@
-"""The guide as files: every page, the style sheet, the scripts and the search index."""
+"""The guide as files: all pages, the style sheet, the scripts and the search index."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from flexwire.specs.guide.messages import Message, Version
-    from flexwire.specs.guide.rows import FieldRow, Step
-    from flexwire.specs.guide.traffic import Traffic
+    from flexwire.specs.guide.messages import GuideMessage, MessageVersion
+    from flexwire.specs.guide.rows import FieldRow, RowStep
+    from flexwire.specs.guide.traffic import GuideTraffic
 
 
-# A step between two rows in the data of a page: what of it changed, as the bits of a number.
+# The changed aspects of a step, as bits of a number in the data of a page.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
-# What Windows takes for devices, whatever follows after a dot.
+# Windows treats these names as devices, whatever follows after a dot.
 _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """What holds for a whole version of a message."""
+class VersionFact:
+    """A fact about a whole version of a message."""
 
     name: str
     value: str
 
 
 @dataclass(frozen=True)
-class Told:
-    """A step in words: the field that it is about, and for each aspect its old and new value."""
+class FieldChange:
+    """A step in words: the field, and the old and new value of each changed aspect."""
 
     kind: str
     row: FieldRow
@@ -53,98 +53,98 @@ class Told:
 
     @property
     def only_wire(self) -> bool:
-        """Whether the field is only written differently."""
+        """Whether only the form on the wire changed."""
         return [aspect for aspect, _, _ in self.values] == ["wire"]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What changed in a version of a message since the one before it."""
+class MessageChange:
+    """The changes in a version of a message since the version before."""
 
-    message: Message
+    message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
-    told: tuple[Told, ...]
+    told: tuple[FieldChange, ...]
 
     @property
-    def plain(self) -> tuple[Told, ...]:
-        """The changes that are more than another form on the wire."""
-        return tuple(one for one in self.told if not one.only_wire)
+    def plain(self) -> tuple[FieldChange, ...]:
+        """The changes that are more than a new form on the wire."""
+        return tuple(change for change in self.told if not change.only_wire)
 
     @property
-    def rewritten(self) -> tuple[Told, ...]:
-        """The fields that are only written differently."""
-        return tuple(one for one in self.told if one.only_wire)
+    def rewritten(self) -> tuple[FieldChange, ...]:
+        """The fields of which only the form on the wire changed."""
+        return tuple(change for change in self.told if change.only_wire)
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page: an API with its request and response, or a message that belongs to no API."""
+class GuidePage:
+    """A page: an API with its request and response, or a message without an API."""
 
     path: str
     title: str
-    messages: tuple[Message, ...]
+    messages: tuple[GuideMessage, ...]
 
     @property
-    def first(self) -> Message:
-        """The request, where there is one."""
+    def first(self) -> GuideMessage:
+        """The request, if there is one."""
         return self.messages[0]
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """The versions of its messages, lowest first."""
-        return tuple(sorted({number for one in self.messages for number in one.numbers}))
+        """The versions of the page's messages, lowest first."""
+        return tuple(sorted({number for message in self.messages for number in message.numbers}))
 
     @property
     def listeners(self) -> str:
-        """Where brokers and controllers listen for the request."""
+        """The listeners of brokers and controllers that accept the request."""
         return ", ".join(self.first.listeners)
 
     @property
     def marks(self) -> dict[int, tuple[str, ...]]:
-        """What there is to say of each version: that it is removed, deprecated or unstable."""
+        """The marks of each version: removed, deprecated or unstable."""
         marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
         for message in self.messages:
-            for one in message.versions:
-                marks[one.number] |= dict.fromkeys(one.marks)
-        return {number: tuple(found) for number, found in marks.items()}
+            for version in message.versions:
+                marks[version.number] |= dict.fromkeys(version.marks)
+        return {number: tuple(of_version) for number, of_version in marks.items()}
 
     @property
     def is_removed(self) -> bool:
-        """Whether the newest release has no version of it."""
-        return not any(one.current for one in self.messages)
+        """Whether the newest release has none of its versions."""
+        return not any(message.current for message in self.messages)
 
-    def history(self) -> Iterator[tuple[int | None, int, tuple[Change, ...]]]:
-        """The versions, highest first: the one before it, its number, and what changed."""
+    def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
+        """Yield the versions, highest first: the version before, the version, and its changes."""
         for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
             changes = () if old is None else tuple(self._changes(old, new))
             yield old, new, changes
 
-    def _changes(self, old: int, new: int) -> Iterator[Change]:
+    def _changes(self, old: int, new: int) -> Iterator[MessageChange]:
         for message in self.messages:
             before, after = message.by_number.get(old), message.by_number.get(new)
             if before and after:
-                yield Change(
+                yield MessageChange(
                     message,
                     tuple(changed_facts(before, after, message)),
-                    tuple(tell(before.rows, after.rows, steps(before.rows, after.rows))),
+                    tuple(describe_steps(before.rows, after.rows, steps(before.rows, after.rows))),
                 )
 
 
-def make_pages(messages: Iterable[Message]) -> list[Page]:
-    """Group messages into pages, by title."""
-    grouped: dict[tuple[str, str], list[Message]] = {}
-    for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
-        folder = "api" if one.is_api else "message"
-        grouped.setdefault((folder, one.title), []).append(one)
+def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
+    """Group messages into pages by title."""
+    grouped: dict[tuple[str, str], list[GuideMessage]] = {}
+    for message in sorted(messages, key=lambda message: (message.title, message.type.value)):
+        folder = "api" if message.is_api else "message"
+        grouped.setdefault((folder, message.title), []).append(message)
     taken: set[str] = set()
     return [
-        Page(_path(folder, title, taken), title, tuple(members))
+        GuidePage(_path(folder, title, taken), title, tuple(members))
         for (folder, title), members in grouped.items()
     ]
 
 
 def _path(folder: str, title: str, taken: set[str]) -> str:
-    """Give the path of a page, and reserve it: a site may be copied to any file system."""
+    """Return a page's path and reserve it, so that the site can be copied to any file system."""
     # No title has a "_" in it.
     name = f"{title}_" if title.lower() in _DEVICES else title
     while f"{folder}/{name}".lower() in taken:
@@ -153,70 +153,78 @@ def _path(folder: str, title: str, taken: set[str]) -> str:
     return f"{folder}/{name}.html"
 
 
-def facts(version: Version, message: Message) -> tuple[Fact, ...]:
-    """What holds for a version as a whole, and can differ from version to version."""
-    told = [Fact("Flexible", "yes" if version.flexible else "no")]
+def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, ...]:
+    """Return the facts about a whole version that can differ between versions."""
+    version_facts = [VersionFact("Flexible", "yes" if version.flexible else "no")]
     if version.header is not None:
-        told.append(Fact(f"{message.type.value.capitalize()} header", str(version.header)))
-    return tuple(told)
+        version_facts.append(
+            VersionFact(f"{message.type.value.capitalize()} header", str(version.header))
+        )
+    return tuple(version_facts)
 
 
-def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tuple[str, str, str]]:
-    """The facts that differ: name, old value, new value."""
+def changed_facts(
+    old: MessageVersion, new: MessageVersion, message: GuideMessage
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the facts that differ: name, old value, new value."""
     for before, after in zip(facts(old, message), facts(new, message), strict=True):
         if before != after:
             yield before.name, before.value, after.value
 
 
-def came(message: Message, row: FieldRow, oldest: str) -> str:
+def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that brought a field, with the first release that has it.
 
-    "" where the ``oldest`` release that is known has it already, or none has. A version that is
-    above those of the newest release will come after it.
+    "" if the ``oldest`` known release has the field already, or if no release has it. A version
+    above those of the newest release comes after that release.
     """
-    first = next(one for one in message.versions if message.has(one.number, row.path))
+    first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
         return f"v{first.number}, after {first.support.after}"
     release = next(iter(first.support.releases), oldest)
     return "" if release == oldest else f"v{first.number}, in {release}"
 
 
-def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
-    """The steps that change something, in words."""
+def describe_steps(
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[RowStep]
+) -> Iterator[FieldChange]:
+    """Yield the steps that change something, in words."""
     for step in way:
         if step.old is None and step.new is not None:
-            yield Told(step.kind, new[step.new])
+            yield FieldChange(step.kind, new[step.new])
         elif step.new is None and step.old is not None:
-            yield Told(step.kind, old[step.old])
+            yield FieldChange(step.kind, old[step.old])
         elif step.aspects and step.old is not None and step.new is not None:
             before, after = old[step.old], new[step.new]
-            values = [(one, word(before, one), word(after, one)) for one in step.aspects]
-            yield Told(step.kind, after, tuple(values))
+            values = [
+                (aspect, word(before, aspect), word(after, aspect)) for aspect in step.aspects
+            ]
+            yield FieldChange(step.kind, after, tuple(values))
 
 
 def word(row: FieldRow, aspect: str) -> str:
-    """An aspect of a row as text."""
+    """Return an aspect of a row as text."""
     value = getattr(row, aspect)
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
-def comparisons(message: Message) -> dict[str, object]:
-    """What the page's script needs to show the changes between any two versions.
+def comparisons(message: GuideMessage) -> dict[str, object]:
+    """Return the data with which the page's script shows changes between any two versions.
 
-    ``layouts`` numbers the layout of each version, ``steps`` has for two layouts "old-new" the
-    steps that change something: the place in the old table, that in the new one (-1 for none), and
-    the aspects as bits. ``facts`` has the changed facts of two versions whose facts are numbered
-    in ``states``.
+    ``layouts`` numbers the layout of each version. ``steps`` has, under "old-new", the steps
+    between two layouts that change something: the place in the old table and in the new table (-1
+    for none), and the aspects as bits. ``facts`` has the changed facts between two numbers of
+    ``states``.
     """
-    layouts = _numbered([_aspects(one) for one in message.versions])
-    states = _numbered([facts(one, message) for one in message.versions])
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    layouts = _numbered([_aspects(version) for version in message.versions])
+    states = _numbered([facts(version, message) for version in message.versions])
+    steps_by_layouts: dict[str, list[tuple[int, int, int]]] = {}
     changed: dict[str, list[tuple[str, str, str]]] = {}
     for at_new, new in enumerate(message.versions):
         for at_old, old in enumerate(message.versions[:at_new]):
             layout = layouts[at_old], layouts[at_new]
-            if layout[0] != layout[1] and "{}-{}".format(*layout) not in found:
-                found["{}-{}".format(*layout)] = _coded(old, new)
+            if layout[0] != layout[1] and "{}-{}".format(*layout) not in steps_by_layouts:
+                steps_by_layouts["{}-{}".format(*layout)] = _coded(old, new)
             state = states[at_old], states[at_new]
             if state[0] != state[1] and "{}-{}".format(*state) not in changed:
                 changed["{}-{}".format(*state)] = list(changed_facts(old, new, message))
@@ -225,23 +233,23 @@ def comparisons(message: Message) -> dict[str, object]:
         "name": message.name,
         "versions": message.numbers,
         "layouts": layouts,
-        "steps": found,
+        "steps": steps_by_layouts,
         "states": states,
         "facts": changed,
     }
 
 
 def _numbered(values: Sequence[Hashable]) -> list[int]:
-    """The values as numbers, in the order in which they first come."""
+    """Number the values in the order of their first appearance."""
     numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(one, len(numbers)) for one in values]
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
-def _aspects(version: Version) -> tuple[Hashable, ...]:
+def _aspects(version: MessageVersion) -> tuple[Hashable, ...]:
     return tuple((row.path, row.aspects) for row in version.rows)
 
 
-def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
+def _coded(old: MessageVersion, new: MessageVersion) -> list[tuple[int, int, int]]:
     return [
         (
             -1 if step.old is None else step.old,
@@ -254,17 +262,17 @@ def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
 
 
 def spoken(numbers: Sequence[int]) -> str:
-    """Versions as they are usually written: "0-3,7", or a dash for none."""
+    """Return versions as they are usually written: "0-3,7", or a dash for none."""
     return str(Versions.of(numbers)) if numbers else "\u2013"
 
 
-def write_index(pages: Sequence[Page], mark: str) -> str:
-    """Write the index as a script, because a page opened as a file can read no other kind of file.
+def write_index(pages: Sequence[GuidePage], mark: str) -> str:
+    """Write the index as a script: a page opened as a file can read no other kind of file.
 
-    A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
-    number of its page, place on the page]: that of the highest version that has it.
+    A page is [title, kind, api key or -1, path, versions, names of messages]. A field is [path,
+    type, number of its page, place on the page], as in the highest version that has it.
     """
-    found: dict[str, list[list[object]]] = {
+    entries: dict[str, list[list[object]]] = {
         "pages": [
             [
                 page.title,
@@ -272,7 +280,7 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
                 -1 if page.first.api_key is None else page.first.api_key,
                 page.path,
                 spoken(page.numbers),
-                [one.name for one in page.messages],
+                [each_message.name for each_message in page.messages],
             ]
             for page in pages
         ],
@@ -286,17 +294,17 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
     # One line for each, so that two guides can be compared.
     lists = ",\n".join(
         f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
-        for name, items in found.items()
+        for name, items in entries.items()
     )
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 
 
-def place_of(number: int, message: Message, row: FieldRow) -> str:
-    """The name of a row's place on its page."""
+def place_of(number: int, message: GuideMessage, row: FieldRow) -> str:
+    """Return the anchor of a row on its page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
-def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
+def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
     seen: set[tuple[str, str]] = set()
     for version in reversed(message.versions):
         for row in version.rows:
@@ -306,24 +314,24 @@ def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
 
 
 MARK = "Written by `flexwire schema docs`; do not edit."
-"""What stands at the beginning of every file, so that a later run knows it for its own."""
+"""The first line of every file. It tells a later run that the guide wrote the file."""
 
 
 def render(
-    messages: Iterable[Message],
+    messages: Iterable[GuideMessage],
     title: str,
     releases: Sequence[str],
-    traffic: Traffic | None = None,
+    traffic: GuideTraffic | None = None,
 ) -> dict[str, str]:
-    """Give every file of the guide by its path.
+    """Return every file of the guide by its path.
 
-    ``title`` says where the messages are from, ``releases`` are those whose support is shown, one
-    at least, and ``traffic`` says who sends what. The same messages give the same files. Every text
-    is taken for hostile: it is escaped, and characters that do not print are shown. Raises
-    `FlexwireError` if Jinja2 is not installed.
+    ``title`` says where the messages come from. ``releases`` are the releases whose support is
+    shown, at least one. ``traffic`` says who sends what. The same messages give the same files. All
+    texts are treated as hostile: they are escaped, and unprintable characters are made visible.
+    Raises `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
-    releases = [printable(one) for one in releases]
+    releases = [printable(release) for release in releases]
     environment = _environment()
     shared = {
         "mark": MARK,
@@ -333,7 +341,7 @@ def render(
         "paths": {page.path for page in pages},
         "traffic": traffic,
     }
-    made = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
+    files = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
     for page in pages:
         view = {
             "page": page,
@@ -341,15 +349,15 @@ def render(
             "data": _data(page),
             "namesakes": _namesakes(pages, page),
         }
-        made[page.path] = _write(environment, "page.html.j2", shared | view)
-    made["search.js"] = write_index(pages, MARK)
-    made["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
-    # The look is the report's.
+        files[page.path] = _write(environment, "page.html.j2", shared | view)
+    files["search.js"] = write_index(pages, MARK)
+    files["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
+    # The guide shares the style sheet of the report.
     style = (
         _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
     )
-    made["guide.css"] = f"/* {MARK} */\n{style}"
-    return made
+    files["guide.css"] = f"/* {MARK} */\n{style}"
+    return files
 
 
 @cache
@@ -363,9 +371,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shorten)
     environment.filters["breakable"] = breakable
-    environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
+    environment.globals.update(
+        facts=facts,
+        describe_steps=describe_steps,
+        place_of=place_of,
+        first_appearance=first_appearance,
+    )
     return environment
 
 
@@ -377,23 +390,23 @@ def _file(package: str, name: str) -> str:
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _shown(name: str) -> str:
-    """Return a foreign name that may be long: a page has it in every row of a client's fields."""
+def _shorten(name: str) -> str:
+    """Shorten a foreign name that may be long, since each row of a client's fields has it."""
     text: str = safe(name, TEXT_LIMIT)
     return text
 
 
 def _run(releases: Sequence[str]) -> str:
-    """Releases in a row: the first and the last."""
+    """Return the first and the last of consecutive releases."""
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
-def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
-    def key(page: Page) -> tuple[int, str]:
+def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any]:
+    def key(page: GuidePage) -> tuple[int, str]:
         return (-1 if page.first.api_key is None else page.first.api_key, page.title)
 
     apis = sorted((page for page in pages if page.first.is_api), key=key)
-    groups: dict[str, list[Page]] = {}
+    groups: dict[str, list[GuidePage]] = {}
     for page in pages:
         if not page.first.is_api:
             groups.setdefault(page.first.group, []).append(page)
@@ -404,21 +417,23 @@ def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
         "groups": sorted(groups.items()),
         "pages": pages,
         "releases": releases,
-        "layouts": sum(len(one.versions) for page in pages for one in page.messages),
+        "layouts": sum(len(message.versions) for page in pages for message in page.messages),
     }
 
 
-def _data(page: Page) -> str:
-    """The data of a page's script; "<" could end the element that it stands in."""
-    text = json.dumps([comparisons(one) for one in page.messages], separators=(",", ":"))
+def _data(page: GuidePage) -> str:
+    """Return the data of a page's script. A "<" in it could end the element around it."""
+    text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
-    """Other pages with the API's key: an api key outlives names."""
+def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
+    """Return other pages of the same api key, since an api key may outlive a name."""
     if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key
     return [
-        one for one in pages if one is not page and one.first.is_api and one.first.api_key == key
+        other
+        for other in pages
+        if other is not page and other.first.is_api and other.first.api_key == key
     ]

@@ -1,8 +1,7 @@
-"""Who sends each field of each version, by the message tables of an analysis.
+"""Count who sends each field of each version, from the message tables of an analysis.
 
-A field counts as sent in a message whose value of it is not the default: what everybody leaves at
-its default is said by nobody. Within an array it is enough that one element has such a value. The
-columns are read a piece at a time, and what is kept are counts.
+A field counts as sent if its value in a message is not the default. In an array, one element with
+such a value is enough. The columns are read in pieces, and only counts are kept.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.tables.output import output
 from flexwire.wire.schema import Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
@@ -33,23 +32,23 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
 
 MOST_CLIENTS: Final = 4
-"""So many clients are named of a field, those that sent it most often; the others are counted."""
+"""The number of clients that are named for a field, the most frequent first; others are counted."""
 _ROWS = 50_000
 _COLUMNS = ["client_id", "body_version", "body"]
 
 
 class Senders(NamedTuple):
-    """Which clients sent something, most often first, how often, and how many others did."""
+    """The clients that sent something, most often first, with counts; and the number of others."""
 
     named: tuple[tuple[str, int], ...]
     others: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What of one version of a message was sent: by whom, and which fields, by their paths.
+class VersionTraffic:
+    """What was sent of one version of a message: by whom, and which fields, by path.
 
-    ``fields`` lacks those that the tables do not have: records, of which they have the sizes.
+    ``fields`` lacks fields that the tables do not have. Of records they have only the sizes.
     """
 
     messages: int
@@ -58,56 +57,59 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """What an analysis has of each message and version."""
+class GuideTraffic:
+    """The traffic of each message and version in an analysis."""
 
-    sent: dict[tuple[str, int], Sent]
+    sent: dict[tuple[str, int], VersionTraffic]
 
-    def of(self, message: str, version: int) -> Sent | None:
-        """What was sent of a version; None where nothing was."""
+    def of(self, message: str, version: int) -> VersionTraffic | None:
+        """Return what was sent of a version, or None if nothing was sent."""
         return self.sent.get((message, version))
 
 
-def read_traffic(analysis: str | Path) -> Traffic:
-    """Count what the message tables of an analysis hold, by `flexwire.tables.output.output`.
+def read_traffic(analysis: str | Path) -> GuideTraffic:
+    """Count the messages in the tables of an analysis (see `flexwire.tables.output.output`).
 
-    Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
+    Raises `FlexwireError` if there is no complete analysis. Bodies that did not decode are not
+    counted.
     """
-    found = output(analysis)
-    sent: dict[tuple[str, int], Sent] = {}
-    for name in found.message_names():
-        counts: dict[int, _Counts] = defaultdict(_Counts)
-        dataset = found.dataset(f"messages/{name}")
+    analysis_output = output(analysis)
+    sent: dict[tuple[str, int], VersionTraffic] = {}
+    for name in analysis_output.message_names():
+        counts: dict[int, _VersionCounts] = defaultdict(_VersionCounts)
+        dataset = analysis_output.dataset(f"messages/{name}")
         for batch in dataset.to_batches(columns=_COLUMNS, batch_size=_ROWS):
             for version, rows in _by_version(batch):
                 counts[version].add(name, version, rows)
-        sent |= {(name, version): one.sent() for version, one in counts.items()}
-    return Traffic(sent)
+        sent |= {
+            (name, version): version_counts.sent() for version, version_counts in counts.items()
+        }
+    return GuideTraffic(sent)
 
 
-class _Counts:
-    """Messages of one version, by client, and of each field those that sent it."""
+class _VersionCounts:
+    """Counts of one version: its messages by client, and the senders of each field."""
 
     def __init__(self) -> None:
         self.messages: Counter[str] = Counter()
         self.fields: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def add(self, name: str, version: int, rows: pa.RecordBatch) -> None:
-        """Count rows that all have a body of this version."""
+        """Count rows whose bodies all have this version."""
         clients = pc.dictionary_encode(pc.fill_null(rows["client_id"], ""))
         names, codes = clients.dictionary.to_pylist(), clients.indices.to_numpy()
         _tally(self.messages, names, codes)
         schema = _schema(name, version)
         if schema is None:
             return
-        for path, found in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
-            # A field that nobody sent is there too, with no count.
-            _tally(self.fields[path], names, codes[np.unique(found)])
+        for path, senders in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
+            # A field that nobody sent is listed too, with no count.
+            _tally(self.fields[path], names, codes[np.unique(senders)])
 
-    def sent(self) -> Sent:
-        """The counts, with the clients that sent most."""
+    def sent(self) -> VersionTraffic:
+        """Return the counts, with the clients that sent most."""
         fields = {path: _senders(counted) for path, counted in self.fields.items()}
-        return Sent(self.messages.total(), _senders(self.messages), fields)
+        return VersionTraffic(self.messages.total(), _senders(self.messages), fields)
 
 
 def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> None:
@@ -116,7 +118,7 @@ def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> 
 
 
 def _senders(counts: Counter[str]) -> Senders:
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Senders(tuple(ordered[:MOST_CLIENTS]), len(ordered[MOST_CLIENTS:]))
 
 
@@ -128,7 +130,7 @@ def _by_version(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def _schema(name: str, version: int) -> Schema | None:
-    """How the catalog lays a version out; None for what it does not have."""
+    """Return the schema of a version, or None if the catalog does not have it."""
     try:
         return resolve(catalog().entry(name).spec(version), version)
     except (UnknownMessageError, SpecError):
@@ -138,22 +140,22 @@ def _schema(name: str, version: int) -> Schema | None:
 def _sent_fields(
     values: pa.Array, structure: Schema, rows: NDArray[np.int64], prefix: str
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Of each field in structures: its path, and the messages that sent it, some more than once.
+    """Yield each field of structures: its path, and the messages that sent it, with repetitions.
 
-    ``rows`` has for each of ``values`` the message that it is in.
+    ``rows`` has the message of each of ``values``.
     """
-    columns = {one.name for one in values.type}
+    columns = {column.name for column in values.type}
     for field in (*structure.inline, *structure.tagged.values()):
-        # The tables leave the bytes of records out.
+        # The tables leave out the bytes of records.
         if field.attribute not in columns:
             continue
-        # `field` forgets that a structure is null; `struct_field` does not.
+        # `field` ignores the nulls of a structure; `struct_field` does not.
         column = pc.struct_field(values, field.attribute)
         yield prefix + field.name, rows[_is_sent(column, field)]
         inner = struct_of(field.type)
         if inner is None:
             continue
-        if isinstance(field.type, Array):
+        if isinstance(field.type, ArrayType):
             inside, inside_rows = pc.list_flatten(column), rows[pc.list_parent_indices(column)]
         else:
             valid = pc.is_valid(column)
@@ -162,7 +164,7 @@ def _sent_fields(
 
 
 def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
-    """Where a column has something else than the field's default."""
+    """Return where a column differs from the field's default."""
     valid = pc.is_valid(column)
     if pa.types.is_struct(column.type):
         return _flags(valid)
@@ -176,7 +178,7 @@ def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
 
 
 def _plain(default: Any) -> Any:
-    """A default as the tables have it: a uuid is text there, as Kafka prints it."""
+    """Return a default as the tables store it: a uuid is text, as Kafka prints it."""
     return uuid_text(default) if isinstance(default, uuid.UUID) else default
 
 

@@ -1,4 +1,4 @@
-"""Which rules are used, and in which files not: `flexwire.toml`, or `pyproject.toml`."""
+"""Which rules are used, and which files they ignore: `flexwire.toml` or `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from flexwire.errors import FlexwireError
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.schema.parse import Mode
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.lint.rule import Category
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from enum import Enum
 
-    from flexwire.specs.finding import Told
+    from flexwire.specs.finding import RuleInfo
 
 ALL = "ALL"
 DEFAULT = "DEFAULT"
@@ -33,17 +33,17 @@ class ConfigError(FlexwireError):
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """The rules of one command, which a table of that name configures."""
+    """The rules of one command. A table of that name configures them."""
 
     table: str
-    rules: Callable[[], Mapping[str, Told]]
+    rules: Callable[[], Mapping[str, RuleInfo]]
     left_out: Enum | None = None
-    """The category that is used only where it is named."""
+    """The category that is used only if it is named."""
 
     def defaults(self) -> frozenset[str]:
-        """Give the ids of the rules that are used by default."""
-        found = self.rules().items()
-        return frozenset(name for name, rule in found if rule.category is not self.left_out)
+        """Return the ids of the rules that are used by default."""
+        rules = self.rules().items()
+        return frozenset(name for name, rule in rules if rule.category is not self.left_out)
 
 
 LINT = Ruleset("lint", rules, Category.PEDANTIC)
@@ -55,8 +55,8 @@ _TABLES = (LINT.table, BREAKING.table)
 class Config:
     """What to look for.
 
-    ``ignored`` are rules with a pattern of paths from ``root`` on; in a pattern "*" stands for any
-    characters, slashes too, and a directory stands for all that is in it.
+    ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" stands
+    for any characters, also slashes. A directory stands for everything in it.
     """
 
     rules: frozenset[str] = field(default_factory=LINT.defaults)
@@ -65,7 +65,7 @@ class Config:
     root: Path = Path()
 
     def ignores(self, rule: str, path: str) -> bool:
-        """Whether a rule is ignored in a file, or at such a path in git or a jar."""
+        """Return whether a rule is ignored in a file, or at this path in git or a jar."""
         patterns = [pattern for ids, pattern in self.ignored if rule in ids]
         if patterns and Path(path).is_absolute():
             path = os.path.relpath(path, self.root)
@@ -77,7 +77,10 @@ class Config:
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest `flexwire.toml`, or `pyproject.toml` that configures us, from ``start`` up."""
+    """Return the nearest configuration file, searching ``start`` and the directories above it.
+
+    It is a `flexwire.toml`, or a `pyproject.toml` with a table for flexwire.
+    """
     for directory in (start.absolute(), *start.absolute().parents):
         if (own := directory / "flexwire.toml").is_file():
             return own
@@ -89,49 +92,53 @@ def find_config(start: Path) -> Path | None:
 def read_config(path: Path, of: Ruleset = LINT) -> Config:
     """Read ``[lint]`` of `flexwire.toml`, or ``[tool.flexwire.lint]`` of `pyproject.toml`.
 
-    For another set of rules, its table.
-
-    Raises `ConfigError`, with the nearest known name for an unknown one.
+    For another set of rules, this reads its table. Raises `ConfigError`; for an unknown name, the
+    error suggests the nearest known name.
     """
     table = _table(path) or {}
     where = f"{path}: " if path.name == "flexwire.toml" else f"{path}: tool.flexwire: "
     _check_keys(table, _TABLES, where)
-    given = table.get(of.table, {})
-    if not isinstance(given, dict):
-        raise ConfigError(f"{where}{of.table} is a table, got {given!r}")
+    options = table.get(of.table, {})
+    if not isinstance(options, dict):
+        raise ConfigError(f"{where}{of.table} is a table, got {options!r}")
     where += f"{of.table}: "
-    _check_keys(given, _KEYS, where)
-    mode = given.get("mode", "strict")
+    _check_keys(options, _KEYS, where)
+    mode = options.get("mode", "strict")
     if mode not in get_args(Mode):
         raise ConfigError(f"{where}mode {mode!r}; {nearest(str(mode), get_args(Mode))}")
-    used = choose(_names(given, "use", where), _names(given, "except", where), where, of)
-    ignored = tuple(_ignored(given.get("ignore", []), where, of))
+    used = choose(_names(options, "use", where), _names(options, "except", where), where, of)
+    ignored = tuple(_ignored(options.get("ignore", []), where, of))
     return Config(used, mode, ignored, path.parent)
 
 
 def choose(
     use: Iterable[str], leave_out: Iterable[str], where: str = "", of: Ruleset = LINT
 ) -> frozenset[str]:
-    """Give the ids of rules and categories in ``use``, or the default ones, without the others.
+    """Return the ids of rules and categories in ``use``, or the defaults, without ``leave_out``.
 
-    Raises `ConfigError` for a name of neither.
+    Raises `ConfigError` for a name that is neither a rule nor a category.
     """
-    used = frozenset(one for name in use for one in named(name, where, of)) or of.defaults()
-    return used - frozenset(one for name in leave_out for one in named(name, where, of))
+    used = (
+        frozenset(rule_id for name in use for rule_id in rules_named(name, where, of))
+        or of.defaults()
+    )
+    return used - frozenset(
+        rule_id for name in leave_out for rule_id in rules_named(name, where, of)
+    )
 
 
-def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
-    """Give the ids of the rules of a category, of one rule, of "ALL" or of "DEFAULT"."""
+def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
+    """Return the ids of the rules of a category, of one rule, of "ALL" or of "DEFAULT"."""
     if name == DEFAULT:
         return of.defaults()
     all_rules = of.rules()
     ids = frozenset(
-        one for one, rule in all_rules.items() if name in (ALL, rule.category.name, one)
+        rule_id for rule_id, rule in all_rules.items() if name in (ALL, rule.category.name, rule_id)
     )
     if not ids:
         categories = dict.fromkeys(rule.category.name for rule in all_rules.values())
-        known = [ALL, DEFAULT, *categories, *all_rules]
-        hint = nearest(name, known)
+        names = [ALL, DEFAULT, *categories, *all_rules]
+        hint = nearest(name, names)
         if hint.startswith("known"):
             command = f"flexwire schema {of.table} --explain ALL"
             hint = f"'{command}' lists the rules and categories"
@@ -143,7 +150,7 @@ def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """The file, or the part of `pyproject.toml` that is ours; None where it has no such part."""
+    """Return the file's table, or flexwire's part of `pyproject.toml`; None without such a part."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -156,10 +163,10 @@ def _table(path: Path) -> dict[str, Any] | None:
     return ours if isinstance(ours, dict) else None
 
 
-def _check_keys(table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+def _check_keys(table: dict[str, Any], known_keys: tuple[str, ...], where: str) -> None:
     for key in table:
-        if key not in known:
-            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known)}")
+        if key not in known_keys:
+            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known_keys)}")
 
 
 def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
@@ -167,15 +174,15 @@ def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
 
 
 def _texts(value: object, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{where} is a list of texts, got {value!r}")
     return value
 
 
 def _ignored(value: object, where: str, of: Ruleset) -> Iterable[tuple[frozenset[str], str]]:
-    """A list of paths is for all rules; a table has rules or categories, and the paths of each."""
+    """Yield ignored rules and paths. A list of paths is for all rules; a table names the rules."""
     table = value if isinstance(value, dict) else {ALL: value}
     for name, paths in table.items():
-        ids = named(name, f"{where}ignore: ", of)
+        ids = rules_named(name, f"{where}ignore: ", of)
         for path in _texts(paths, f"{where}ignore"):
             yield ids, path.rstrip("/")

@@ -1,4 +1,4 @@
-"""How findings are printed: one function for each format, which returns the whole text."""
+"""Print findings: one function for each format, which returns the whole text."""
 
 from __future__ import annotations
 
@@ -18,44 +18,46 @@ from flexwire.specs.finding import window
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.specs.finding import Finding, Report, Told
+    from flexwire.specs.finding import Finding, Report, RuleInfo
 
 
-# Where nothing says how wide a line may be, excerpts still fit a screen.
+# If the width of a line is unknown, excerpts still fit a screen.
 _WIDTH = 100
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Write the report; ``width`` is that of the terminal, None where there is none.
+    """Write the report; ``width`` is the terminal's, or None without a terminal.
 
-    Without a terminal every finding begins with one line that has all of it.
+    Without a terminal, every finding begins with one line that has all of it.
     """
     lines: list[str] = []
-    for one in report.findings:
-        lines += [*_told(one, width, colour=colour), ""]
+    for finding in report.findings:
+        lines += [*_finding_lines(finding, width, colour=colour), ""]
     lines.append(_summary(report, colour=colour))
     if report.unstable:
-        told = _count(report.unstable, "finding")
-        lines.append(f"{told} in unstable versions left out; --unstable shows them")
+        findings = _count(report.unstable, "finding")
+        lines.append(f"{findings} in unstable versions left out; --unstable shows them")
     return "\n".join(lines) + "\n"
 
 
-def _told(one: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
-    place = f"{one.source}:{one.line}:{one.column}:"
-    whole = f"{place} {one.rule} {one.message}"
+def _finding_lines(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
+    place = f"{finding.source}:{finding.line}:{finding.column}:"
+    whole = f"{place} {finding.rule} {finding.message}"
     for line in [whole] if width is None else _wrapped(whole, width):
-        # The place begins a line; the rule begins one too, or follows the place.
-        told = line.replace(one.rule, _styled(one.rule, colour=colour, fg="red", bold=True), 1)
-        yield told.replace(place, _styled(place, colour=colour, bold=True), 1)
-    if one.excerpt:
-        yield from _excerpt(one, width or _WIDTH, colour=colour)
+        # The place begins a line. The rule begins another line, or follows the place.
+        styled = line.replace(
+            finding.rule, _styled(finding.rule, colour=colour, fg="red", bold=True), 1
+        )
+        yield styled.replace(place, _styled(place, colour=colour, bold=True), 1)
+    if finding.excerpt:
+        yield from _excerpt(finding, width or _WIDTH, colour=colour)
 
 
-def _excerpt(one: Finding, width: int, *, colour: bool) -> Iterator[str]:
-    """The line, and marks under the word or text that begins at the column."""
-    number = str(one.line)
-    text, at = window(one.excerpt, one.excerpt_column, width - len(number) - 5)
+def _excerpt(finding: Finding, width: int, *, colour: bool) -> Iterator[str]:
+    """Yield the line, and a line of marks under the word or text at the column."""
+    number = str(finding.line)
+    text, at = window(finding.excerpt, finding.excerpt_column, width - len(number) - 5)
     token = _TOKEN.match(text, at - 1)
     marks = "^" * (len(token[0]) if token else 1)
     for margin, shown in (
@@ -83,9 +85,9 @@ def _summary(report: Report, *, colour: bool) -> str:
     files = _count(len(report.files), "file")
     if not report.findings:
         return _styled(f"{files}, no findings", colour=colour, fg="green")
-    told = _count(len(report.findings), "finding")
-    where = len({one.source for one in report.findings})
-    return f"{told} in {where} of {files}; '{report.command} --explain RULE' says why"
+    findings = _count(len(report.findings), "finding")
+    where = len({finding.source for finding in report.findings})
+    return f"{findings} in {where} of {files}; '{report.command} --explain RULE' says why"
 
 
 def _count(number: int, what: str) -> str:
@@ -94,39 +96,40 @@ def _count(number: int, what: str) -> str:
 
 def to_json(report: Report) -> str:
     """Write the findings with their places, which count from 1."""
-    found = [
+    findings = [
         {
-            "source": one.source,
-            "line": one.line,
-            "column": one.column,
-            "rule": one.rule,
-            "category": report.rules[one.rule].category.name,
-            "message": one.message,
+            "source": finding.source,
+            "line": finding.line,
+            "column": finding.column,
+            "rule": finding.rule,
+            "category": report.rules[finding.rule].category.name,
+            "message": finding.message,
         }
-        for one in report.findings
+        for finding in report.findings
     ]
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(findings, indent=2, ensure_ascii=False) + "\n"
 
 
 def to_junit(report: Report) -> str:
     """Write one suite; a file without findings is a test that passed."""
-    found: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
-    for one in report.findings:
-        found.setdefault(one.source, []).append(one)
-    failed = sum(1 for findings in found.values() if findings)
-    counts = f'tests="{len(found)}" failures="{failed}" errors="0"'
+    findings_by_file: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
+    for finding in report.findings:
+        findings_by_file.setdefault(finding.source, []).append(finding)
+    failed = sum(1 for findings in findings_by_file.values() if findings)
+    counts = f'tests="{len(findings_by_file)}" failures="{failed}" errors="0"'
     name = quoteattr(report.command)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites name={name} {counts}>",
         f"  <testsuite name={name} {counts}>",
     ]
-    for file, findings in found.items():
+    for file, findings in findings_by_file.items():
         opened = f"    <testcase classname={quoteattr(report.command)} name={quoteattr(file)}"
         if not findings:
             lines.append(f"{opened}/>")
             continue
-        # A test fails once: readers of the format count the first failure and drop others.
+        # A test can fail only once. Readers of the format count the first failure and drop the
+        # others.
         title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
         text = "\n".join(map(str, findings))
         facts = f"type={quoteattr(findings[0].rule)} message={quoteattr(title)}"
@@ -140,19 +143,20 @@ def to_junit(report: Report) -> str:
 
 def to_sarif(report: Report) -> str:
     """Write one run, with the pages of the rules that were broken."""
-    broken = sorted({one.rule for one in report.findings})
+    broken = sorted({finding.rule for finding in report.findings})
     run = {
         "tool": {
             "driver": {
                 "name": "flexwire",
                 "version": version("flexwire"),
-                "rules": [_rule(one, report.rules[one]) for one in broken],
+                "rules": [_rule(rule_id, report.rules[rule_id]) for rule_id in broken],
             }
         },
-        # Columns count characters, not the halves of UTF-16.
+        # Columns count characters, not UTF-16 units.
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(one, report.rules[one.rule], broken.index(one.rule)) for one in report.findings
+            _result(each_finding, report.rules[each_finding.rule], broken.index(each_finding.rule))
+            for each_finding in report.findings
         ],
     }
     log = {
@@ -163,7 +167,7 @@ def to_sarif(report: Report) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _rule(name: str, rule: Told) -> dict[str, Any]:
+def _rule(name: str, rule: RuleInfo) -> dict[str, Any]:
     return {
         "id": name,
         "shortDescription": {"text": rule.summary},
@@ -174,20 +178,20 @@ def _rule(name: str, rule: Told) -> dict[str, Any]:
     }
 
 
-def _result(one: Finding, rule: Told, index: int) -> dict[str, Any]:
-    region = {"startLine": one.line, "startColumn": one.column}
-    place = {"artifactLocation": {"uri": _uri(one.source)}, "region": region}
+def _result(finding: Finding, rule: RuleInfo, index: int) -> dict[str, Any]:
+    region = {"startLine": finding.line, "startColumn": finding.column}
+    place = {"artifactLocation": {"uri": _uri(finding.source)}, "region": region}
     return {
-        "ruleId": one.rule,
+        "ruleId": finding.rule,
         "ruleIndex": index,
         "level": rule.level,
-        "message": {"text": one.message},
+        "message": {"text": finding.message},
         "locations": [{"physicalLocation": place}],
     }
 
 
 def _uri(source: str) -> str:
-    """A relative reference; what stands before a colon must not be taken for a scheme."""
+    """Return a relative reference in which a colon is not taken for the end of a scheme."""
     uri = quote(source.replace("\\", "/"), safe="/")
     return f"file://{uri}" if uri.startswith("/") else uri
 
@@ -201,13 +205,14 @@ _PROPERTY_ESCAPES = _ESCAPES | {":": "%3A", ",": "%2C"}
 def to_github_actions(report: Report) -> str:
     """Write one command for each finding."""
     lines = []
-    for one in report.findings:
-        command = _COMMANDS[report.rules[one.rule].level]
-        place = f"file={_escaped(one.source, _PROPERTY_ESCAPES)},line={one.line},col={one.column}"
-        message = _escaped(one.message, _ESCAPES)
-        lines.append(f"::{command} {place},title={one.rule}::{message}\n")
+    for finding in report.findings:
+        command = _COMMANDS[report.rules[finding.rule].level]
+        file = _escaped(finding.source, _PROPERTY_ESCAPES)
+        place = f"file={file},line={finding.line},col={finding.column}"
+        message = _escaped(finding.message, _ESCAPES)
+        lines.append(f"::{command} {place},title={finding.rule}::{message}\n")
     return "".join(lines)
 
 
 def _escaped(text: str, escapes: dict[str, str]) -> str:
-    return "".join(escapes.get(one, one) for one in text)
+    return "".join(escapes.get(character, character) for character in text)

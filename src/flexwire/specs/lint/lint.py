@@ -1,4 +1,4 @@
-"""Lint: every rule over every spec, and all that they find."""
+"""Run every rule of lint over every spec, and collect the findings."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from flexwire.schema.parse import parse_node
 from flexwire.schema.sources import LARGEST
 from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
-from flexwire.specs.allow import Allowed
-from flexwire.specs.finding import Report, found
-from flexwire.specs.lint.message import Directory, Message
+from flexwire.specs.allow_comments import AllowedFindings
+from flexwire.specs.finding import Report, make_finding
+from flexwire.specs.lint.message import CheckedMessage, Directory
 from flexwire.specs.lint.rules import rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from flexwire.schema.parse import Mode
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.text import Problem
     from flexwire.specs.finding import Finding
     from flexwire.specs.lint.config import Config
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _UNUSED = "ALLOW_UNUSED"
 
 
-def lint(sources: Iterable[Source], config: Config) -> Report:
-    """Check specs, directory by directory: api keys and partners are those of one directory.
+def lint(sources: Iterable[SpecFile], config: Config) -> Report:
+    """Check specs directory by directory; api keys and partners belong to one directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
-    directories: dict[str, list[Source]] = {}
+    directories: dict[str, list[SpecFile]] = {}
     for source in sources:
         directories.setdefault(source.directory, []).append(source)
     chosen = [rule for rule in rules().values() if rule.id in config.rules]
@@ -44,24 +44,28 @@ def lint(sources: Iterable[Source], config: Config) -> Report:
     return Report(tuple(sorted(findings)), tuple(files), rules(), "flexwire schema lint")
 
 
-def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -> Iterator[Finding]:
+def _lint_directory(
+    sources: list[SpecFile], chosen: list[Rule], config: Config
+) -> Iterator[Finding]:
     ids = {rule.id for rule in chosen}
-    messages: dict[Message, Source] = {}
-    allowed: dict[Message, Allowed] = {}
+    messages: dict[CheckedMessage, SpecFile] = {}
+    allowed: dict[CheckedMessage, AllowedFindings] = {}
     broken = False
     for source in sources:
         message, problems = read_message(source, config.mode)
         if message is None:
             broken = True
-            yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
+            yield from (
+                problem for problem in problems if _is_asked_for(problem.rule, source, ids, config)
+            )
             continue
         messages[message] = source
-        comments = allowed[message] = Allowed(message.allows)
-        problems += [one for rule in chosen for one in _found_in(message, rule)]
+        comments = allowed[message] = AllowedFindings(message.allows)
+        problems += [each_finding for rule in chosen for each_finding in _found_in(message, rule)]
         yield from (
-            one
-            for one in problems
-            if _is_asked_for(one.rule, source, ids, config) and not comments.takes(one)
+            problem
+            for problem in problems
+            if _is_asked_for(problem.rule, source, ids, config) and not comments.takes(problem)
         )
     whole = all(source.whole for source in sources) and not broken
     directory = Directory(tuple(messages), whole)
@@ -72,26 +76,31 @@ def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -
             asked_for = _is_asked_for(rule.id, messages[message], ids, config)
             if asked_for and not allowed[message].takes(finding):
                 yield finding
-    # What was not looked for may be there.
+    # A rule that did not run may have had findings.
     judged = {rule.id for rule in chosen if whole or not rule.directory}
     for message, source in messages.items():
         if _is_asked_for(_UNUSED, source, ids, config):
             yield from (
-                _finding(message.text, _UNUSED, f"no finding of {one.rule} here; remove it", one.at)
-                for one in islice(allowed[message].unused(), MOST_PROBLEMS)
-                if _is_asked_for(one.rule, source, judged, config)
+                _finding(
+                    message.text,
+                    _UNUSED,
+                    f"no finding of {comment.rule} here; remove it",
+                    comment.at,
+                )
+                for comment in islice(allowed[message].unused(), MOST_PROBLEMS)
+                if _is_asked_for(comment.rule, source, judged, config)
             )
 
 
-def _is_asked_for(rule: str, source: Source, ids: Collection[str], config: Config) -> bool:
+def _is_asked_for(rule: str, source: SpecFile, ids: Collection[str], config: Config) -> bool:
     return rule in ids and not config.ignores(rule, source.path)
 
 
-def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Finding]]:
-    """Read a spec as far as it can be read; gives what the parser has against it, too."""
+def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, list[Finding]]:
+    """Read a spec as far as possible; return it with the parser's findings."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
-        return None, [found(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
+        return None, [make_finding(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
     problems: list[Problem] = []
     try:
         text = SpecText(source.content.decode("utf-8"), source.name, problems)
@@ -104,24 +113,26 @@ def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Findi
     try:
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
-        damaged = frozenset(one.owner for one in problems if one.owner and _damages(one))
-        message = Message(spec, text, root, mode, damaged)
+        damaged = frozenset(
+            problem.owner for problem in problems if problem.owner and _damages(problem)
+        )
+        message = CheckedMessage(spec, text, root, mode, damaged)
     except SpecError as error:
         if len(problems) < MOST_PROBLEMS:
             at = Position(error.line, error.column)
             unreadable = _finding(text, "TEXT_NOT_JSON", error.reason, at)
-    told = [_finding(text, one.rule, one.reason, one.at) for one in problems]
-    return message, told + ([unreadable] if unreadable else [])
+    findings = [_finding(text, problem.rule, problem.reason, problem.at) for problem in problems]
+    return message, findings + ([unreadable] if unreadable else [])
 
 
 def _damages(problem: Problem) -> bool:
     return rules()[problem.rule].unreadable
 
 
-def _found_in(message: Message, rule: Rule) -> Iterator[Finding]:
+def _found_in(message: CheckedMessage, rule: Rule) -> Iterator[Finding]:
     for at, reason in islice(rule.message(message) if rule.message else (), MOST_PROBLEMS):
         yield _finding(message.text, rule.id, reason, at)
 
 
 def _finding(text: SpecText, rule: str, reason: str, at: Position) -> Finding:
-    return found(text.source, at.line, at.column, rule, reason, text.line(at.line))
+    return make_finding(text.source, at.line, at.column, rule, reason, text.line(at.line))

@@ -1,4 +1,4 @@
-"""A message spec as rules see it: its structures, its fields, and where each of them stands."""
+"""A message spec as rules see it: its structures, its fields, and the place of each of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType, Position
-from flexwire.schema.text import Array, Object
-from flexwire.specs.allow import allows
+from flexwire.schema.text import JsonArray, JsonObject
+from flexwire.specs.allow_comments import find_allow_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
     from flexwire.schema.text import Node, SpecText
-    from flexwire.specs.allow import Allow
+    from flexwire.specs.allow_comments import AllowComment
     from flexwire.versions import Versions
 
 
 WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
-"""The types whose messages are known by an api key, which is unique in a directory and type."""
+"""The types whose messages have an api key, which is unique in a directory for each type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
-    """Fields that stand together: the message's own, a common structure's, or a field's.
+class CheckedStructure:
+    """The fields of a message, of a common structure, or of a field.
 
-    ``versions`` are those in which all that is around it is there. ``holder`` is the field that
-    gives an inline structure its fields; ``in_common`` says whether it is all part of a common one.
+    ``versions`` are those in which everything around the structure is there. ``holder`` is the
+    field that defines an inline structure. ``in_common`` is true inside a common structure.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Structure:
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
-    """One spec, read although it may have problems.
+class CheckedMessage:
+    """A spec that was read, even if it has problems.
 
-    ``damaged`` are the places of the objects that could not be read in full: of what they say only
-    the readable part is known, so rules do not judge them.
+    ``damaged`` are the places of objects that could not be read in full. Only a part of them is
+    known, so rules do not judge them.
     """
 
     spec: MessageSpec
@@ -56,98 +56,102 @@ class Message:
 
     @property
     def top(self) -> Position:
-        """Where the spec begins."""
+        """The position at which the spec begins."""
         return self.text.position(self.root.offset)
 
     @property
     def readable(self) -> bool:
-        """Whether the message's own members could be read, whatever its fields."""
+        """Whether the message's own members could be read, whatever its fields are."""
         return self.top not in self.damaged
 
     @cached_property
-    def _objects(self) -> dict[Position, Object]:
-        return {self.text.position(one.offset): one for one in self.objects()}
+    def _objects(self) -> dict[Position, JsonObject]:
+        return {
+            self.text.position(json_object.offset): json_object for json_object in self.objects()
+        }
 
-    def objects(self) -> Iterator[Object]:
-        """Every JSON object of the spec."""
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield every JSON object of the spec."""
         pending = [self.root]
         while pending:
             node = pending.pop()
-            if isinstance(node, Object):
+            if isinstance(node, JsonObject):
                 yield node
                 pending += [member.value for member in node.members.values()]
-            elif isinstance(node, Array):
+            elif isinstance(node, JsonArray):
                 pending += node.items
 
-    def at(self, one: FieldSpec | StructSpec | Structure | None, key: str) -> Position:
-        """Where the value of a member stands; where its object begins if it has no such member.
+    def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
+        """Return the place of a member's value, or of its object if it has no such member.
 
         None stands for the message itself.
         """
-        position = self.top if one is None else one.position
-        found = self._objects.get(position)
-        member = found.members.get(key) if found else None
+        position = self.top if element is None else element.position
+        json_object = self._objects.get(position)
+        member = json_object.members.get(key) if json_object else None
         return self.text.position(member.value.offset) if member else position
 
-    def has(self, one: FieldSpec | StructSpec | None, key: str) -> bool:
-        """Whether the spec has a member, whatever its value."""
-        return key in self._objects[self.top if one is None else one.position].members
+    def has(self, element: FieldSpec | StructSpec | None, key: str) -> bool:
+        """Return whether the spec has a member, whatever its value."""
+        return key in self._objects[self.top if element is None else element.position].members
 
     @cached_property
-    def structures(self) -> tuple[Structure, ...]:
-        """Every structure that is given fields, the message first."""
+    def structures(self) -> tuple[CheckedStructure, ...]:
+        """Every structure that has fields, the message first."""
         spec = self.spec
         valid = spec.valid_versions
-        outermost = [Structure(spec.name, spec.fields, valid, self.top)]
+        outermost = [CheckedStructure(spec.name, spec.fields, valid, self.top)]
         outermost += [
-            Structure(one.name, one.fields, valid & one.versions, one.position, in_common=True)
-            for one in spec.common_structs
+            CheckedStructure(
+                struct.name, struct.fields, valid & struct.versions, struct.position, in_common=True
+            )
+            for struct in spec.common_structs
         ]
         pending = list(reversed(outermost))
-        found = []
+        structures = []
         while pending:
             structure = pending.pop()
-            found.append(structure)
+            structures.append(structure)
             pending += [
-                Structure(
-                    one.type.name,
-                    one.fields,
-                    structure.versions & one.versions,
-                    one.position,
-                    one,
+                CheckedStructure(
+                    field.type.name,
+                    field.fields,
+                    structure.versions & field.versions,
+                    field.position,
+                    field,
                     structure.in_common,
                 )
-                for one in reversed(structure.fields)
-                if one.fields
+                for field in reversed(structure.fields)
+                if field.fields
             ]
-        return tuple(found)
+        return tuple(structures)
 
-    def fields(self) -> Iterator[tuple[FieldSpec, Structure]]:
-        """Every field that could be read, with the structure it stands in."""
+    def fields(self) -> Iterator[tuple[FieldSpec, CheckedStructure]]:
+        """Yield every field that could be read, with its structure."""
         for structure in self.structures:
-            for one in structure.fields:
-                if one.position not in self.damaged:
-                    yield one, structure
+            for field in structure.fields:
+                if field.position not in self.damaged:
+                    yield field, structure
 
     @cached_property
-    def allows(self) -> tuple[Allow, ...]:
+    def allows(self) -> tuple[AllowComment, ...]:
         """The comments that allow something, or try to."""
-        return allows(self.text)
+        return find_allow_comments(self.text)
 
     @cached_property
     def nesting(self) -> Nesting:
-        """Which structures stand inside which."""
+        """The nesting of the structures."""
         return Nesting(self)
 
 
 class Nesting:
-    """The structures of a message by name, each after those that stand inside it.
+    """The structures of a message by name, inner structures before outer ones.
 
-    ``closing`` are the fields whose structure contains the structure they stand in. Nothing here
-    recurses: a spec may have thousands of structures, each inside the next.
+    ``closing`` are the fields whose structure contains the structure that they are in. Nothing here
+    recurses, because a spec may have thousands of structures, each inside the next.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: CheckedMessage) -> None:
         fields = message.spec.fields_by_structure()
         self.fields = fields
         self.order: list[str] = []
@@ -161,10 +165,10 @@ class Nesting:
             path = [(outermost, iter(fields[outermost]))]
             while path:
                 name, rest = path[-1]
-                for one in rest:
-                    inner = one.type.name
+                for field in rest:
+                    inner = field.type.name
                     if inner in opened:
-                        self.closing.append(one)
+                        self.closing.append(field)
                     elif inner in fields and inner not in done:
                         opened.add(inner)
                         path.append((inner, iter(fields[inner])))
@@ -178,20 +182,26 @@ class Nesting:
 
 @dataclass(frozen=True, eq=False)
 class Directory:
-    """The messages of one directory, in the order of their files' names.
+    """The messages of one directory, in the order of the files' names.
 
-    ``whole`` says that all its files were read, so that what is missing here is missing.
+    ``whole`` is true if all its files were read, so that a missing message is really missing.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[CheckedMessage, ...]
     whole: bool
 
-    def pairs(self) -> Iterator[tuple[Message, Message]]:
-        """Each request with its response, where both are here and could be read."""
-        readable = [one for one in self.messages if one.readable and one.spec.api_key is not None]
+    def pairs(self) -> Iterator[tuple[CheckedMessage, CheckedMessage]]:
+        """Yield each request with its response, if both are here and could be read."""
+        readable = [
+            each_message
+            for each_message in self.messages
+            if each_message.readable and each_message.spec.api_key is not None
+        ]
         responses = {
-            one.spec.api_key: one for one in readable if one.spec.type is MessageType.RESPONSE
+            message.spec.api_key: message
+            for message in readable
+            if message.spec.type is MessageType.RESPONSE
         }
-        for one in readable:
-            if one.spec.type is MessageType.REQUEST and one.spec.api_key in responses:
-                yield one, responses[one.spec.api_key]
+        for message in readable:
+            if message.spec.type is MessageType.REQUEST and message.spec.api_key in responses:
+                yield message, responses[message.spec.api_key]

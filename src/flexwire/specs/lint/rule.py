@@ -1,4 +1,4 @@
-"""What a rule is: an id, a category, a page, and how it finds what breaks it."""
+"""A rule: an id, a category, a page, and a function that finds violations."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.specs.finding import Page
+from flexwire.specs.finding import RulePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.schema.spec import Position
     from flexwire.specs.finding import Level
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 class Category(Enum):
@@ -32,16 +32,16 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Page):
+class Rule(RulePage):
     """One rule.
 
-    ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
-    neither is one of the parser's own.
+    ``message`` checks one message, and ``directory`` all messages of a directory. A rule with
+    neither is a rule of the parser.
     """
 
     category: Category
-    message: Callable[[Message], Iterator[tuple[Position, str]]] | None = None
-    directory: Callable[[Directory], Iterator[tuple[Message, Position, str]]] | None = None
+    message: Callable[[CheckedMessage], Iterator[tuple[Position, str]]] | None = None
+    directory: Callable[[Directory], Iterator[tuple[CheckedMessage, Position, str]]] | None = None
 
     @property
     def level(self) -> Level:
@@ -50,5 +50,5 @@ class Rule(Page):
 
     @property
     def unreadable(self) -> bool:
-        """Whether breaking the rule leaves open what was meant."""
+        """Whether a violation leaves the author's meaning unknown."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

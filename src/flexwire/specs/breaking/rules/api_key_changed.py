@@ -1,10 +1,11 @@
 """A message has another api key.
 
-The api key is how a broker knows which request it reads, and a coordinator which record.
+By the api key, a broker knows which request it reads, and a coordinator knows which record it
+reads.
 
 Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordinator-key` with an
 api key that is not one of its versions, which were the types of the records before.
-Not flagged: data that becomes a `coordinator-value`, or a key of the number that its version had.
+Not flagged: data that becomes a `coordinator-value`, or a key whose number was its version.
 
 Instead: leave it as it is.
 

@@ -1,11 +1,11 @@
-"""A field that is not tagged has another default.
+"""The default of a field that is not tagged changed.
 
-It is what a message says of the field where the version does not have it, where JSON leaves it out,
-and where code does not set it.
+The default is the field's value if the version lacks the field, if JSON leaves it out, or if code
+does not set it.
 
 Flagged: `"default": "-1"` on a field, which was 0 before.
 
-Instead: leave the default as it is, unless you know all that rely on it.
+Instead: leave the default as it is, unless you know everybody who relies on it.
 
 Source: KIP-482, "JSON Schemas".
 """
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old is None or one.new is None or (one.old.is_tagged and one.new.is_tagged):
+    for field_pair in pair.pairs:
+        if (
+            field_pair.old is None
+            or field_pair.new is None
+            or (field_pair.old.is_tagged and field_pair.new.is_tagged)
+        ):
             continue
-        if has_other_default(one.old, one.new):
-            text = f"{pair.path_of(one.new)} had the default {default_text(one.old)}"
-            yield one.new.spec.position, f"{text} and has now {default_text(one.new)}"
+        if has_other_default(field_pair.old, field_pair.new):
+            text = f"{pair.path_of(field_pair.new)} had the default {default_text(field_pair.old)}"
+            yield field_pair.new.spec.position, f"{text} and has now {default_text(field_pair.new)}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

@@ -1,7 +1,7 @@
 """A field that is not tagged was added to an existing version.
 
-A writer of the old spec does not write the field, and a reader of the new spec takes the bytes of
-the next field for it.
+A writer with the old spec does not write the field. A reader with the new spec then reads the bytes
+of the next field as this one.
 
 Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
 
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.new and one.new.is_inline and not (one.old and one.old.is_there):
-            text = f"{pair.path_of(one.new)} ({one.new.spec.type}) is new in an existing version"
-            yield one.new.spec.position, f"{text}; add a version for it, or tag it"
+    for field_pair in pair.pairs:
+        if (
+            field_pair.new
+            and field_pair.new.is_inline
+            and not (field_pair.old and field_pair.old.is_there)
+        ):
+            spec = field_pair.new.spec
+            text = f"{pair.path_of(field_pair.new)} ({spec.type}) is new in an existing version"
+            yield spec.position, f"{text}; add a version for it, or tag it"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

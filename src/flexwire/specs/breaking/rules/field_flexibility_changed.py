@@ -1,12 +1,12 @@
-"""A field of an existing version is compact and was not, or the other way about.
+"""A field of an existing version became compact, or is no longer compact.
 
-Its length is an unsigned varint for the one and an int16 or int32 for the other.
+The length of a compact field is an unsigned varint. Otherwise it is an int16 or int32.
 
 Flagged: a field's own `"flexibleVersions": "none"`, added or taken away.
 
 Instead: leave it as it is.
 
-Source: KIP-482, "Serialization"; RequestHeader.json, whose ClientId is so for a reason.
+Source: KIP-482, "Serialization"; RequestHeader.json, whose ClientId needs it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.specs.breaking.rule import BreakingRule, Breaks
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
-    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.schema.pairs import StructureMember, StructurePair
     from flexwire.specs.breaking.rule import Differences
 
 
-def _is_compact(member: Member) -> tuple[bool, bool]:
+def _is_compact(member: StructureMember) -> tuple[bool, bool]:
     kind = member.field.type
-    element = kind.element if isinstance(kind, Array) else None
+    element = kind.element if isinstance(kind, ArrayType) else None
     return getattr(kind, "compact", False), getattr(element, "compact", False)
 
 

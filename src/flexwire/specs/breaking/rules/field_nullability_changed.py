@@ -1,12 +1,12 @@
-"""A field of an existing version can be null and could not, or the other way about.
+"""A field of an existing version became nullable, or is no longer nullable.
 
-A reader that knows no null refuses one. For a structure it is worse: one that can be null has a
-byte before it that the other does not.
+A reader that expects no null refuses one. For structures it is worse: a nullable structure has an
+extra byte before it.
 
 Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or taken away.
 
-Instead: let it begin with a new version, `"nullableVersions": "5+"`; for a tagged field not even
-that, see the source.
+Instead: begin with a new version, `"nullableVersions": "5+"`. For a tagged field even that is
+wrong; see the source.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility": "This includes changing a nullable field
 to a non-nullable one, or vice versa. When you create the tagged field, you must decide if it will

@@ -1,6 +1,6 @@
-"""The fields of an existing version stand in another order.
+"""The fields of an existing version have another order.
 
-Fields have no names on the wire: only their order says which is which.
+Fields have no names on the wire. Only their order identifies them.
 
 Flagged: two fields that changed places, both with `"versions": "0+"`.
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def _find(pair: StructurePair) -> Differences:
     old = [new for old, new in pair.both() if old.is_inline and new.is_inline]
-    names = {one.name for one in old}
-    new = [one for one in pair.new_members if one.name in names]
+    names = {member.name for member in old}
+    new = [new_member for new_member in pair.new_members if new_member.name in names]
     for before, now in zip(old, new, strict=True):
         if before is not now:
             text = f"{pair.path_of(now)} stands where {before.name} stood"

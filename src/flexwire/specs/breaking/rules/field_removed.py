@@ -1,12 +1,12 @@
 """A field is gone from an existing version.
 
-A reader of the new spec takes the bytes of the next field for those of this one. Bytes that were
-written before, and peers that were not upgraded, still have it.
+A reader with the new spec reads the bytes of this field as the next one. Old bytes, and peers that
+were not upgraded, still have the field.
 
 Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
 valid before.
 
-Instead: keep it in the versions that have it, and end it with the next: `"versions": "0-4"`.
+Instead: keep it in the versions that have it, and end it before the next: `"versions": "0-4"`.
 
 Source: KIP-482, "Motivation": an inline field "must always be present"; all of Kafka's bumps.
 """
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old and one.old.is_inline and not (one.new and one.new.is_there):
-            position = one.new.spec.position if one.new else pair.position
-            text = f"{pair.path_of(one.old)} ({one.old.spec.type}) is gone"
+    for field_pair in pair.pairs:
+        if (
+            field_pair.old
+            and field_pair.old.is_inline
+            and not (field_pair.new and field_pair.new.is_there)
+        ):
+            position = field_pair.new.spec.position if field_pair.new else pair.position
+            text = f"{pair.path_of(field_pair.old)} ({field_pair.old.spec.type}) is gone"
             yield position, f"{text}; end its versions before the next new version instead"
 
 

@@ -1,11 +1,11 @@
 """A field has another name.
 
-The bytes are the same; the JSON form and the code that names the field are not.
+The bytes are the same. The JSON form changes, and so must code that names the field.
 
 Flagged: `TopicName` that is now `Topic`, in the same place and of the same type; `Lag` that is now
 `LagLegacy` in version 0, also where a field of version 1 and later is `Lag` from now on.
 
-Instead: leave the name as it is, unless you know all that rely on it.
+Instead: leave the name as it is, unless you know everybody who relies on it.
 
 Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
 """

@@ -1,6 +1,6 @@
-"""A field of an existing version is tagged and was mandatory, or the other way about.
+"""A mandatory field of an existing version became tagged, or a tagged one mandatory.
 
-It has moved to the tag section, or out of it.
+The field moved into the tag section, or out of it.
 
 Flagged: `"taggedVersions": "3+"` on a field that version 3 had as a mandatory one.
 

@@ -1,6 +1,6 @@
 """A field has another type in an existing version.
 
-The same bytes are another value, or another number of bytes.
+The same bytes now mean another value, or the value has another size.
 
 Flagged: `"type": "int32"` that is now `"type": "int64"`; an array that is now a single value.
 Not flagged: another name for a structure, and bytes for records, which are the same on the wire.

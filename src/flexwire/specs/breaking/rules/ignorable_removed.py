@@ -28,14 +28,18 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old is None or one.new is None or one.old.is_there or one.new.is_there:
+    for field_pair in pair.pairs:
+        if (
+            field_pair.old is None
+            or field_pair.new is None
+            or field_pair.old.is_there
+            or field_pair.new.is_there
+        ):
             continue
-        if one.old.field.ignorable and not one.new.field.ignorable:
-            text = (
-                f"{pair.path_of(one.new)} is no longer ignorable, so a set value makes writing fail"
-            )
-            yield one.new.spec.position, f"{text}; keep it ignorable"
+        if field_pair.old.field.ignorable and not field_pair.new.field.ignorable:
+            path = pair.path_of(field_pair.new)
+            text = f"{path} is no longer ignorable, so a set value makes writing fail"
+            yield field_pair.new.spec.position, f"{text}; keep it ignorable"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, structure=_find, needs_own_text=True)

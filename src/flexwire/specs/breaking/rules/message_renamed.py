@@ -1,10 +1,10 @@
-"""A message has another name, and the api key and type it had.
+"""A message has another name, with the same api key and type.
 
-The bytes are the same; code and JSON that name the message no longer find it.
+The bytes are the same. Code and JSON that name the message no longer find it.
 
 Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
 
-Instead: leave the name as it is, unless you know all that rely on it.
+Instead: leave the name as it is, unless you know everybody who relies on it.
 
 Source: what Kafka 3.0 did with ListOffsets.
 """

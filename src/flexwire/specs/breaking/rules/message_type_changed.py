@@ -1,9 +1,10 @@
 """A message is of another type: a request, a response, a header, a record, or data.
 
-The type decides what stands before it on the wire, and which reader takes it.
+The type decides what precedes the message on the wire, and who reads it.
 
 Flagged: `"type": "request"` that is now `"type": "response"`.
-Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only says what it is.
+Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only names what it
+was.
 
 Instead: add a message.
 

@@ -1,9 +1,9 @@
-"""A tagged field has another tag than before.
+"""The tag of a tagged field changed.
 
-To a reader that knows the old tag the field is missing, and an unknown one is there.
+A reader that knows the old tag misses the field and finds an unknown one.
 
-Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: to the first draft of KIP-482 that is
-one optional field removed and one added, and both are compatible.
+Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: in the first draft of KIP-482,
+one optional field is removed and another is added, and both are compatible.
 
 Instead: leave the tag as it is; tags need not follow the order of the fields.
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old and one.new:
-            old, new = one.old.spec.tag, one.new.spec.tag
+    for field_pair in pair.pairs:
+        if field_pair.old and field_pair.new:
+            old, new = field_pair.old.spec.tag, field_pair.new.spec.tag
             if None not in {old, new} and old != new:
-                text = f"{pair.path_of(one.new)} had tag {old} and has now tag {new}"
-                yield one.new.spec.position, f"{text}; give it back its tag"
+                text = f"{pair.path_of(field_pair.new)} had tag {old} and has now tag {new}"
+                yield field_pair.new.spec.position, f"{text}; give it back its tag"
 
 
 RULE = BreakingRule(

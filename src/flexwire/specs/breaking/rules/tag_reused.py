@@ -1,7 +1,7 @@
-"""A tag belongs to another field than before.
+"""A tag was given to another field.
 
-A reader that knows the old field takes the new one's bytes for it, whatever the versions: it may
-meet messages of any age.
+A reader that knows the old field reads the bytes of the new field as the old one. This happens in
+all versions, because a reader may receive messages of any age.
 
 Flagged: `ClusterId` with `"tag": 0` replaced by `RackId` with `"tag": 0`.
 
@@ -23,15 +23,23 @@ if TYPE_CHECKING:
 
 def _find(pair: StructurePair) -> Differences:
     # Specs know their tags in every version.
-    old = {one.spec.tag: one for one in pair.old_members if one.spec.tag is not None}
-    new = {one.spec.tag: one for one in pair.new_members if one.spec.tag is not None}
+    old = {
+        old_member.spec.tag: old_member
+        for old_member in pair.old_members
+        if old_member.spec.tag is not None
+    }
+    new = {
+        new_member.spec.tag: new_member
+        for new_member in pair.new_members
+        if new_member.spec.tag is not None
+    }
     free = max([*old, *new], default=-1) + 1
-    for tag, one in new.items():
+    for tag, member in new.items():
         before = old.get(tag)
         # The same field in other capitals is a field renamed.
-        if before and pair.new_names.get(before.name) != one.name:
-            text = f"tag {tag} was {pair.path_of(before)} and is now {one.name}"
-            yield one.spec.position, f"{text}; give {one.name} the next free tag, {free}"
+        if before and pair.new_names.get(before.name) != member.name:
+            text = f"tag {tag} was {pair.path_of(before)} and is now {member.name}"
+            yield member.spec.position, f"{text}; give {member.name} the next free tag, {free}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

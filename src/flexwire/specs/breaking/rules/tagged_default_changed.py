@@ -1,7 +1,7 @@
-"""A tagged field has another default in an existing version.
+"""The default of a tagged field changed in an existing version.
 
-A tagged field is left out of the bytes at its default, so that bytes without it mean another value
-than they did.
+A tagged field with its default is not written. So bytes without the field now mean another value
+than before.
 
 Flagged: `"default": "-1"` on a tagged field, which was 0 before.
 

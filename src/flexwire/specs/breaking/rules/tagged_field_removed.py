@@ -1,9 +1,9 @@
 """A tagged field is gone from an existing version, or from the spec.
 
-What others still send is an unknown tagged field then, and its meaning is lost; and with the field
-goes the only note that its tag is taken.
+Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
+spec also loses the only note that the tag is taken.
 
-Flagged: a tagged field deleted, or its `taggedVersions` begun later. Not in mode draft: the first
+Flagged: a tagged field deleted, or its `taggedVersions` begin later. Not in mode draft: the first
 draft of KIP-482 calls it compatible to remove an optional field, as long as nothing reuses its tag,
 which is `TAG_REUSED` there too.
 
@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    names = {one.name for one in pair.new_members}
-    for one in pair.pairs:
-        if one.old is None or one.old.spec.tag is None:
+    names = {new_member.name for new_member in pair.new_members}
+    for field_pair in pair.pairs:
+        if field_pair.old is None or field_pair.old.spec.tag is None:
             continue
         # A field that the version does not have may have lent its name to another one there.
-        gone = one.old.name not in names if one.new is None else not one.new.is_there
-        if gone and (one.new is None or one.old.is_tagged):
-            position = one.new.spec.position if one.new else pair.position
-            text = f"{pair.path_of(one.old)} (tag {one.old.spec.tag}) is gone"
+        gone = (
+            field_pair.old.name not in names
+            if field_pair.new is None
+            else not field_pair.new.is_there
+        )
+        if gone and (field_pair.new is None or field_pair.old.is_tagged):
+            position = field_pair.new.spec.position if field_pair.new else pair.position
+            text = f"{pair.path_of(field_pair.old)} (tag {field_pair.old.spec.tag}) is gone"
             yield position, f"{text}; keep it, for its tag cannot be used again"
 
 

@@ -1,6 +1,6 @@
-"""An existing version is flexible and was not, or the other way about.
+"""An existing version became flexible, or is no longer flexible.
 
-Compact lengths, the tag sections and the version of the header before it come or go with that.
+This changes the lengths, the tag sections and the version of the header.
 
 Flagged: `"flexibleVersions": "3+"` that is now `"flexibleVersions": "2+"`, where version 2 was
 valid before.

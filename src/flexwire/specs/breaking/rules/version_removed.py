@@ -1,6 +1,6 @@
 """A version is no longer valid.
 
-A peer that speaks only that version, or older ones, is no longer understood.
+A peer that knows only that version, or older ones, is no longer understood.
 
 Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
 Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, which is the same.
@@ -34,8 +34,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         if version not in new.valid_versions and (same is None or version != same[0])
     ]
     if gone:
-        told = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
-        yield FIRST, f"{told} no longer valid in {old.name}"
+        versions = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
+        yield FIRST, f"{versions} no longer valid in {old.name}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

@@ -1,7 +1,7 @@
 """A version below the lowest valid one is valid again.
 
-The old spec does not lay that version out, so nothing here shows that the new spec lays it out as
-the releases did that had the version. Peers that still speak the version will use it.
+The old spec does not have that version. So nothing shows that the new spec lays it out as the
+releases did that had it. Peers that still know the version will use it.
 
 Flagged: `"validVersions": "2-9"` that is now `"0-9"`.
 Not flagged: a message that had no valid version; version 0 of a `coordinator-key` that was data.
@@ -33,8 +33,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     lowest = old.valid_versions.lowest
     back = [version for version in new.valid_versions if version < lowest]
     if back:
-        told = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
-        reason = f"{told} valid again in {new.name}, whose lowest version was {lowest}"
+        versions = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
+        reason = f"{versions} valid again in {new.name}, whose lowest version was {lowest}"
         yield FIRST, f"{reason}; compare with a release that had it"
 
 

@@ -1,14 +1,14 @@
-"""A version that was stable is unstable now.
+"""A stable version became unstable.
 
 Brokers offer an unstable version only where `unstable.api.versions.enable` is set, so peers that
-use the version lose it. What is unstable may also change, and peers have the version already.
+use the version lose it. An unstable version may also change, although peers already use it.
 
 Flagged: `"latestVersionUnstable": true` added to a request whose highest version is the old one.
 Not flagged: the same with a new highest version, which is the unstable one then.
 
 Instead: add a new version and call that one unstable.
 
-Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No release of Kafka did it.
+Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No release of Kafka did this.
 """
 
 from __future__ import annotations

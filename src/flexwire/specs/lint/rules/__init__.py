@@ -1,4 +1,4 @@
-"""The rules of lint, one in each file: the file's name is the rule's id, its docstring its page."""
+"""The rules of lint, one in each file: its name is the rule's id, its docstring the rule's page."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 @cache
 def rules() -> dict[str, Rule]:
-    """Every rule by its id, in alphabetical order."""
+    """Return every rule by its id, in alphabetical order."""
     return rules_of(sys.modules[__name__])

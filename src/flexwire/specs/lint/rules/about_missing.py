@@ -1,4 +1,4 @@
-"""A field does not say what it is.
+"""A field has no description.
 
 Flagged:
 
@@ -9,7 +9,7 @@ Instead:
 
     { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The unique topic id." }
 
-Source: flexwire; the protocol guide is made of these texts.
+Source: flexwire; the protocol guide shows these texts.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if not one.about.strip():
-            yield message.at(one, "about"), f"field {one.name} has no 'about'; say what it is"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if not field.about.strip():
+            yield message.at(field, "about"), f"field {field.name} has no 'about'; say what it is"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,6 +1,6 @@
-"""A comment for flexwire allows a rule that does not exist, or is not an "allow".
+"""A comment for flexwire names a rule that does not exist, or is not an "allow".
 
-It allows nothing, and the finding that it was meant for is still reported.
+Such a comment allows nothing. The finding that it was meant for is still reported.
 
 Flagged:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.lint.rule import Category, Rule
 from flexwire.specs.lint.rules import rules
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    known = [*rules(), *breaking_rules()]
-    for one in message.allows:
-        if one.verb != "allow":
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    rule_ids = [*rules(), *breaking_rules()]
+    for comment in message.allows:
+        if comment.verb != "allow":
             yield (
-                one.at,
-                f"expected 'allow', got {short(one.verb)}; write 'flexwire: allow RULE reason'",
+                comment.at,
+                f"expected 'allow', got {short(comment.verb)}; write 'flexwire: allow RULE reason'",
             )
-        elif not one.rule:
-            yield one.at, "no rule; write 'flexwire: allow RULE reason'"
-        elif one.rule not in known:
-            hint = nearest(one.rule, known)
+        elif not comment.rule:
+            yield comment.at, "no rule; write 'flexwire: allow RULE reason'"
+        elif comment.rule not in rule_ids:
+            hint = nearest(comment.rule, rule_ids)
             if hint.startswith("known"):
                 hint = "--explain ALL lists them"
-            yield one.at, f"no rule {short(one.rule)}; {hint}"
+            yield comment.at, f"no rule {short(comment.rule)}; {hint}"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,8 +1,8 @@
-"""A comment allows what its rule does not find there.
+"""A comment allows a rule that has no finding there.
 
-It may be left over, or stand at the wrong line: if something precedes it on its line it is for that
-line, else for the next one that holds more than comments. Only rules of lint that are used count;
-whether a breaking change is still one depends on what the spec is compared with.
+The comment may be left over, or it may be on the wrong line. If something stands before it on its
+line, it is about that line. Otherwise it is about the next line with more than comments. Only lint
+rules that are in use count. Whether a breaking change is still there depends on the old spec.
 
 Flagged:
 

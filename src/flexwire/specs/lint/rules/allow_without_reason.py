@@ -1,6 +1,6 @@
-"""A comment allows what a rule has against a line, and does not say why.
+"""A comment allows a finding and gives no reason.
 
-It allows nothing. The next reader of the spec has to know whether the reason still holds.
+Such a comment allows nothing. The next reader must be able to check whether the reason still holds.
 
 Flagged:
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one in message.allows:
-        if one.verb == "allow" and one.rule and not one.reason:
-            yield one.at, f"{one.rule} is allowed without a reason; write it after the rule"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for comment in message.allows:
+        if comment.verb == "allow" and comment.rule and not comment.reason:
+            yield comment.at, f"{comment.rule} is allowed without a reason; write it after the rule"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for message in directory.messages:
         spec = message.spec
         if message.readable and spec.api_key is None and spec.type in WITH_API_KEYS:

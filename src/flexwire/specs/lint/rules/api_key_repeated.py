@@ -1,7 +1,7 @@
 """Two messages of one type in a directory have the same api key.
 
-Requests have theirs, and so have responses, metadata records, and the keys and the values of a
-coordinator's records.
+Each of these types has its own api keys: requests, responses, metadata records, and the keys and
+the values of a coordinator's records.
 
 Flagged:
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import MessageType, Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
-    first: dict[tuple[MessageType, int | None], Message] = {}
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
+    first: dict[tuple[MessageType, int | None], CheckedMessage] = {}
     for message in directory.messages:
         spec = message.spec
         if not message.readable or spec.api_key is None or spec.type not in WITH_API_KEYS:

@@ -11,7 +11,7 @@ Instead:
       { "name": "Key", "type": "bytes", "versions": "0+" }
     ] }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if str(one.type) == "[]bytes":
-            reason = f"field {one.name} is an array of bytes, which Kafka's Java cannot hold"
-            yield message.at(one, "type"), f"{reason}; use an array of structures"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if str(field.type) == "[]bytes":
+            reason = f"field {field.name} is an array of bytes, which Kafka's Java cannot store"
+            yield message.at(field, "type"), f"{reason}; use an array of structures"
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; where the structure
-ends too early, the Java refuses to read or write it.
+Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; if the
+structure ends too early, the Java code refuses to read or write it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    common = {one.name: one for one in message.spec.common_structs}
-    for one, structure in message.fields():
-        used = common.get(one.type.name)
-        there = structure.versions & one.versions
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    common = {struct.name: struct for struct in message.spec.common_structs}
+    for field, structure in message.fields():
+        used = common.get(field.type.name)
+        there = structure.versions & field.versions
         if used and not there <= used.versions:
-            reason = f"field {one.name} is there in {there}, and structure {used.name}"
-            yield message.at(one, "versions"), f"{reason} in {used.versions} only"
+            reason = f"field {field.name} exists in {there}, but structure {used.name}"
+            yield message.at(field, "versions"), f"{reason} in {used.versions} only"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,6 +1,6 @@
-"""A common structure has a structure inside that is not common.
+"""A common structure contains a structure that is not common.
 
-All that common structures hold is common too, or primitive.
+Structures inside a common structure must be common too.
 
 Flagged:
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    common = {one.name for one in message.spec.common_structs}
-    for one, structure in message.fields():
-        if structure.in_common and one.type.is_struct and one.type.name not in common:
-            reason = f"structure {one.type.name} is used in a common structure and is not common"
-            yield message.at(one, "type"), f"{reason}; move it to 'commonStructs'"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    common = {struct.name for struct in message.spec.common_structs}
+    for field, structure in message.fields():
+        if structure.in_common and field.type.is_struct and field.type.name not in common:
+            reason = f"structure {field.type.name} is used in a common structure but is not common"
+            yield message.at(field, "type"), f"{reason}; move it to 'commonStructs'"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

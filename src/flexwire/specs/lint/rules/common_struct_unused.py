@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: flexwire; Kafka's generator does not look, and StreamsGroupDescribeResponse.json of 4.1 has
-one.
+Source: flexwire; Kafka's generator does not check this, and StreamsGroupDescribeResponse.json of
+4.1 has one.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    used = {one.type.name for one in message.spec.walk()}
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    used = {field.type.name for field in message.spec.walk()}
     for common in message.spec.common_structs:
         # What begins with a small letter cannot be used: STRUCT_NAME_LOWERCASE.
         if common.name[:1].isupper() and common.name not in used:

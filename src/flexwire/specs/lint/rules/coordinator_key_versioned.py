@@ -1,6 +1,6 @@
-"""The key of a coordinator's record has versions, or a flexible one.
+"""The key of a coordinator's record has more versions than 0, or a flexible version.
 
-Before a key stands its api key, and no version: so there is version 0 alone, and it never changes.
+A key is preceded by its api key and by no version. So only version 0 exists, and it never changes.
 
 Flagged:
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if not message.readable or spec.type is not MessageType.COORDINATOR_KEY:
         return
     if spec.valid_versions != Versions(0, 0):
-        reason = f"a coordinator key has no versions but 0, and {spec.name} {spec.valid_versions}"
+        reason = f"a coordinator key has only version 0, but {spec.name} has {spec.valid_versions}"
         yield message.at(None, "validVersions"), f"{reason}; write '0'"
     if spec.flexible_versions:
-        reason = f"a coordinator key is never flexible, and {spec.name} is in"
+        reason = f"a coordinator key is never flexible, but {spec.name} is in"
         yield (
             message.at(None, "flexibleVersions"),
             f"{reason} {spec.flexible_versions}; write 'none'",

@@ -1,6 +1,6 @@
 """The default of a uint32 is a decimal number above 2147483647.
 
-The number is copied into Java as it is, where it is too large for an int.
+The number is copied into Java unchanged, and it is too large for an int there.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "Crc", "type": "uint32", "versions": "0+", "default": "0xb2d05e00" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        digits = one.default.removeprefix("+")
-        if str(one.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        digits = field.default.removeprefix("+")
+        if str(field.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
             continue
         if INT32_MAX < int(digits) < 2**32:
-            reason = f"default {digits} of {one.name} is not a Java int; write '{int(digits):#x}'"
-            yield message.at(one, "default"), reason
+            reason = f"default {digits} of {field.name} is not a Java int; write '{int(digits):#x}'"
+            yield message.at(field, "default"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

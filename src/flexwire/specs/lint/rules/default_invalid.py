@@ -1,7 +1,8 @@
 """A default is not a value of its field's type.
 
-Integers are decimal, or "0x" and hex digits, and fit the type; a bool is "true" or "false"; a uuid
-is 22 characters of base64url; arrays, structures and bytes have no default but "null" or nothing.
+An integer is decimal, or "0x" with hex digits, and fits the type. A bool is "true" or "false". A
+uuid is 22 characters of base64url. For arrays, structures and bytes, the default is "null" or
+nothing.
 
 Flagged:
 
@@ -12,8 +13,8 @@ Instead:
 
     { "name": "Id", "type": "int8", "versions": "0+", "default": "0x7f" }
 
-Source: Kafka's generator, "Invalid default for T field F". It takes "0x-5" and a uuid with hyphens,
-and writes Java that then fails.
+Source: Kafka's generator, "Invalid default for T field F". It accepts "0x-5" and a uuid with
+hyphens, and then writes Java code that fails.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
         # DEFAULT_NULL_MISPLACED says whether it can be null here.
-        if one.default == "null" and one.type.has_null:
+        if field.default == "null" and field.type.has_null:
             continue
         try:
-            parse_default(one)
+            parse_default(field)
         except SpecError as error:
-            yield message.at(one, "default"), error.reason
+            yield message.at(field, "default"), error.reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,6 +1,6 @@
 r"""The default of a string has a quote, a backslash or a control character.
 
-The text is copied into a Java literal as it is.
+The text is copied into a Java literal unchanged.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "Filter", "type": "string", "versions": "0+", "default": "*" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _SPECIAL = re.compile(r'["\\\x00-\x1f]')
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        found = _SPECIAL.search(one.default) if str(one.type) == "string" else None
-        if found:
-            reason = f"default of {one.name} has {found[0]!r}, which would end a Java literal"
-            yield message.at(one, "default"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        special = _SPECIAL.search(field.default) if str(field.type) == "string" else None
+        if special:
+            reason = f"default of {field.name} has {special[0]!r}, which would end a Java literal"
+            yield message.at(field, "default"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

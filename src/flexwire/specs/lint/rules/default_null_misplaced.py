@@ -1,4 +1,4 @@
-"""A default is null in versions in which the field cannot be null.
+"""The default is null, but in some versions the field cannot be null.
 
 A field has one default for all versions.
 
@@ -14,7 +14,7 @@ Instead:
       "default": "null" }
 
 Source: Kafka's generator, "null cannot be the default for field F, because not all versions of this
-field are nullable." Records have the default null whatever the spec says.
+field are nullable." The default of records is always null.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.default != "null" or not one.type.has_null or str(one.type) == "records":
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.default != "null" or not field.type.has_null or str(field.type) == "records":
             continue
-        if not one.versions <= one.nullable_versions:
-            reason = f"field {one.name} is nullable in {one.nullable_versions}, not in all of"
-            yield message.at(one, "default"), f"{reason} {one.versions}; null cannot be its default"
+        if not field.versions <= field.nullable_versions:
+            reason = f"field {field.name} is nullable in {field.nullable_versions}, not in all of"
+            yield (
+                message.at(field, "default"),
+                f"{reason} {field.versions}; null cannot be its default",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,4 +1,4 @@
-"""A version is deprecated that the message does not have.
+"""A deprecated version is not a valid version of the message.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1, "fields": [],
       "validVersions": "2-3", "deprecatedVersions": "2", "flexibleVersions": "0+" }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and not spec.deprecated_versions <= spec.valid_versions:
         reason = f"deprecated versions {spec.deprecated_versions} are not all valid; valid are"

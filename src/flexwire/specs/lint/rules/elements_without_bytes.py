@@ -1,6 +1,6 @@
 """The elements of an array take no bytes in a version.
 
-A count then says nothing about the bytes to come, and four bytes could ask for two billion
+The count then says nothing about the bytes that follow, and four bytes could announce two billion
 elements. In a flexible version each element has a byte for its tagged fields.
 
 Flagged:
@@ -16,7 +16,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "1+" }
     ] }
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+Source: flexwire, which cannot lay out such a message; Kafka's generator accepts it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
     from flexwire.versions import Versions
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     nesting = message.nesting
     if nesting.closing:
         return
@@ -41,19 +41,19 @@ def _check(message: Message) -> Iterator[tuple[Position, str]]:
     takes: dict[str, int] = {}
     for name in nesting.order:
         takes[name] = _bits(message.spec.flexible_versions)
-        for one in nesting.fields[name]:
-            inline = _bits(one.versions) & ~_bits(one.tagged_versions)
-            if one.type.name in nesting.fields and not one.type.is_array:
-                inline &= takes[one.type.name] | _bits(one.nullable_versions)
+        for field_spec in nesting.fields[name]:
+            inline = _bits(field_spec.versions) & ~_bits(field_spec.tagged_versions)
+            if field_spec.type.name in nesting.fields and not field_spec.type.is_array:
+                inline &= takes[field_spec.type.name] | _bits(field_spec.nullable_versions)
             takes[name] |= inline
-    for one, structure in message.fields():
-        if one.type.is_array and one.type.name in nesting.fields:
-            there = _bits(structure.versions & one.versions)
-            without = there & ~takes[one.type.name]
+    for field, structure in message.fields():
+        if field.type.is_array and field.type.name in nesting.fields:
+            there = _bits(structure.versions & field.versions)
+            without = there & ~takes[field.type.name]
             if without:
                 version = (without & -without).bit_length() - 1
-                reason = f"elements of {one.name} take no bytes in version {version}"
-                yield message.at(one, "type"), reason
+                reason = f"elements of {field.name} take no bytes in version {version}"
+                yield message.at(field, "type"), reason
 
 
 def _bits(versions: Versions) -> int:

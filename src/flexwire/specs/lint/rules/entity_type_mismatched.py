@@ -1,7 +1,7 @@
-"""A field's entity type is that of another type.
+"""A field's entity type does not fit its type.
 
-A transactionalId, groupId and topicName is a string, a producerId an int64, a brokerId an int32;
-of an array it is the elements.
+A transactionalId, groupId or topicName is a string, a producerId an int64, a brokerId an int32. For
+an array, the elements must have this type.
 
 Flagged:
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _TYPES = {
@@ -37,12 +37,14 @@ _TYPES = {
 }
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        wanted = _TYPES.get(one.entity_type, one.type.name)
-        if wanted != one.type.name:
-            reason = f"a {one.entity_type} is a {wanted}, and field {one.name} is a {one.type}"
-            yield message.at(one, "entityType"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        expected = _TYPES.get(field.entity_type, field.type.name)
+        if expected != field.type.name:
+            reason = (
+                f"a {field.entity_type} is a {expected}, and field {field.name} is a {field.type}"
+            )
+            yield message.at(field, "entityType"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

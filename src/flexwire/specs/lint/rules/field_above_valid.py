@@ -1,7 +1,7 @@
-"""What is said of a field begins above the valid versions of its message.
+"""The versions of a field begin above the valid versions of its message.
 
-The field, or its null, or its tag, is in no version, although it looks as if it were: most often
-the new version was not added to `validVersions`.
+No version has the field (or its null, or its tag), although the spec looks as if one had. Most
+often the new version was not added to `validVersions`.
 
 Flagged:
 
@@ -12,8 +12,8 @@ Instead:
 
     { "name": "RackId", "type": "string", "versions": "3+", "about": "The rack." }
 
-Source: flexwire; no spec that Kafka released has it, and Kafka's generator does not look. What is
-below the valid versions, because they were removed, is `FIELD_OUTSIDE_VALID`.
+Source: flexwire; no released spec of Kafka does this, and Kafka's generator does not check it.
+Fields of removed versions, below the valid ones, are `FIELD_OUTSIDE_VALID`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
+    for field, structure in message.fields():
         # What is inside of a structure that is nowhere follows from that.
         if not valid or not structure.versions:
             continue
-        said = {
-            "versions": one.versions,
-            "nullableVersions": one.nullable_versions,
-            "taggedVersions": one.tagged_versions,
+        ranges = {
+            "versions": field.versions,
+            "nullableVersions": field.nullable_versions,
+            "taggedVersions": field.tagged_versions,
         }
         above = [
-            key for key, versions in said.items() if versions and versions.lowest > valid.highest
+            key for key, versions in ranges.items() if versions and versions.lowest > valid.highest
         ]
         # A structure that is given its fields here is STRUCT_NEVER_PRESENT.
-        if above and not (one.fields and "versions" in above):
-            reason = (
-                f"{above[0]} {said[above[0]]} of field {one.name} begin above the valid versions"
-            )
-            yield message.at(one, above[0]), f"{reason}, {valid}; make the next version valid too"
+        if above and not (field.fields and "versions" in above):
+            key = above[0]
+            reason = f"{key} {ranges[key]} of field {field.name} begin above the valid versions"
+            yield message.at(field, key), f"{reason}, {valid}; make the next version valid too"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,7 +1,7 @@
-"""A field is there in no version of its structure.
+"""No version of a structure has the field.
 
-Fields of versions that are no longer valid may stand in a spec; those of versions that are not yet
-valid are `FIELD_ABOVE_VALID`.
+A spec may keep fields of versions that are no longer valid. Fields of versions that are not valid
+yet are `FIELD_ABOVE_VALID`.
 
 Flagged:
 
@@ -17,7 +17,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "2+" }
     ] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
+    for field, structure in message.fields():
         # A structure with fields that is never there is STRUCT_NEVER_PRESENT.
-        if one.fields or not structure.versions or structure.versions & one.versions:
+        if field.fields or not structure.versions or structure.versions & field.versions:
             continue
-        if one.versions & valid:
-            reason = f"field {one.name} is there in {one.versions}, and structure"
-            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+        if field.versions & valid:
+            reason = f"field {field.name} exists in {field.versions}, but structure"
+            yield (
+                message.at(field, "versions"),
+                f"{reason} {structure.name} in {structure.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

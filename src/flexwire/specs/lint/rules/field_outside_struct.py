@@ -1,6 +1,6 @@
-"""A field is said to be there in versions in which its structure is not.
+"""A field has versions that its structure does not have.
 
-It is not there then, which misleads a reader of the field alone.
+These versions do not have the field. Somebody who reads only the field is misled.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "2+", "about": "The id." }
     ] }
 
-Source: flexwire; many of Kafka's own specs say "0+" in structures that came later.
+Source: flexwire; many of Kafka's own specs have "0+" in structures that were added later.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
-        there = one.versions & valid
+    for field, structure in message.fields():
+        there = field.versions & valid
         if there & structure.versions and not there <= structure.versions:
-            reason = f"field {one.name} is there in {one.versions}, and structure"
-            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+            reason = f"field {field.name} exists in {field.versions}, but structure"
+            yield (
+                message.at(field, "versions"),
+                f"{reason} {structure.name} in {structure.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,6 +1,6 @@
-"""A field is there in no valid version of its message, but was in one that is no longer valid.
+"""No valid version of a message has the field, but a removed version had it.
 
-It is left over where versions are removed, and does no harm.
+The field was left behind when the version was removed. It does no harm.
 
 Flagged:
 
@@ -16,7 +16,7 @@ Instead:
       "flexibleVersions": "2+", "fields": [] }
 
 Source: flexwire; Kafka's ShareFetchRequest.json has a field of version 0, which it had removed.
-What begins above the valid versions is `FIELD_ABOVE_VALID`.
+Fields that begin above the valid versions are `FIELD_ABOVE_VALID`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, _ in message.fields():
-        if one.versions and one.versions.highest < valid.lowest:
-            reason = f"field {one.name} is there in {one.versions}; valid are {valid}; remove it"
-            yield message.at(one, "versions"), reason
+    for field, _ in message.fields():
+        if field.versions and field.versions.highest < valid.lowest:
+            reason = f"field {field.name} exists in {field.versions}; valid are {valid}; remove it"
+            yield message.at(field, "versions"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

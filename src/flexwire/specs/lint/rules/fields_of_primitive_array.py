@@ -1,6 +1,6 @@
 """An array of a primitive type has fields.
 
-They are read and dropped.
+Nobody reads these fields.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "0+" }
     ] }
 
-Source: flexwire; Kafka's generator looks only at what is not an array.
+Source: flexwire; Kafka's generator checks only fields that are not arrays.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.fields and one.type.is_array and not one.type.is_struct:
-            reason = f"elements of {one.name} are {one.type.name} and have no fields"
-            yield message.at(one, "fields"), f"{reason}; name a structure"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.fields and field.type.is_array and not field.type.is_struct:
+            reason = f"elements of {field.name} are {field.type.name} and have no fields"
+            yield message.at(field, "fields"), f"{reason}; name a structure"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

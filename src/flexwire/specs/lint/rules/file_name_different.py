@@ -13,7 +13,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire; of Kafka's own files QuorumState.json and ZkMigrationRecord.json hold others.
+Source: flexwire; of Kafka's own files, QuorumState.json and ZkMigrationRecord.json differ.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     file = PurePosixPath(message.text.source.replace("\\", "/")).name
     if message.readable and file.endswith(".json") and file != f"{message.spec.name}.json":
         reason = f"message {message.spec.name} is in {file}; rename one of them"

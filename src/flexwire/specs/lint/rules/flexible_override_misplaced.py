@@ -1,7 +1,7 @@
 """A field that is neither string nor bytes has flexible versions of its own.
 
-Only a length can be compact or not. Kafka needed this for one field: the request header's ClientId,
-which a broker must be able to read in versions it does not know.
+Only lengths can be compact. Kafka needed this for one field, the request header's ClientId. A
+broker must be able to read that field in versions that it does not know.
 
 Flagged:
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.flexible_versions is not None and str(one.type) not in {"string", "bytes"}:
-            reason = f"field {one.name} is a {one.type}; only a string or bytes may have"
-            yield message.at(one, "flexibleVersions"), f"{reason} 'flexibleVersions'"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.flexible_versions is not None and str(field.type) not in {"string", "bytes"}:
+            reason = f"field {field.name} is a {field.type}; only a string or bytes may have"
+            yield message.at(field, "flexibleVersions"), f"{reason} 'flexibleVersions'"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

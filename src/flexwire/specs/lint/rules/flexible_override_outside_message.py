@@ -1,4 +1,4 @@
-"""A field is flexible in versions in which its message is not.
+"""A field is flexible in versions in which its message is not flexible.
 
 Flagged:
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     flexible = message.spec.flexible_versions
-    for one, _ in message.fields():
-        if one.flexible_versions is not None and not one.flexible_versions <= flexible:
-            reason = f"field {one.name} is flexible in {one.flexible_versions}"
-            yield message.at(one, "flexibleVersions"), f"{reason}, and the message in {flexible}"
+    for field, _ in message.fields():
+        if field.flexible_versions is not None and not field.flexible_versions <= flexible:
+            reason = f"field {field.name} is flexible in {field.flexible_versions}"
+            yield message.at(field, "flexibleVersions"), f"{reason}, but the message in {flexible}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

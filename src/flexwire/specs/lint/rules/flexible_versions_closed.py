@@ -1,6 +1,6 @@
 """The flexible versions of a message end.
 
-Once a message is flexible it stays so: they are "none", or open-ended as "1+".
+A message that is flexible stays flexible. So write "none", or an open range such as "1+".
 
 Flagged:
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     flexible = message.spec.flexible_versions
     if flexible and not flexible.open_ended:
         reason = f"flexible versions {flexible} end; write '{flexible.lowest}+' or 'none'"

@@ -1,8 +1,8 @@
 """A message does not say which of its versions are flexible.
 
-Flexible versions have compact types and tagged fields. A new message has them from version 0 on;
-one that never will says "none". Mode `legacy` takes a message that says nothing as "none", as
-Kafka did before 3.0.
+Flexible versions have compact types and tagged fields. A new message has them from version 0 on.
+Write "none" for a message that never will have them. Mode `legacy` reads a missing value as "none",
+as Kafka did before 3.0.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """An object has the same key twice.
 
-Jackson takes the last one without a word, so the first is only there to mislead.
+Jackson silently takes the last one, so the first one only misleads.
 
 Flagged:
 

@@ -1,7 +1,7 @@
-"""A key is not one that specs have.
+"""A key is not known.
 
-Keys are written in one way, capitals included. What a misspelt key says is lost, or changes the
-bytes: a field without its `taggedVersions` is not tagged.
+Each key has one spelling, with its capitals. The value of a misspelt key is lost, and that may
+change the bytes: a field without its `taggedVersions` is not tagged.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A message that is not a request has listeners.
 
-Listeners say which brokers take a request.
+Listeners tell which brokers accept a request.
 
 Flagged:
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and spec.listeners and spec.type is not MessageType.REQUEST:
         reason = f"a {spec.type.value} has no listeners; they are the request's"

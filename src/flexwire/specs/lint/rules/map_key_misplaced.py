@@ -1,6 +1,6 @@
 """A field of the message itself is a map key.
 
-Keys are of the elements of an array.
+Only the elements of an array have keys.
 
 Flagged:
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, structure in message.fields():
-        if one.map_key and structure.position == message.top:
-            reason = f"field {one.name} of the message itself cannot be a key; remove 'mapKey'"
-            yield message.at(one, "mapKey"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, structure in message.fields():
+        if field.map_key and structure.position == message.top:
+            reason = f"field {field.name} of the message itself cannot be a key; remove 'mapKey'"
+            yield message.at(field, "mapKey"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

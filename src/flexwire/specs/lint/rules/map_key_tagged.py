@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.map_key and one.tag is not None:
-            reason = f"map key {one.name} is tagged; a key cannot be left out"
-            yield message.at(one, "mapKey"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.map_key and field.tag is not None:
+            reason = f"map key {field.name} is tagged; a key cannot be left out"
+            yield message.at(field, "mapKey"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

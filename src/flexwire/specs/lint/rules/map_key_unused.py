@@ -1,6 +1,6 @@
-"""A structure has a map key and is in no array.
+"""A structure has a map key, but no array contains the structure.
 
-Keys make a collection of an array's elements; a single structure has no use for them.
+Keys turn the elements of an array into a collection. A single structure has no use for them.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
       { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
     ] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    in_arrays = {one.type.name for one in message.spec.walk() if one.type.is_array}
-    for one, structure in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    in_arrays = {
+        field_spec.type.name for field_spec in message.spec.walk() if field_spec.type.is_array
+    }
+    for field, structure in message.fields():
         # At the top it is MAP_KEY_MISPLACED.
-        if one.map_key and structure.position != message.top and structure.name not in in_arrays:
-            reason = f"no array has elements of {structure.name}; {one.name} is the key of nothing"
-            yield message.at(one, "mapKey"), reason
+        if field.map_key and structure.position != message.top and structure.name not in in_arrays:
+            reason = f"no array contains {structure.name}, so its key {field.name} is unused"
+            yield message.at(field, "mapKey"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,4 +1,4 @@
-"""Two files of a directory hold messages of the same name.
+"""Two files of a directory have messages of the same name.
 
 The class of one overwrites that of the other.
 
@@ -21,7 +21,7 @@ Instead:
     { "name": "GooRecord", "type": "metadata", "apiKey": 2,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
-    first: dict[str, Message] = {}
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
+    first: dict[str, CheckedMessage] = {}
     for message in directory.messages:
         before = first.setdefault(message.spec.name, message)
         if before is not message and message.readable:

@@ -1,7 +1,7 @@
-"""A name is not letters and digits with a letter first.
+"""A name has other characters than letters and digits, or does not begin with a letter.
 
 A field's name becomes a Java member and a key in JSON. The names of messages and structures become
-classes, and their files are named for them; they may have "_" too.
+classes and files; they may also have "_".
 
 Flagged:
 

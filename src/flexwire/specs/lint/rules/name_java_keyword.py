@@ -1,6 +1,6 @@
-"""A field's name is a word of the Java language.
+"""A field's name is a reserved word of Java.
 
-Kafka's Java has a member of that name with a small letter first.
+Kafka's Java class has a member of that name, with a small first letter.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "DefaultValue", "type": "int32", "versions": "0+" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _KEYWORDS = re.compile(
@@ -36,11 +36,11 @@ _KEYWORDS = re.compile(
 )
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if _KEYWORDS.fullmatch(one.json_name):
-            reason = f"{one.json_name!r} is a word of the Java language; rename {one.name}"
-            yield message.at(one, "name"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if _KEYWORDS.fullmatch(field.json_name):
+            reason = f"{field.json_name!r} is a word of the Java language; rename {field.name}"
+            yield message.at(field, "name"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

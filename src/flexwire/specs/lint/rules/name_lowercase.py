@@ -1,6 +1,6 @@
 """The name of a message or a field begins with a small letter.
 
-Names are written in camel case with a capital first; JSON and Java make the first letter small.
+Names are in camel case and begin with a capital. JSON and Java make the first letter small.
 
 Flagged:
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if message.readable and message.spec.name[0].islower():
         yield message.at(None, "name"), _reason(message.spec.name)
-    for one, _ in message.fields():
-        if one.name[0].islower():
-            yield message.at(one, "name"), _reason(one.name)
+    for field, _ in message.fields():
+        if field.name[0].islower():
+            yield message.at(field, "name"), _reason(field.name)
 
 
 def _reason(name: str) -> str:

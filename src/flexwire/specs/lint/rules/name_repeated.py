@@ -1,7 +1,7 @@
 """Two fields of a structure have the same name.
 
-Names that differ in capitals alone count as the same: the JSON form, Java's members and Python's
-attributes could not hold both.
+Names that differ only in capitals count as the same. The JSON form, Java's members and Python's
+attributes could not have both.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
     { "name": "TopicNumber", "type": "int32", "versions": "0+" }
 
 Source: Kafka's generator, "In S, field F has a duplicate name F. All field names must be unique.";
-where capitals differ, it writes Java that does not compile.
+if only capitals differ, its Java code does not compile.
 """
 
 from __future__ import annotations

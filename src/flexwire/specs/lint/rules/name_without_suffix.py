@@ -1,6 +1,6 @@
-"""A request's name does not end in "Request", or a response's not in "Response".
+"""The name of a request or response does not end in "Request" or "Response".
 
-The api is named for what stands before it.
+The rest of the name is the name of the API.
 
 Flagged:
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 _SUFFIXES = {MessageType.REQUEST: "Request", MessageType.RESPONSE: "Response"}
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for message in directory.messages:
         suffix = _SUFFIXES.get(message.spec.type, "")
         if message.readable and not message.spec.name.endswith(suffix):

@@ -1,4 +1,4 @@
-"""A field is nullable in versions in which it is not there.
+"""A field is nullable in versions that do not have it.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "2+", "nullableVersions": "2+",
       "about": "The rack." }
 
-Source: flexwire; some of Kafka's own specs say "0+" of fields that came later.
+Source: flexwire; some of Kafka's own specs have "0+" for fields that were added later.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, structure in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, structure in message.fields():
         there = structure.versions
-        if not one.nullable_versions & there <= one.versions:
-            reason = f"field {one.name} is nullable in {one.nullable_versions}, and there in"
-            yield message.at(one, "nullableVersions"), f"{reason} {one.versions} only"
+        if not field.nullable_versions & there <= field.versions:
+            reason = f"field {field.name} is nullable in {field.nullable_versions}, but exists in"
+            yield message.at(field, "nullableVersions"), f"{reason} {field.versions} only"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

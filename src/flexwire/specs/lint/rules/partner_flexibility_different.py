@@ -1,6 +1,6 @@
 """A request and its response are flexible in different versions.
 
-Both headers go by one version, and a client that writes compact types reads them too.
+Both headers depend on one version, and a client that writes compact types also reads them.
 
 Flagged:
 
@@ -34,18 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for request, response in directory.pairs():
         valid = request.spec.valid_versions
-        asked = request.spec.flexible_versions & valid
+        requested = request.spec.flexible_versions & valid
         answered = response.spec.flexible_versions & valid
-        if asked != answered:
-            reason = (
-                f"{response.spec.name} is flexible in {answered}, {request.spec.name} in {asked}"
-            )
+        if requested != answered:
+            names = response.spec.name, request.spec.name
+            reason = f"{names[0]} is flexible in {answered}, {names[1]} in {requested}"
             yield response, response.at(None, "flexibleVersions"), reason
 
 

@@ -1,6 +1,6 @@
-"""A request has no response, a coordinator's key no value, or the other way about.
+"""A request has no response, a coordinator's key has no value, or the reverse.
 
-It is looked for only where a whole directory is checked.
+This is checked only if a whole directory is checked.
 
 Flagged:
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 _PARTNERS = {
@@ -50,7 +50,7 @@ _PARTNERS = {
 }
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     messages = directory.messages
     # What could not be read could be the partner of any.
     if not directory.whole or not all(message.readable for message in messages):

@@ -1,6 +1,6 @@
 """A request and its response have different valid versions.
 
-A response has the version of its request, so each version of the one needs the other.
+A response has the version of its request, so both need the same versions.
 
 Flagged:
 
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for request, response in directory.pairs():
-        asked, answered = request.spec.valid_versions, response.spec.valid_versions
-        if asked != answered:
-            reason = f"{response.spec.name} is valid in {answered}, {request.spec.name} in {asked}"
+        requested, answered = request.spec.valid_versions, response.spec.valid_versions
+        if requested != answered:
+            reason = (
+                f"{response.spec.name} is valid in {answered}, {request.spec.name} in {requested}"
+            )
             yield response, response.at(None, "validVersions"), reason
 
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if str(one.type) == "[]records":
-            reason = f"field {one.name} is an array of records; use an array of structures"
-            yield message.at(one, "type"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if str(field.type) == "[]records":
+            reason = f"field {field.name} is an array of records; use an array of structures"
+            yield message.at(field, "type"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

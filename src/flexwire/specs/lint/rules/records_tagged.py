@@ -1,4 +1,4 @@
-"""A field of records is tagged.
+"""A field of type records is tagged.
 
 Flagged:
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if str(one.type) == "records" and one.tag is not None:
-            yield message.at(one, "tag"), f"field {one.name} is records, which cannot be tagged"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if str(field.type) == "records" and field.tag is not None:
+            yield message.at(field, "tag"), f"field {field.name} is records, which cannot be tagged"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

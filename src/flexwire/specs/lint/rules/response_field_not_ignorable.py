@@ -1,8 +1,8 @@
 """A field of a response is missing in its lower versions and is not ignorable.
 
-A broker that sets the field cannot answer in a version without it: writing fails, and the client
-gets no answer. So code has to look at the version before it sets the field. An ignorable field is
-left out instead.
+If a broker sets the field, it cannot write a version without it: writing fails, and the client gets
+no answer. So the code has to check the version before it sets the field. An ignorable field is left
+out instead.
 
 Flagged:
 
@@ -19,12 +19,12 @@ Instead:
         { "name": "ErrorMessage", "type": "string", "versions": "3+", "ignorable": true }
       ] }
 
-Not flagged: a field of a structure that the lower versions do not have either; a field of a common
-structure, which may be used in later versions only; a field that later versions lack, because its
-value has a new place there; a field of a request, where failing tells the client what the broker
-cannot do.
+Not flagged: a field of a structure that the lower versions lack too; a field of a common structure,
+which may be used only in later versions; a field that later versions lack, because its value has a
+new place there; a field of a request, because the failure tells the client what the broker cannot
+do.
 
-Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code looks at the version.
+Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code checks the version.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if not message.readable or message.spec.type is not MessageType.RESPONSE:
         return
-    for one, structure in message.fields():
-        having = (one.versions | one.tagged_versions) & structure.versions
-        if one.ignorable or not having or having.lowest == structure.versions.lowest:
+    for field, structure in message.fields():
+        having = (field.versions | field.tagged_versions) & structure.versions
+        if field.ignorable or not having or having.lowest == structure.versions.lowest:
             continue
         if not structure.in_common:
             lacking = f"version {structure.versions.lowest} of {message.spec.name} lacks"
-            reason = f"{lacking} {one.name}, which is not ignorable; make it so"
-            yield one.position, reason
+            reason = f"{lacking} {field.name}, which is not ignorable; make it so"
+            yield field.position, reason
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

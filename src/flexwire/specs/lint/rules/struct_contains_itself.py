@@ -1,6 +1,6 @@
 """A structure contains itself.
 
-Neither Kafka's generator nor flexwire can lay it out, not even where an empty array would end it.
+Neither Kafka's generator nor flexwire can lay it out, even if an empty array would end it.
 
 Flagged:
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one in message.nesting.closing:
-        yield message.at(one, "type"), f"structure {one.type.name} contains itself"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field in message.nesting.closing:
+        yield message.at(field, "type"), f"structure {field.type.name} contains itself"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,6 +1,6 @@
 """The name of a common structure begins with a small letter.
 
-A capital is what distinguishes a structure from a primitive type, so no field could name this one.
+The capital distinguishes a structure from a primitive type, so no field could name this one.
 
 Flagged:
 

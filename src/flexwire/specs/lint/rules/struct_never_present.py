@@ -1,4 +1,4 @@
-"""A structure has no version in common with what it stands in.
+"""A structure has no version in common with what contains it.
 
 Flagged:
 
@@ -13,8 +13,8 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "3+" }
     ] }
 
-Source: Kafka's generator, "Version ranges A and B have no versions in common." A message whose
-valid versions are "none" is one that a release removed; later generators take it, and so do we.
+Source: Kafka's generator, "Version ranges A and B have no versions in common." A message
+whose valid versions are "none" was removed by a release. Later generators accept it, and so do we.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
     from flexwire.versions import Versions
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for common in message.spec.common_structs if valid else ():
         if not valid & common.versions:
             reason = _reason(common.name, common.versions, valid)
             yield message.at(common, "versions"), reason
-    for one, structure in message.fields():
-        if one.fields and structure.versions and not structure.versions & one.versions:
-            reason = _reason(one.type.name, one.versions, structure.versions)
-            yield message.at(one, "versions"), reason
+    for field, structure in message.fields():
+        if field.fields and structure.versions and not structure.versions & field.versions:
+            reason = _reason(field.type.name, field.versions, structure.versions)
+            yield message.at(field, "versions"), reason
 
 
 def _reason(name: str, versions: Versions, around: Versions) -> str:
-    return f"structure {name} is there in {versions}, and what holds it in {around}"
+    return f"structure {name} exists in {versions}, but its surroundings in {around}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

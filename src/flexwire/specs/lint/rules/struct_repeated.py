@@ -1,6 +1,6 @@
-"""A structure is given its fields twice.
+"""A structure is defined twice.
 
-A structure's name stands for one structure in the whole message, be it common or inline.
+A name means one structure in the whole message, common or inline.
 
 Flagged:
 

@@ -1,6 +1,6 @@
-"""Two fields use the same structure, and it is not a common one.
+"""Two fields use the same structure, and it is not a common structure.
 
-A structure that a field gives its fields inline is that field's own.
+A structure that a field defines inline belongs to that field.
 
 Flagged:
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import FieldSpec, Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    common = {one.name for one in message.spec.common_structs}
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    common = {struct.name for struct in message.spec.common_structs}
     first: dict[str, FieldSpec] = {}
-    for one, structure in message.fields():
-        name = one.type.name
-        if not one.type.is_struct or name in common or structure.in_common:
+    for field, structure in message.fields():
+        name = field.type.name
+        if not field.type.is_struct or name in common or structure.in_common:
             continue
-        before = first.setdefault(name, one)
+        before = first.setdefault(name, field)
         # Where both have fields it is STRUCT_REPEATED.
-        if before is not one and not (before.fields and one.fields):
+        if before is not field and not (before.fields and field.fields):
             reason = f"structure {name} is field {before.name}'s; move it to 'commonStructs'"
-            yield message.at(one, "type"), reason
+            yield message.at(field, "type"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,6 +1,6 @@
-"""A structure is nowhere given fields.
+"""A structure is never defined.
 
-A slip in a structure's name makes a new, empty structure.
+A typing error in the name of a structure creates a new, empty structure.
 
 Flagged:
 
@@ -27,7 +27,7 @@ Instead:
         ] }
       ] }
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+Source: flexwire, which cannot lay out such a message; Kafka's generator accepts it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    known = message.nesting.fields
-    for one, structure in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    fields_by_structure = message.nesting.fields
+    for field, structure in message.fields():
         # In a common structure it is COMMON_STRUCT_INCOMPLETE.
-        if one.type.is_struct and one.type.name not in known and not structure.in_common:
-            reason = f"structure {one.type.name} is nowhere given fields"
-            yield message.at(one, "type"), reason
+        if (
+            field.type.is_struct
+            and field.type.name not in fields_by_structure
+            and not structure.in_common
+        ):
+            reason = f"structure {field.type.name} is never defined"
+            yield message.at(field, "type"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,8 +1,8 @@
-"""More than 100 structures stand inside each other.
+"""More than 100 structures are nested.
 
-A reader of such a message needs as many calls inside each other.
+A reader of such a message needs just as many nested calls.
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator does not look.
+Source: flexwire, which cannot lay out such a message; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     nesting = message.nesting
     depths: dict[str, int] = {}
     for name in nesting.order:
-        inner = (depths.get(one.type.name, 0) for one in nesting.fields[name])
+        inner = (depths.get(field.type.name, 0) for field in nesting.fields[name])
         depths[name] = 1 + max(inner, default=0)
     if max(depths.values()) > MOST_NESTED:
         yield message.top, f"more than {MOST_NESTED} structures inside each other"

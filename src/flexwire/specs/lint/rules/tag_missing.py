@@ -1,4 +1,4 @@
-"""A field has tagged versions and no tag.
+"""A field has tagged versions but no tag.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """Two fields of a structure have the same tag.
 
-A reader knows a tagged field by its tag alone, and in every version: a tag that one field had once
-is not free for another.
+A reader recognises a tagged field only by its tag, in every version. So a tag that a field once had
+is not free for another field.
 
 Flagged:
 

@@ -1,7 +1,7 @@
-"""The tags of a structure leave a number out.
+"""The tags of a structure skip a number.
 
-Tags count up from 0 in each structure, over all versions. Those below 128 take one byte on the
-wire, so none is wasted. KIP-482's first draft has no such rule.
+Tags count up from 0 in each structure, over all versions. Tags below 128 take one byte on
+the wire, so none should be wasted. KIP-482's first draft has no such rule.
 
 Flagged:
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if message.mode == "draft":
         return
     for structure in message.structures:
         # A tag that could not be read may be the one that is looked for.
-        if any(one.position in message.damaged for one in structure.fields):
+        if any(field_spec.position in message.damaged for field_spec in structure.fields):
             continue
-        tags = {one.tag: one for one in structure.fields if one.tag is not None}
+        tags = {field.tag: field for field in structure.fields if field.tag is not None}
         free = next(tag for tag in range(len(tags) + 1) if tag not in tags)
         above = [tag for tag in tags if tag > free]
         if above:
-            one = tags[min(above)]
-            reason = f"tag {free} is not used in {structure.name}; give it to {one.name}"
-            yield message.at(one, "tag"), f"{reason}, not {one.tag}"
+            field = tags[min(above)]
+            reason = f"tag {free} is not used in {structure.name}; give it to {field.name}"
+            yield message.at(field, "tag"), f"{reason}, not {field.tag}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

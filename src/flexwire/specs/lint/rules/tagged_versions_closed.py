@@ -1,6 +1,6 @@
 """The tagged versions of a field end.
 
-A field that is tagged stays so: a tag cannot be given back.
+A tagged field stays tagged, because a tag cannot be given back.
 
 Flagged:
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        tagged = one.tagged_versions
-        if tagged and not tagged.open_ended and message.has(one, "taggedVersions"):
-            reason = f"tagged versions {tagged} of {one.name} end; write '{tagged.lowest}+'"
-            yield message.at(one, "taggedVersions"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        tagged = field.tagged_versions
+        if tagged and not tagged.open_ended and message.has(field, "taggedVersions"):
+            reason = f"tagged versions {tagged} of {field.name} end; write '{tagged.lowest}+'"
+            yield message.at(field, "taggedVersions"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

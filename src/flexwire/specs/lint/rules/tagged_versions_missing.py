@@ -1,7 +1,7 @@
-"""A field has a tag and no tagged versions.
+"""A field has a tag but no tagged versions.
 
-KIP-482 says that a tag without them is there in all flexible versions, and mode `kip` takes it so.
-Kafka's generator refuses it, as do the other modes.
+By KIP-482, such a field is tagged in all flexible versions, and mode `kip` reads it so. Kafka's
+generator and the other modes refuse it.
 
 Flagged:
 

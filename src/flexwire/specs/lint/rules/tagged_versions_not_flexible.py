@@ -12,7 +12,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
 
 Source: Kafka's generator, "specifies tagged versions that are not a subset of the flexible
-versions"; those of the field itself, where it has them.
+versions"; those of the field itself, if it has them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
         flexible = message.spec.flexible_versions
-        if one.flexible_versions is not None:
-            flexible = one.flexible_versions
-        if not one.tagged_versions <= flexible:
-            reason = f"tagged versions {one.tagged_versions} of {one.name} are not all flexible"
-            yield message.at(one, "taggedVersions"), f"{reason}; flexible are {flexible}"
+        if field.flexible_versions is not None:
+            flexible = field.flexible_versions
+        if not field.tagged_versions <= flexible:
+            reason = f"tagged versions {field.tagged_versions} of {field.name} are not all flexible"
+            yield message.at(field, "taggedVersions"), f"{reason}; flexible are {flexible}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,4 +1,4 @@
-"""A field is tagged in versions in which it is not there.
+"""A field is tagged in versions that do not have it.
 
 Flagged:
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if not one.tagged_versions <= one.versions:
-            reason = f"tagged versions {one.tagged_versions} of {one.name} are not all in"
-            yield message.at(one, "taggedVersions"), f"{reason} its versions, {one.versions}"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if not field.tagged_versions <= field.versions:
+            reason = f"tagged versions {field.tagged_versions} of {field.name} are not all in"
+            yield message.at(field, "taggedVersions"), f"{reason} its versions, {field.versions}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

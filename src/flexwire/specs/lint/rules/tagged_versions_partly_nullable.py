@@ -1,6 +1,6 @@
-"""A tagged field is nullable in some of its tagged versions.
+"""A tagged field is nullable in only some of its tagged versions.
 
-A tagged value would be laid out in two ways under one tag. It is nullable in all or in none.
+One tag would then have two layouts. The field must be nullable in all tagged versions or in none.
 
 Flagged:
 
@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        both = one.nullable_versions & one.tagged_versions
-        if both and both != one.tagged_versions:
-            reason = f"field {one.name} is tagged in {one.tagged_versions} and nullable in {both}"
-            yield message.at(one, "nullableVersions"), f"{reason}; make it all of them, or none"
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        both = field.nullable_versions & field.tagged_versions
+        if both and both != field.tagged_versions:
+            reason = (
+                f"field {field.name} is tagged in {field.tagged_versions} and nullable in {both}"
+            )
+            yield message.at(field, "nullableVersions"), f"{reason}; make it all of them, or none"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,6 +1,6 @@
-"""Something follows the end of the spec.
+"""There is text after the end of the spec.
 
-A file holds one JSON object. Kafka's generator ignored the rest before 3.0; so does mode `legacy`.
+A file contains one JSON object. Kafka's generator before 3.0, and mode `legacy`, ignore the rest.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """A file is not JSON.
 
-Message specs are UTF-8 text, JSON with `//` and `/* */` comments. There are no trailing commas, no
-single quotes and no `#` comments. Nothing else can be said of a file until it can be read.
+Message specs are JSON in UTF-8, with `//` and `/* */` comments. Trailing commas, single quotes and
+`#` comments are errors. Other rules can check a file only when it can be read.
 
 Flagged:
 

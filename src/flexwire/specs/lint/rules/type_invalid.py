@@ -1,7 +1,7 @@
 """A type does not exist.
 
 Types are bool, int8, int16, uint16, int32, uint32, int64, uuid, float64, string, bytes, records,
-a structure with a capital first, and "[]" before one of these. There are no arrays of arrays.
+a structure that begins with a capital, and "[]" before one of these. There are no arrays of arrays.
 
 Flagged:
 

@@ -1,6 +1,6 @@
-"""A type that has no null is said to be nullable.
+"""A field is nullable, but its type has no null.
 
-Strings, bytes, records, arrays and structures can be null; numbers, booleans and uuids cannot.
+Strings, bytes, records, arrays and structures can be null. Numbers, booleans and uuids cannot.
 
 Flagged:
 

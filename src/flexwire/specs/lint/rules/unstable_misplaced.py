@@ -1,6 +1,6 @@
 """A message that is not a request has an unstable latest version.
 
-The request says it for both: brokers then offer that version only if they are configured to.
+The request's word counts for both. Brokers then offer that version only if they are configured to.
 
 Flagged:
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and spec.latest_version_unstable and spec.type is not MessageType.REQUEST:
         reason = f"'latestVersionUnstable' is a request's, not a {spec.type.value}'s; move it there"

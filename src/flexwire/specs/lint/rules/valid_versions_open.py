@@ -1,6 +1,6 @@
 """The valid versions of a message do not end.
 
-The highest version is what a client or broker offers, so it must be a number.
+A client or broker offers the highest version, so it must be a number.
 
 Flagged:
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     if message.readable and valid.open_ended:
         reason = f"valid versions {valid} have no highest one; write '{valid.lowest}-' and a number"

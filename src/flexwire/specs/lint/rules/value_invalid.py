@@ -1,7 +1,8 @@
-"""A value is not what its key takes.
+"""A value does not fit its key.
 
-An object where a text belongs, a number that does not fit, a word that is not among those allowed.
-Numbers and booleans may be written as texts, as Jackson takes them, and null counts as absent.
+Examples are an object in place of a text, a number that is too large, and a word that is not
+allowed. Numbers and booleans may be written as texts, because Jackson accepts them. Null counts as
+absent.
 
 Flagged:
 
@@ -12,7 +13,7 @@ Instead:
 
     { "name": "Id", "type": "int32", "versions": "0+", "ignorable": true }
 
-Source: Kafka's generator, what Jackson throws: MismatchedInputException, InvalidFormatException.
+Source: Kafka's generator; Jackson throws MismatchedInputException or InvalidFormatException.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A number or a boolean is written as a text, or a tag as a fraction.
 
-Jackson reads them all; other readers of specs may not.
+Jackson reads such values. Other readers of specs may not.
 
 Flagged:
 
@@ -21,34 +21,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.schema.text import Kind, Scalar
+from flexwire.schema.text import JsonScalar, ScalarKind
 from flexwire.specs.lint.rule import Category, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _KINDS = {
-    "apiKey": Kind.NUMBER,
-    "tag": Kind.NUMBER,
-    "ignorable": Kind.BOOLEAN,
-    "mapKey": Kind.BOOLEAN,
-    "zeroCopy": Kind.BOOLEAN,
-    "latestVersionUnstable": Kind.BOOLEAN,
-    "type": Kind.STRING,
-    "versions": Kind.STRING,
-    "validVersions": Kind.STRING,
+    "apiKey": ScalarKind.NUMBER,
+    "tag": ScalarKind.NUMBER,
+    "ignorable": ScalarKind.BOOLEAN,
+    "mapKey": ScalarKind.BOOLEAN,
+    "zeroCopy": ScalarKind.BOOLEAN,
+    "latestVersionUnstable": ScalarKind.BOOLEAN,
+    "type": ScalarKind.STRING,
+    "versions": ScalarKind.STRING,
+    "validVersions": ScalarKind.STRING,
 }
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one in message.objects():
-        for key in _KINDS.keys() & one.members.keys():
-            value, kind = one.members[key].value, _KINDS[key]
-            if not isinstance(value, Scalar) or value.kind is Kind.NULL:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for json_object in message.objects():
+        for key in _KINDS.keys() & json_object.members.keys():
+            value, kind = json_object.members[key].value, _KINDS[key]
+            if not isinstance(value, JsonScalar) or value.kind is ScalarKind.NULL:
                 continue
             if value.kind is not kind or (key in {"tag", "apiKey"} and not _whole(value.text)):
                 at = message.text.position(value.offset)

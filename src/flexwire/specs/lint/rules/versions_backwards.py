@@ -1,6 +1,6 @@
 """A version range is written backwards.
 
-It means no version at all, so that what has it is never there.
+Such a range has no version at all, so its field or message never exists.
 
 Flagged:
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.schema.text import Scalar
+from flexwire.schema.text import JsonScalar
 from flexwire.specs.lint.rule import Category, Rule
 from flexwire.versions import Versions
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _KEYS = {
@@ -40,11 +40,11 @@ _KEYS = {
 }
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one in message.objects():
-        for key in _KEYS & one.members.keys():
-            value = one.members[key].value
-            if isinstance(value, Scalar) and _backwards(value.text.strip()):
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for json_object in message.objects():
+        for key in _KEYS & json_object.members.keys():
+            value = json_object.members[key].value
+            if isinstance(value, JsonScalar) and _backwards(value.text.strip()):
                 at = message.text.position(value.offset)
                 yield at, f"{key} {value.text!r} are backwards, which means no version at all"
 

@@ -1,6 +1,6 @@
-"""A version range is not written as one.
+"""A version range is not valid.
 
-Ranges are written "3", "0-4", "2+" or "none", without spaces inside; the highest version is 32767.
+Write ranges as "3", "0-4", "2+" or "none", without spaces. The highest version is 32767.
 
 Flagged:
 

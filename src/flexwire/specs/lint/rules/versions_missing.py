@@ -1,7 +1,7 @@
-"""A message has no valid versions, or a structure or field no versions.
+"""A message has no valid versions, or a structure or field has no versions.
 
-A tagged field may leave them out: it is then there in its tagged versions. One that has fields of
-its own may not, in mode `strict`, because Kafka's generator overlooks the tagged versions there.
+A tagged field may leave them out and then exists in its tagged versions. In mode `strict`, a tagged
+field with its own fields may not, because Kafka's generator overlooks the tagged versions there.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-"""A field that is not bytes is to be read without a copy.
+"""A field has `zeroCopy` but is not of type bytes.
 
 Flagged:
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.zero_copy and str(one.type) != "bytes":
-            reason = f"field {one.name} is a {one.type}; only bytes may have 'zeroCopy'"
-            yield message.at(one, "zeroCopy"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.zero_copy and str(field.type) != "bytes":
+            reason = f"field {field.name} is a {field.type}; only bytes may have 'zeroCopy'"
+            yield message.at(field, "zeroCopy"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

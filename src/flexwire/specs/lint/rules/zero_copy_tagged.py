@@ -1,4 +1,4 @@
-"""A tagged field is to be read without a copy.
+"""A tagged field has `zeroCopy`.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "Key", "type": "bytes", "versions": "1+",
       "tag": 0, "taggedVersions": "1+" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.zero_copy and one.tag is not None and str(one.type) == "bytes":
-            reason = f"tagged field {one.name} cannot be read without a copy; remove 'zeroCopy'"
-            yield message.at(one, "zeroCopy"), reason
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
+        if field.zero_copy and field.tag is not None and str(field.type) == "bytes":
+            reason = f"tagged field {field.name} cannot be read without a copy; remove 'zeroCopy'"
+            yield message.at(field, "zeroCopy"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

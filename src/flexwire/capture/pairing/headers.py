@@ -1,0 +1,358 @@
+"""One chunk's frames while they are read: a kernel takes the plain ones, and objects the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.capture.pairing.apis import SECRETS, ApiTable, api_table
+from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
+from flexwire.capture.reassembly.connections import hear
+from flexwire.capture.reassembly.frames import pick_rows
+from flexwire.codec import message
+from flexwire.columnar.program import address
+from flexwire.columnar.types import raw_tagged_fields
+from flexwire.protocol import Conversation, RequestFrame, carries_credentials, is_believable
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+from flexwire.protocol.headers import request_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from flexwire.capture.pairing.state import ClientIds, PendingTable
+    from flexwire.capture.reassembly.connections import CapturedFrame
+    from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.columnar.arrays import NumpyArray
+
+
+_INT32 = (
+    ("api_key", "api_key"),
+    ("api_version", "api_version"),
+    ("correlation_id", "correlation_id"),
+    ("client", "client"),
+    ("header_version", "header_version"),
+    ("body_offset", "body_offset"),
+)
+_BYTES = (
+    ("kind", "kind"),
+    ("is_expected", "is_expected"),
+    ("is_guarded", "guarded"),
+    ("flags", "flags"),
+    ("is_given", "given"),
+)
+
+
+@dataclass(slots=True, eq=False)
+class HeaderColumns:
+    """What the headers of a chunk's frames say, a row a frame.
+
+    ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
+    `ANSWER`, as `flexwire.capture.pairing.layout` numbers them, and decides which columns have a
+    meaning: for a response api key, version, client id and ``request_time`` are its request's.
+    ``client`` numbers ``clients``. ``is_expected`` says of a request whether it expects a response.
+    ``odd`` has what `FrameReader` told of the rows that were not plain. ``flags`` are those of a
+    plain row's connection after it.
+
+    A row that ``is_given`` was read before: its kind, correlation id and flags, and of a request
+    api key, version, client id and whether it is expected, stand there already.
+    """
+
+    kind: NumpyArray
+    api_key: NumpyArray
+    api_version: NumpyArray
+    correlation_id: NumpyArray
+    client: NumpyArray
+    header_version: NumpyArray
+    body_offset: NumpyArray
+    request_time: NumpyArray
+    is_expected: NumpyArray
+    is_guarded: NumpyArray
+    flags: NumpyArray
+    is_given: NumpyArray
+    clients: list[str]
+    odd: dict[int, dict[str, Any]]
+
+    @classmethod
+    def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
+        """Room for so many rows, of which nothing was read."""
+        columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
+        columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
+        return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
+
+    @classmethod
+    def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
+        """Give all rows of the parts, whose clients count in the same; none of them is odd."""
+        fresh = cls.fresh(0, clients)
+        names = [name for name, _ in (*_INT32, *_BYTES)]
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in (fresh, *parts)])
+            for name in (*names, "request_time")
+        }
+        return replace(fresh, **columns)
+
+    def take(self, rows: NumpyArray) -> HeaderColumns:
+        """Give what some of the frames say, in the order of ``rows``."""
+        names = [name for name, _ in (*_INT32, *_BYTES)]
+        some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
+        return replace(self, **some, odd=pick_rows(self.odd, rows))
+
+    def tell(self, row: int, told: dict[str, Any], client: int) -> None:
+        """Take in what `FrameReader` told of a request, or of what was not read."""
+        self.odd[row] = told
+        self.is_guarded[row] = told["is_guarded"]
+        self.is_expected[row] = "message" in told and told.get("pair") is not None
+        if "message" in told:
+            self.kind[row] = L.REQUEST
+            self.client[row] = client
+            for name in ("api_key", "api_version", *_HEADER):
+                getattr(self, name)[row] = told[name]
+
+    def answer(
+        self, row: int, told: dict[str, Any], said: RequestSummary | None, client: int
+    ) -> None:
+        """Take in what `FrameReader` told of a response whose header was read, and its request."""
+        if "outcome" in told:
+            self.odd[row] = told
+        self.is_guarded[row] = told["is_guarded"]
+        self.correlation_id[row] = told["correlation_id"]
+        self.kind[row] = L.UNPAIRED if said is None else L.ANSWER
+        if said is not None:
+            self.api_key[row], self.api_version[row], _, self.request_time[row] = said
+            self.client[row] = client
+
+
+_HEADER = ("correlation_id", "header_version", "body_offset")
+
+
+class PairingRun:
+    """The words of a run over one chunk, and the memory that they point to."""
+
+    def __init__(
+        self,
+        frames: FrameColumns,
+        numbers: NumpyArray,
+        facts: HeaderColumns,
+        waiting: PendingTable,
+        clients: ClientIds,
+    ) -> None:
+        self.table: ApiTable = api_table()
+        self.frames, self.facts, self.waiting = frames, facts, waiting
+        rows = len(frames)
+        errors = np.zeros(rows, np.uint8)
+        errors[list(frames.error)] = 1
+        self.forgotten = np.empty((rows, L.FORGOT), np.int64)
+        self.early = np.empty((rows, L.LATER), np.int64)
+        self._secrets = [np.frombuffer(one, np.uint8) for one in SECRETS]
+        extents = np.array([(address(one), len(one)) for one in self._secrets], np.int64)
+        columns: dict[str, tuple[NumpyArray, type]] = {
+            "connection": (frames.connection, np.int32),
+            "is_response": (frames.is_response, np.bool_),
+            "index": (frames.index, np.int64),
+            "time": (frames.time_us, np.int64),
+            "start": (frames.start, np.int64),
+            "stop": (frames.stop, np.int64),
+            "errors": (errors, np.uint8),
+            "numbers": (numbers, np.int64),
+            "request_time": (facts.request_time, np.int64),
+            "forgotten": (self.forgotten, np.int64),
+            "early": (self.early, np.int64),
+            "table": (self.table.words, np.int64),
+            "secrets": (extents, np.int64),
+            **{word: (getattr(facts, name), np.int32) for name, word in _INT32},
+            **{word: (getattr(facts, name), np.uint8) for name, word in _BYTES},
+        }
+        self._held: dict[str, NumpyArray] = {
+            word: np.ascontiguousarray(values, kind) for word, (values, kind) in columns.items()
+        }
+        for word, values in self._held.items():
+            setattr(waiting.words, word, address(values) if values.size else 0)
+        self._data = np.ascontiguousarray(frames.data)
+        waiting.words.data = address(self._data) if self._data.size else 0
+        waiting.words.at = 0
+        waiting.words.end = rows
+        waiting.words.keys = len(self.table.words)
+        waiting.words.versions = self.table.versions
+        waiting.words.prepared = waiting.words.tried = L.NOWHERE
+        waiting.words.forgotten_count = waiting.words.early_count = 0
+        self.use(clients)
+
+    def use(self, clients: ClientIds) -> None:
+        """Go on with more client ids."""
+        self.waiting.words.clients = address(clients.table)
+        self.waiting.words.client_mask = len(clients.table) - 1
+        self.waiting.words.client_extents = address(clients.extents)
+
+    def read_again(self, row: int) -> None:
+        """Have the kernel read a row by its first bytes, though the frame is damaged."""
+        self._held["errors"][row] = 0
+
+    def prepare(self, row: int, *, expects: bool) -> None:
+        """Have the kernel take a request that stands in the columns."""
+        self.read_again(row)
+        self.waiting.words.prepared = row
+        self.waiting.words.expects = int(expects)
+
+    def number(self, row: int) -> int:
+        """Give which of the states is that of a row's connection."""
+        return int(self._held["numbers"][self.frames.connection[row]])
+
+    def skip(self) -> None:
+        """Go on after a row of which nothing waits."""
+        self.waiting.words.at = self.waiting.words.at + 1
+
+
+class RequestSummary(NamedTuple):
+    """What a request says of its response: how to read it, whose it is, and from when it waited."""
+
+    api_key: int
+    api_version: int
+    client_id: str | None
+    time_us: int
+
+
+class ConnectionReader:
+    """A connection whose frames are read as objects, and what waits on it for its counterpart."""
+
+    def __init__(self, reader: FrameReader) -> None:
+        self._reader = reader
+        # By the pair that the conversation gave.
+        self._asked: dict[int, tuple[int, RequestSummary]] = {}
+        self._early: dict[int, int] = {}
+
+    def resume(
+        self, asked: list[tuple[int, int, RequestSummary]], early: list[tuple[int, int, int]]
+    ) -> ConnectionReader:
+        """Go on where others had come to.
+
+        ``asked`` are a correlation id, the request's index, and what it said; ``early`` are a
+        correlation id, the response's index, and its time. The oldest come first.
+        """
+        conversation = self._reader.conversation
+        for correlation_id, index, said in asked:
+            pair = conversation.resume_request(_request(correlation_id, said))
+            self._asked[pair] = index, said
+        for correlation_id, index, seen in early:
+            self._early[conversation.resume_response(correlation_id, seen)] = index
+        return self
+
+    def read(
+        self, frame: CapturedFrame
+    ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
+        """Give what the frame says, and what the request says that it answers.
+
+        Or, of a request, the index of the response that came before it.
+        """
+        told = self._reader.read(frame)
+        pair = told.get("pair")
+        if pair is None:
+            return told, None, None
+        if frame.direction == "response":
+            _, said = self._asked.pop(pair, (0, None))
+            if said is None:
+                self._early[pair] = frame.index
+                if len(self._early) > DEFAULT_IN_FLIGHT:
+                    self._early.pop(next(iter(self._early)))
+            return told, said, None
+        if pair in self._early:
+            return told, said_by(told, frame), self._early.pop(pair)
+        self._asked[pair] = frame.index, said_by(told, frame)
+        return told, None, None
+
+    def forgotten(self) -> Iterator[int]:
+        """Give the requests that have surely given up waiting, once."""
+        while len(self._asked) > DEFAULT_IN_FLIGHT:
+            index, _ = self._asked.pop(next(iter(self._asked)))
+            yield index
+
+    def unanswered(self) -> list[int]:
+        """Give the requests that wait, or have given up."""
+        return [index for index, _ in self._asked.values()]
+
+
+def said_by(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
+    """What a request that was read says of its response."""
+    return RequestSummary(
+        told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us
+    )
+
+
+def _request(correlation_id: int, said: RequestSummary) -> RequestFrame:
+    """Make a request that waits, of which no more is asked than its correlation id."""
+    return RequestFrame(
+        api_key=said.api_key,
+        api_version=said.api_version,
+        correlation_id=correlation_id,
+        client_id=said.client_id,
+        header_version=0,
+        header=message("RequestHeader")(),
+        body_offset=0,
+        message_name=request_name(said.api_key, said.api_version),
+    )
+
+
+class FrameReader:
+    """What the frames of one connection say without their bodies being decoded, as columns.
+
+    Frames are given in the order in which the assembler gave them out. The bytes of a token are
+    withheld, and those of a frame that does not read as a request or response are shown only where
+    its message is known and authentication is ruled out on the connection.
+    """
+
+    def __init__(
+        self,
+        *,
+        show_credentials: bool = False,
+        conversation: Conversation | None = None,
+        client_id: str | None = None,
+    ) -> None:
+        self._show_credentials = show_credentials
+        self.conversation = conversation or Conversation()
+        self.client_id = client_id  # of the last request that is surely one
+
+    def read(self, frame: CapturedFrame) -> dict[str, Any]:
+        """The columns of `FRAMES` that the frame's header and its place give."""
+        turn = hear(frame, self.conversation)
+        told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
+        if turn.kind == "token":
+            told["outcome"] = TOKEN
+        elif turn.kind == "unread":
+            told |= {"outcome": FAILED, "error": turn.error}
+        if turn.correlation_id is not None:
+            told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
+        if frame.direction == "request" and turn.request is not None:
+            told |= self._described(turn.request)
+        # A response whose message is unknown may be one that carries credentials.
+        is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
+        if is_unread and not self._show_credentials:
+            tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
+            told |= {
+                "payload": None,
+                "withheld_credentials": 1 if frame.payload else 0,
+                "header_unknown_tagged_fields": tagged,
+            }
+        return told
+
+    def _described(self, request: RequestFrame) -> dict[str, Any]:
+        header: Any = request.header
+        tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
+        if is_believable(request):
+            self.client_id = client_id
+        elif client_id != self.client_id and not self._show_credentials:
+            # Other bytes may read as a header too, and these say that their client is another.
+            client_id = None
+        is_secret = carries_credentials(request.message_name) or not is_believable(request)
+        if is_secret and not self._show_credentials:
+            tagged = withheld_tagged_fields(tagged)
+        return {
+            "message": request.message_name,
+            "api_key": request.api_key,
+            "api_version": request.api_version,
+            "correlation_id": request.correlation_id,
+            "client_id": client_id,
+            "header_version": request.header_version,
+            "body_offset": request.body_offset,
+            "header_unknown_tagged_fields": tagged,
+        }

@@ -1,0 +1,270 @@
+"""A TLS connection whose secrets are known: both directions in, what was sent in them out.
+
+The handshake says which version, suite and randoms; of its messages only both Hellos are read. In
+TLS 1.3 the records of the handshake are passed over: the first record that the traffic secret opens
+is the first of what follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.capture.tls.keylog import CLIENT, SERVER
+from flexwire.capture.tls.keys import (
+    APPLICATION,
+    CLIENT_HELLO,
+    HANDSHAKE,
+    MESSAGE_HEAD,
+    SERVER_HELLO,
+    SUITES,
+    TLS_1_2,
+    TLS_1_3,
+    VERSION_NAMES,
+    Hello,
+    RecordKeys13,
+    parse_client_hello,
+    parse_server_hello,
+    record_keys_12,
+)
+from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, RecordStream
+
+if TYPE_CHECKING:
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.tls.keylog import KeyLog
+    from flexwire.capture.tls.records import OpenedRecord, TlsRecord
+
+
+_KEY_UPDATE: Final = 24
+_HELLO_REQUEST: Final = 0
+_MOST_HELLO: Final = 64 * 1024
+# What stands in an alert after its level (RFC 8446, section 6.1).
+_CLOSE_NOTIFY: Final = b"\x00"
+
+NO_SECRET: Final = "the key logs have no secret of it"  # noqa: S105 - a reason
+NOT_WHOLE: Final = "its handshake is not whole in the capture"
+NOTHING: Final = "it ended within its handshake, or the secret that the key logs have is another's"
+RENEGOTIATED: Final = "it was negotiated anew (TLS 1.2), and is not opened from there on"
+
+
+class Plaintext(NamedTuple):
+    """What an end sent in one record, after ``lost`` bytes that are not in the capture."""
+
+    end: Direction
+    data: bytes
+    timestamp_us: int
+    lost: int = 0
+
+
+class TlsClosure(NamedTuple):
+    """The alert by which an end stopped sending; ``is_clean``: it was close_notify."""
+
+    end: Direction
+    timestamp_us: int
+    is_clean: bool
+
+
+class _HandshakeMessages:
+    """Handshake messages of one direction, in records; what is not a Hello is passed over."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._skips = 0
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        found: list[tuple[int, bytes]] = []
+        skipped = min(self._skips, len(data))
+        self._skips -= skipped
+        self._held += data[skipped:]
+        while len(self._held) >= MESSAGE_HEAD:
+            kind, size = self._held[0], MESSAGE_HEAD + int.from_bytes(self._held[1:4])
+            is_read = kind in {CLIENT_HELLO, SERVER_HELLO}
+            if is_read and size > _MOST_HELLO:
+                raise BrokenError(f"a Hello of {size:,} bytes")
+            if is_read and size > len(self._held):
+                break
+            found.append((kind, bytes(self._held[MESSAGE_HEAD:size]) if is_read else b""))
+            self._skips = max(0, size - len(self._held))
+            del self._held[:size]
+        return found
+
+
+class TlsConnection:
+    """Opens one connection, given the streams of both ends piece by piece.
+
+    ``reason`` says why it is not opened, or not opened on; then nothing more comes of it.
+    ``has_opened``: at least one record was. ``ending`` is the earliest alert that was opened.
+    """
+
+    def __init__(self, keys: KeyLog) -> None:
+        self.reason: str | None = None
+        self._keys = keys
+        self._ends: dict[Direction, RecordStream] = {
+            "request": RecordStream(),
+            "response": RecordStream(),
+        }
+        self._messages: dict[Direction, _HandshakeMessages] = {
+            "request": _HandshakeMessages(),
+            "response": _HandshakeMessages(),
+        }
+        self.ending: TlsClosure | None = None
+        self._ended: set[Direction] = set()
+        self._ciphered: set[Direction] = set()  # TLS 1.2: ends that have changed to their keys
+        self._client: Hello | None = None
+        self._server: Hello | None = None
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether at least one record was opened."""
+        return any(end.has_opened for end in self._ends.values())
+
+    @property
+    def unread(self) -> int:
+        """Bytes of TLS that were captured or lost after the last record that opened."""
+        return sum(end.unread for end in self._ends.values() if end.has_opened)
+
+    def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
+        """Take in what an end sent next; gives what it, or the other one, said in it."""
+        if self.reason is not None or end in self._ended:
+            return []
+        found: list[Plaintext] = []
+        try:
+            self._ends[end].feed(data, timestamp_us)
+            self._read_all(end, found)
+        except BrokenError as broken:
+            self.reason = str(broken)
+        return found
+
+    def miss(self, end: Direction, size: int) -> None:
+        """So many bytes of an end are missing from the capture."""
+        if self.reason is not None or end in self._ended:
+            return
+        if self._hello_of(end) is None:
+            self.reason = NOT_WHOLE
+            return
+        self._ends[end].miss(size)
+
+    def why_not(self) -> str:
+        """Why nothing was opened of a connection that has ended."""
+        if self.reason is not None:
+            return self.reason
+        return NOT_WHOLE if self._server is None else NOTHING
+
+    @property
+    def _version(self) -> int | None:
+        return None if self._server is None else self._server.version
+
+    def _hello_of(self, end: Direction) -> Hello | None:
+        return self._client if end == "request" else self._server
+
+    def _read_all(self, first: Direction, found: list[Plaintext]) -> None:
+        others: list[Direction] = ["response" if first == "request" else "request"]
+        self._read(first, found)
+        # The ServerHello may have said what opens what the client sent before it was captured.
+        for other in others:
+            self._read(other, found)
+
+    def _read(self, end: Direction, found: list[Plaintext]) -> None:
+        side = self._ends[end]
+        while end not in self._ended:
+            if not self._is_sealed(end):
+                if self._waits(end) or (record := side.plain()) is None:
+                    return
+                self._take_plain(end, record)
+                continue
+            if side.opener is None:
+                return
+            opened = side.open(skips=self._version == TLS_1_3)
+            if opened is None:
+                return
+            if self._version == TLS_1_2:
+                # What changed to these keys may be lost.
+                self._ciphered.add(end)
+            self._take_opened(end, opened, found)
+
+    def _is_sealed(self, end: Direction) -> bool:
+        side = self._ends[end]
+        if side.is_seeking or end in self._ciphered:
+            return True
+        return self._version != TLS_1_2 and side.next_kind() == APPLICATION
+
+    def _waits(self, end: Direction) -> bool:
+        """Whether only the ServerHello says what the record is that comes next."""
+        is_change = self._ends[end].next_kind() == CHANGE_CIPHER
+        return is_change and self._server is None and end == "request"
+
+    def _take_plain(self, end: Direction, record: TlsRecord) -> None:
+        kind = record.header[0]
+        if kind == CHANGE_CIPHER and self._version == TLS_1_2:
+            self._ciphered.add(end)
+        elif kind == ALERT and self._version == TLS_1_2:
+            raise BrokenError("it ended within the handshake")
+        elif kind == HANDSHAKE:
+            for number, body in self._messages[end].feed(record.fragment):
+                self._take_hello(end, number, body)
+        elif kind == APPLICATION:
+            raise BrokenError("what was sent in it is not sealed")
+
+    def _take_hello(self, end: Direction, number: int, body: bytes) -> None:
+        if number == CLIENT_HELLO and end == "request":
+            self._client = parse_client_hello(body)
+            if self._client is None:
+                raise BrokenError("its ClientHello cannot be read")
+        elif number == SERVER_HELLO and end == "response" and self._server is None:
+            hello = parse_server_hello(body)
+            if hello is None:
+                raise BrokenError("its ServerHello cannot be read")
+            # Where it asks for another ClientHello, version and suite are chosen for good too.
+            self._server = hello
+            self._begin(hello)
+
+    def _begin(self, server: Hello) -> None:
+        """Derive the keys."""
+        client = self._client
+        if client is None:
+            raise BrokenError(NOT_WHOLE)
+        suites = SUITES.get(server.version)
+        if suites is None:
+            name = VERSION_NAMES.get(server.version, f"version {server.version:#06x}")
+            raise BrokenError(f"{name}, where TLS 1.2 and 1.3 are opened")
+        suite = suites.get(server.suite)
+        if suite is None:
+            raise BrokenError(f"the cipher suite {server.suite:#06x}, which is not opened")
+        if client.has_early_data:
+            raise BrokenError("it begins with early data (0-RTT), which is not opened")
+        near, far = self._ends["request"], self._ends["response"]
+        if server.version == TLS_1_2:
+            master = self._keys.master(client.random, server.session)
+            if master is None:
+                raise BrokenError(NO_SECRET)
+            near.opener, far.opener = record_keys_12(suite, master, client.random, server.random)
+            return
+        secrets = self._keys.secrets_of(client.random)
+        if CLIENT not in secrets or SERVER not in secrets:
+            raise BrokenError(NO_SECRET)
+        near.opener = RecordKeys13(suite, secrets[CLIENT])
+        far.opener = RecordKeys13(suite, secrets[SERVER])
+
+    def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
+        """The end closes, or something failed: nothing of it follows."""
+        self._ended.add(end)
+        ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
+        if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:
+            self.ending = ending
+
+    def _take_opened(self, end: Direction, opened: OpenedRecord, found: list[Plaintext]) -> None:
+        if opened.lost:
+            self._messages[end] = _HandshakeMessages()
+        if opened.kind == APPLICATION:
+            if opened.content or opened.lost:
+                found.append(Plaintext(end, opened.content, opened.timestamp_us, opened.lost))
+            return
+        if opened.lost:
+            found.append(Plaintext(end, b"", opened.timestamp_us, opened.lost))
+        if opened.kind == ALERT:
+            self._take_alert(end, opened)
+        elif opened.kind == HANDSHAKE:
+            for number, _ in self._messages[end].feed(opened.content):
+                if number == _KEY_UPDATE and self._version == TLS_1_3:
+                    self._ends[end].change_keys()
+                elif number in {CLIENT_HELLO, _HELLO_REQUEST}:
+                    raise BrokenError(RENEGOTIATED)

@@ -1,0 +1,170 @@
+"""Which requests may change something on a broker: every one that is not known only to read.
+
+A new API of the catalog therefore counts as writing until somebody has looked at it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+READING: Final = frozenset(
+    {
+        "ApiVersions",
+        "ConsumerGroupDescribe",
+        "DescribeAcls",
+        "DescribeClientQuotas",
+        "DescribeCluster",
+        "DescribeConfigs",
+        "DescribeDelegationToken",
+        "DescribeGroups",
+        "DescribeLogDirs",
+        "DescribeProducers",
+        "DescribeQuorum",
+        "DescribeShareGroupOffsets",
+        "DescribeTopicPartitions",
+        "DescribeTransactions",
+        "DescribeUserScramCredentials",
+        "Fetch",
+        "FindCoordinator",
+        "GetTelemetrySubscriptions",
+        "ListClientMetricsResources",
+        "ListConfigResources",
+        "ListGroups",
+        "ListOffset",
+        "ListOffsets",
+        "ListPartitionReassignments",
+        "ListTransactions",
+        "Metadata",
+        "OffsetFetch",
+        "OffsetForLeaderEpoch",
+        "ReadShareGroupStateSummary",
+        # They concern the connection that they are sent on.
+        "SaslAuthenticate",
+        "SaslHandshake",
+        "ShareGroupDescribe",
+        "StreamsGroupDescribe",
+    }
+)
+"""The APIs whose requests only read, by name."""
+
+CONDITIONS: Final = {
+    "Metadata": "where topics are named and allowAutoTopicCreation is true",
+    "Fetch": "where it names a replica: the leader takes it for the follower's",
+}
+"""When a request of an API that reads may change something all the same."""
+
+
+REMARKS: Final = {
+    "Fetch": "with sessionEpoch 0 it takes one of the broker's 1,000 places for fetch sessions",
+    "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
+    "GetTelemetrySubscriptions": "it registers a client instance at the broker",
+}
+"""What requests that only read leave behind at a broker all the same: no data of anybody."""
+
+
+class Danger(NamedTuple):
+    """What a request of an API does that is easily overlooked, and which bodies do it."""
+
+    effect: str
+    holds: Callable[[Any], bool] = lambda _: True
+
+
+def _is_open(acl_filter: Any) -> bool:
+    """Whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
+    return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
+
+
+_JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
+_AS_CONTROLLER: Final = "a broker takes the caller for its controller"
+_AS_BROKER: Final = "the controller takes the caller for the broker that it names"
+_IN_QUORUM: Final = "the quorum takes the caller for a voter, and may elect another leader"
+
+DANGERS: Final = {
+    "AddRaftVoter": Danger("it changes who votes in the metadata quorum"),
+    "AlterClientQuotas": Danger(
+        "an entity without a name is the default one, so the quota holds for all others",
+        lambda body: any(
+            part.entity_name is None for entry in body.entries for part in entry.entity
+        ),
+    ),
+    "AlterConfigs": Danger("every setting of a resource that it does not list is reset"),
+    "AlterPartition": Danger(_AS_BROKER),
+    "BeginQuorumEpoch": Danger(_IN_QUORUM),
+    "BrokerHeartbeat": Danger(_AS_BROKER),
+    "BrokerRegistration": Danger(_AS_BROKER),
+    "ConsumerGroupHeartbeat": Danger(
+        f"{_JOINS}; a classic group of that name is converted", lambda body: body.member_epoch == 0
+    ),
+    "ControlledShutdown": Danger("the leaders of the broker that it names move elsewhere"),
+    "DeleteAcls": Danger(
+        "a filter that names no resource and no principal deletes the ACLs of all",
+        lambda body: any(map(_is_open, body.filters)),
+    ),
+    "DeleteGroups": Danger("the offsets that the groups committed are lost"),
+    "DeleteRecords": Danger("records before the offset are lost, and offset -1 is the end"),
+    "ElectLeaders": Danger(
+        "without topicPartitions it elects leaders of every partition of the cluster",
+        lambda body: body.topic_partitions is None,
+    ),
+    "EndQuorumEpoch": Danger(_IN_QUORUM),
+    "FetchSnapshot": Danger(
+        "without topics it ends the process of a controller of 3.9.2",
+        lambda body: not body.topics,
+    ),
+    "InitProducerId": Danger(
+        "the producer that uses this transactional id is fenced, and its transaction aborted",
+        lambda body: bool(body.transactional_id),
+    ),
+    "JoinGroup": Danger("it joins the group, whose partitions are then assigned anew"),
+    "LeaderAndIsr": Danger(_AS_CONTROLLER),
+    "LeaveGroup": Danger("it removes members that other clients are"),
+    "RemoveRaftVoter": Danger("it changes who votes in the metadata quorum"),
+    "ShareFetch": Danger("other consumers do not get the records that it acquires for a while"),
+    "ShareGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
+    "StopReplica": Danger(_AS_CONTROLLER),
+    "StreamsGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
+    "UpdateMetadata": Danger(_AS_CONTROLLER),
+    "Vote": Danger(_IN_QUORUM),
+    "WriteTxnMarkers": Danger("it ends the transactions of the producers that it names"),
+}
+"""By API what its requests do beyond what their name says."""
+
+
+def why_it_writes(api_name: str, body: Any) -> str | None:
+    """Return why a request may change something on the broker; None where it only reads.
+
+    >>> from flexwire.codec import message
+    >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
+    True
+    >>> why_it_writes("DeleteTopics", message("DeleteTopicsRequest")())
+    'DeleteTopics may change something'
+    >>> why_it_writes("DeleteGroups", message("DeleteGroupsRequest")())
+    'DeleteGroups may change something: the offsets that the groups committed are lost'
+    """
+    if api_name not in READING:
+        danger = DANGERS.get(api_name)
+        effect = f": {danger.effect}" if danger is not None and danger.holds(body) else ""
+        return f"{api_name} may change something{effect}"
+    if api_name == "Metadata" and body.topics and body.allow_auto_topic_creation:
+        return (
+            "Metadata may create the topics that it names, as its allowAutoTopicCreation is true "
+            "unless it is said to be false"
+        )
+    if api_name == "Fetch" and max(body.replica_id, body.replica_state.replica_id) >= 0:
+        return "Fetch names a replica, for which the leader then takes the caller"
+    return None
+
+
+def remark_on(api_name: str, body: Any) -> str | None:
+    """Return what a request that only reads leaves behind at the broker; None for most.
+
+    >>> from flexwire.codec import message
+    >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None
+    True
+    """
+    if api_name == "Fetch" and body.session_epoch != 0:
+        return None
+    return REMARKS.get(api_name)

@@ -1,0 +1,335 @@
+"""Writes the encoder of one message version as Python source.
+
+Fields of fixed width are packed by one call, together with the length that follows them. What the
+source cannot write it refuses, and the reference executor then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from flexwire.codec.mappings import to_plain
+from flexwire.codec.source import (
+    LONG,
+    LONG_OF_TWO,
+    LONGEST_RUN,
+    Emitter,
+    fixed_code,
+    is_number,
+    is_row,
+    length_code,
+)
+from flexwire.wire.limits import GROUP_BITS
+from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
+from flexwire.wire.types import ArrayType, Boolean, Bytes, String, Type, Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from flexwire.codec.source import GeneratedModule
+    from flexwire.codec.structs import MessageStruct
+
+    _Sized = String | Bytes | ArrayType
+    # A code and what is packed by it.
+    _Fixed = tuple[str, str]
+
+# Not its truth alone: what is empty and not a dict is the reference's to judge, as no structure
+# that has it equals its default.
+_ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
+
+
+def emit_encoder(
+    schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
+) -> Callable[[bytearray, Any], None]:
+    """Compile ``encode(out, message)``, which appends the message to ``out``.
+
+    Raises, when called, `Refusal` and whatever a value of a wrong type raises by itself.
+    """
+    emitter = _EncoderEmitter(schema, classes, filename)
+    return emitter.source.compile(emitter.function(schema.name))
+
+
+def emit_encoder_source(
+    schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
+) -> GeneratedModule:
+    """Give the source before it is compiled."""
+    return _EncoderEmitter(schema, classes, filename).source
+
+
+class _EncoderEmitter(Emitter):
+    verb = "encode"
+
+    def takes_many(self, element: Schema) -> bool:
+        # Those that are written in place have it for one that is out of the ordinary.
+        return not self._unlike_rows(element)
+
+    def emit_function(self, schema: Schema, *, many: bool) -> None:
+        function = self.function(schema.name, many=many)
+        with self.source.function(f"def {function}(out, {'items' if many else 'message'}):"):
+            if not many:
+                self._body(schema)
+                return
+            with self.block("for message in items:"):
+                self._body(schema)
+
+    def _body(self, schema: Schema) -> None:
+        """Write all fields of a structure."""
+        self._refuse_unless("message", self.class_of(schema.name))
+        for one in schema.absent:
+            if not one.ignorable:
+                self._absent(one)
+        if schema.tags_lead:
+            self._tagged_fields(schema, [])
+        tags_follow = schema.flexible and not schema.tags_lead
+        self._fields(schema.inline, schema if tags_follow else None)
+        if not schema.flexible:
+            self.line("unknown = message.unknown_tagged_fields")
+            with self.block(f"if {_ANY_UNKNOWN}:"):
+                self.refuse()
+
+    def _absent(self, one: Field) -> None:
+        with self._where_it_differs(one, f"message.{one.attribute}"):
+            self.refuse()
+
+    def _given(self, one: Field) -> str:
+        """Give the expression of a field's value: a local where it is looked at more than once."""
+        value = f"message.{one.attribute}"
+        if isinstance(one.type, Schema) or fixed_code(one.type) is not None:
+            return value
+        local = self.names.local(one.attribute)
+        self.line(f"{local} = {value}")
+        return local
+
+    # Defaults.
+
+    def _where_it_differs(self, one: Field, value: str) -> AbstractContextManager[None]:
+        """Indent what is for a tagged or absent field that is not at its default."""
+        options = self._differences(one, value)
+        return self.source.condition("if", options) if options else nullcontext()
+
+    def _differences(self, one: Field, value: str) -> list[str]:
+        """Give the ways in which a field may be unlike its default; none where it always is."""
+        if one.default is None:
+            return [f"{value} is not None"]
+        if isinstance(one.type, ArrayType):
+            return [f"{value}.__class__ is not list", value]
+        inner = struct_of(one.type)
+        if inner is None:
+            unlike = "is not" if isinstance(one.type, Boolean) else "!="
+            return [f"{value} {unlike} {self.default(one)}"]
+        if not one.is_default(to_plain(self.classes[inner.name](), inner)):
+            # NaN is unlike itself, and a structure that has it by default unlike its default.
+            return []
+        name = self.names.shared("default", f"default_{inner.name}")
+        return [f"{value} != {self.source.constant(name, self.default(one))}"]
+
+    # Values.
+
+    def _refuse_unless(self, value: str, made: str, word: str = "if") -> None:
+        """Refuse a value that is not just of a class."""
+        with self.block(f"{word} {value}.__class__ is not {made}:"):
+            self.refuse()
+
+    def _fields(self, fields: Sequence[Field], tagged: Schema | None) -> None:
+        """Write fields, and what has tagged fields after them."""
+        fixed: list[_Fixed] = []
+        for one in fields:
+            if fixed_code(one.type) is not None:
+                if len(fixed) == LONGEST_RUN:
+                    self._write("out", fixed)
+                    fixed = []
+                self._check(one.type, f"message.{one.attribute}")
+                fixed.append(self._packed(one.type, f"message.{one.attribute}"))
+            else:
+                self._value(one.type, self._given(one), "out", fixed)
+                fixed = []
+        if tagged is None:
+            self._write("out", fixed)
+        else:
+            self._tagged_fields(tagged, fixed)
+
+    def _check(self, kind: Type, value: str) -> None:
+        """Refuse what `struct` would let pass."""
+        made = self._made(kind)
+        if made:
+            self._refuse_unless(value, made)
+
+    def _made(self, kind: Type) -> str:
+        """Give the class that a value must have where `struct` would not tell."""
+        if isinstance(kind, Boolean):
+            return "bool"
+        return self.source.use("UUID") if isinstance(kind, Uuid) else ""
+
+    def _packed(self, kind: Type, value: str) -> _Fixed:
+        """Give the code of a value of fixed width, and the expression to pack."""
+        packed = f"{value}.int.to_bytes(16)" if isinstance(kind, Uuid) else value
+        return str(fixed_code(kind)), packed
+
+    def _write(self, out: str, fixed: list[_Fixed]) -> None:
+        """Write neighbours of fixed width with one call."""
+        codes, values = "".join(code for code, _ in fixed), [value for _, value in fixed]
+        if codes == "B":
+            self.line(f"{out}.append({values[0]})")
+        elif codes == "16s":
+            self.line(f"{out} += {values[0]}")
+        elif codes:
+            self.source.call(self.struct_function("pack", codes), *values, before=f"{out} += ")
+
+    def _value(
+        self, kind: Type, value: str, out: str, fixed: list[_Fixed], *, null: bool = True
+    ) -> None:
+        """Write what is of fixed width before it, and one value of any type.
+
+        ``null`` says whether it may be None.
+        """
+        if fixed_code(kind) is not None:
+            self._check(kind, value)
+            self._write(out, [*fixed, self._packed(kind, value)])
+        elif isinstance(kind, Schema):
+            self._write(out, fixed)
+            self.source.call(self.function(kind.name), out, value)
+        elif isinstance(kind, NullableStruct):
+            self._nullable_struct(kind, value, out, fixed, null=null)
+        else:
+            assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - there are no others
+            self._sized(kind, value, out, fixed, null=null and kind.nullable)
+
+    def _nullable_struct(
+        self, kind: NullableStruct, value: str, out: str, fixed: list[_Fixed], *, null: bool
+    ) -> None:
+        if null:
+            with self.block(f"if {value} is None:"):
+                self._write(out, [*fixed, ("B", "0" if kind.tagged else "255")])
+        with self.block("else:") if null else nullcontext():
+            self._write(out, [*fixed, ("B", "1")])
+            self.source.call(self.function(kind.schema.name), out, value)
+
+    def _sized(
+        self, kind: _Sized, value: str, out: str, fixed: list[_Fixed], *, null: bool
+    ) -> None:
+        if null:
+            with self.block(f"if {value} is None:"):
+                self._write(out, [*fixed, (length_code(kind), "0" if kind.compact else "-1")])
+        made = "str" if isinstance(kind, String) else "bytes" if isinstance(kind, Bytes) else "list"
+        self._refuse_unless(value, made, "elif" if null else "if")
+        with self.block("else:") if null else nullcontext():
+            self._content(kind, value, out, fixed)
+
+    def _content(self, kind: _Sized, value: str, out: str, fixed: list[_Fixed]) -> None:
+        if isinstance(kind, String):
+            self.line(f"raw = {value}.encode()")
+            value = "raw"
+        length = "count" if isinstance(kind, ArrayType) else "size"
+        self.line(f"{length} = len({value})")
+        if isinstance(kind, ArrayType) and is_number(kind.element):
+            self._numbers(kind, value, out, fixed)
+            return
+        if kind.compact:
+            with self.block(f"if {length} < {LONG}:"):
+                self._write(out, [*fixed, ("B", f"{length} + 1")])
+            if isinstance(kind, Bytes):
+                # In place, as with a call for it a record batch of 1 kB takes twice as long.
+                with self.block(f"elif {length} < {LONG_OF_TWO}:"):
+                    low, high = (
+                        f"({length} + 1) & {LONG} | {LONG + 1}",
+                        f"{length} + 1 >> {GROUP_BITS}",
+                    )
+                    self._write(out, [*fixed, ("B", low), ("B", high)])
+            with self.block("else:"):
+                self._long(kind, length, out, fixed)
+        else:
+            self._write(out, [*fixed, (length_code(kind), length)])
+        if isinstance(kind, ArrayType):
+            self._elements(kind.element, value, out)
+        else:
+            self.line(f"{out} += {value}")
+
+    def _long(self, kind: _Sized, length: str, out: str, fixed: list[_Fixed]) -> None:
+        """Write a compact length of more than a byte."""
+        self._write(out, fixed)
+        write = "write_string_length" if isinstance(kind, String) else "write_length"
+        self.line(f"{out} += {self.source.use(write)}({length})")
+
+    def _numbers(self, kind: ArrayType, value: str, out: str, fixed: list[_Fixed]) -> None:
+        code = str(fixed_code(kind.element))
+        before = "".join(code for code, _ in fixed) + length_code(kind)
+        table = self.names.shared("format", f"pack_{before}_many_{code}")
+        made = f'{self.source.use("packers_of_many")}("{before}", "{code}")'
+        self.source.constant(table, made)
+        values = [value for _, value in fixed]
+        if not kind.compact:
+            self.source.call(f"{table}[count]", *values, "count", f"*{value}", before=f"{out} += ")
+            return
+        with self.block(f"if count < {LONG}:"):
+            arguments = (*values, "count + 1", f"*{value}")
+            self.source.call(f"{table}[count]", *arguments, before=f"{out} += ")
+        with self.block("else:"):
+            self._long(kind, "count", out, fixed)
+            pack = self.source.use("pack")
+            self.line(f'{out} += {pack}(f">{{count}}{code}", *{value})')
+
+    def _elements(self, element: Type, value: str, out: str) -> None:
+        unless = self._unlike_rows(element) if isinstance(element, Schema) else []
+        if isinstance(element, Schema) and not unless:
+            self.source.call(self.function(element.name, many=True), out, value)
+            return
+        with self.block(f"for item in {value}:"):
+            if not isinstance(element, Schema):
+                self._value(element, "item", out, [])
+                return
+            with self.source.condition("if", unless):
+                # It refuses what is wrong, and writes tagged fields.
+                self.source.call(self.function(element.name), out, "item")
+            with self.block("else:"):
+                row = [self._packed(one.type, f"item.{one.attribute}") for one in element.inline]
+                self._write(out, [*row, ("B", "0")] if element.flexible else row)
+
+    def _unlike_rows(self, element: Schema) -> list[str]:
+        """Say what keeps an element from being written in place; nothing where all are kept."""
+        if not is_row(element) or element.tagged:
+            return []
+        options = [f"item.__class__ is not {self.class_of(element.name)}"]
+        options.append("item.unknown_tagged_fields")
+        for one in element.absent:
+            if not one.ignorable:
+                ways = self._differences(one, f"item.{one.attribute}")
+                if not ways:
+                    return []
+                options += ways
+        checked = [(self._made(one.type), one.attribute) for one in element.inline]
+        options += [f"item.{name}.__class__ is not {made}" for made, name in checked if made]
+        return options
+
+    # Tagged fields.
+
+    def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
+        """Write what is of fixed width before them, and the tagged fields."""
+        if schema.tagged:
+            self.line("known = {}")
+        for tag, one in schema.tagged.items():
+            self._tagged_field(tag, one)
+        self.line("unknown = message.unknown_tagged_fields")
+        taken = schema.refused_tags.union(schema.tagged)
+        arguments = ["out", "known" if schema.tagged else "{}", "unknown"]
+        arguments += [self.tags("taken", schema, taken)] if taken else []
+        with self.block(f"if {'known or ' if schema.tagged else ''}{_ANY_UNKNOWN}:"):
+            self._write("out", fixed)
+            self.source.call(self.source.use(f"write_{self.form}tags"), *arguments)
+        with self.block("else:"):
+            # No tagged fields are one zero byte in every form.
+            self._write("out", [*fixed, ("B", "0")])
+
+    def _tagged_field(self, tag: int, one: Field) -> None:
+        value, kind = self._given(one), one.type
+        if isinstance(kind, ArrayType) and not kind.nullable and one.default is not None:
+            self._refuse_unless(value, "list")
+            with self.block(f"if {value}:"):
+                self.line(f"known[{tag}] = payload = bytearray()")
+                self._content(kind, value, "payload", [])
+            return
+        with self._where_it_differs(one, value):
+            self.line(f"known[{tag}] = payload = bytearray()")
+            self._value(kind, value, "payload", [], null=one.default is not None)

@@ -1,0 +1,76 @@
+"""Message objects to and from the plain mappings that the reference executor works on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flexwire.codec.structs import MessageStruct
+from flexwire.errors import EncodeError
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Schema, struct_of
+from flexwire.wire.types import ArrayType, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def to_plain(value: Any, kind: Type) -> Any:
+    """Turn message structs into mappings wherever the type has a structure.
+
+    Other values stay as they are, and nothing is looked at below what the type knows: a list may
+    contain itself, or share its elements so often that visiting them all would take forever.
+    """
+    if isinstance(kind, NullableStruct):
+        kind = kind.schema
+    if isinstance(kind, ArrayType) and struct_of(kind) and isinstance(value, list | tuple):
+        return [_within(f"[{at}]", item, kind.element) for at, item in enumerate(value)]
+    if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
+        return value
+    fields = kind.by_attribute
+    given = {name: _attribute(value, name, fields.get(name)) for name in value.__struct_fields__}
+    return {
+        name: _within(fields[name].json_name, one, fields[name].type) if name in fields else one
+        for name, one in given.items()
+    }
+
+
+def _within(place: str, value: Any, kind: Type) -> Any:
+    """Turn what stands in a field or at an index; an error gets its path from there."""
+    try:
+        return to_plain(value, kind)
+    except EncodeError as error:
+        error.path = f"{place}{error.path if error.path.startswith('[') else f'.{error.path}'}"
+        raise
+
+
+def _attribute(value: MessageStruct, name: str, field: Field | None) -> Any:
+    try:
+        return getattr(value, name)
+    except AttributeError:
+        reason = f"the attribute of this {type(value).__name__} was deleted"
+        raise EncodeError(reason, path=name if field is None else field.json_name) from None
+
+
+def from_plain(
+    plain: Mapping[str, Any], schema: Schema, classes: Mapping[str, type[MessageStruct]]
+) -> MessageStruct:
+    """Build the object of ``schema`` from what `Schema.read` gave; what is missing is default."""
+    values = {
+        one.attribute: _build(plain[one.attribute], one.type, classes)
+        for one in schema.fields
+        if one.attribute in plain
+    }
+    if plain.get(UNKNOWN_TAGGED_FIELDS):
+        values[UNKNOWN_TAGGED_FIELDS] = dict(plain[UNKNOWN_TAGGED_FIELDS])
+    return classes[schema.name](**values)
+
+
+def _build(value: Any, kind: Type, classes: Mapping[str, type[MessageStruct]]) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, Schema):
+        return from_plain(value, kind, classes)
+    if isinstance(kind, NullableStruct):
+        return from_plain(value, kind.schema, classes)
+    if isinstance(kind, ArrayType) and isinstance(kind.element, Schema):
+        return [from_plain(item, kind.element, classes) for item in value]
+    return value

@@ -1,0 +1,197 @@
+"""What each byte of a field's records means: batches and message sets, in the words of the format.
+
+The bytes were read as batches before, crcs too, so this only says where what they hold stands. What
+is compressed has no bytes of its own: its records are counted, and `records dump` shows them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.errors import DecodeError, RecordError
+from flexwire.records import MAX_INFLATED, Compression, decode_batches
+from flexwire.records.inflation import count_bytes
+from flexwire.schema.spec import camel_case
+from flexwire.wire.batch_layout import HEADER_FIELDS, HEADER_SIZE, PREFIXES, RECORD_BATCH
+from flexwire.wire.varint import read_varint, read_varlong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.records import Record, RecordBatch
+
+# The types of `struct` codes, in the words of Kafka's specs.
+_TYPES: Final = {"q": "INT64", "i": "INT32", "h": "INT16", "B": "INT8", "I": "UINT32"}
+_MESSAGE_FIELDS: Final = ("offset", "message_size", "crc", "magic", "attributes", "timestamp")
+_LENGTH: Final = struct.Struct(">i")
+
+
+MOST_RECORDS: Final = 1000
+"""So many records of a field are explained byte by byte: each is ten lines."""
+MOST_COUNTED: Final = MAX_INFLATED
+"""So many bytes may the compressed records of a field take, so that they are read and counted."""
+
+
+class Meaning(NamedTuple):
+    """``size`` bytes at ``start``, what they are and their value."""
+
+    start: int
+    size: int
+    path: str
+    type: str
+    value: Any
+
+
+def explain_records(data: bytes, path: str) -> list[Meaning] | None:
+    """What the bytes of a field of records mean, in their order; None where they are not batches.
+
+    Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
+    part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
+    compressed records took more than `MOST_COUNTED` bytes, other compressed batches are not read.
+    """
+    found: list[Meaning] = []
+    left, room = MOST_RECORDS, MOST_COUNTED
+    try:
+        for index, batch in enumerate(decode_batches(data)):
+            is_packed = batch.compression is not Compression.NONE
+            # What cannot be read is not explained.
+            records = None if is_packed and room < 0 else batch.records
+            found += _batch(batch, records, f"{path}[{index}]", left)
+            if records is not None:
+                left = max(0, left - len(records))
+                room -= count_bytes(records) if is_packed else 0
+    except (RecordError, DecodeError):
+        return None
+    return found
+
+
+def _batch(
+    batch: RecordBatch, records: list[Record] | None, path: str, most: int
+) -> Iterator[Meaning]:
+    """Yield what a batch means; its ``records`` are None where they were not read."""
+    if batch.magic == RECORD_BATCH:
+        yield from _fields(HEADER_FIELDS, batch, path)
+        body = HEADER_SIZE
+    else:
+        codes = PREFIXES[batch.magic].format.removeprefix(">")
+        names = dict(zip(_MESSAGE_FIELDS, codes, strict=False))
+        yield from _fields(names, batch, path)
+        body = PREFIXES[batch.magic].size
+        if batch.compression is Compression.NONE:
+            yield from _message(batch, body, path)
+            return
+    if records is None or batch.compression is not Compression.NONE:
+        count = "records that were not read"
+        if records is not None:
+            count = f"{len(records)} {'record' if len(records) == 1 else 'records'}"
+        content, kind = batch.data[body:], f"{count} in {batch.compression}"
+        yield Meaning(batch.position + body, len(content), f"{path}.records", kind, content)
+        return
+    at = body
+    for index in range(min(len(records), most)):
+        found = _RecordWalk(batch, at, f"{path}.records[{index}]")
+        yield from found.meanings()
+        at = found.at
+    if len(records) > most:
+        rest, told = batch.data[at:], f"{len(records) - most:,} more"
+        yield Meaning(batch.position + at, len(rest), f"{path}.records", told, rest)
+
+
+def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[Meaning]:
+    start = 0
+    for name, code in fields.items():
+        layout = struct.Struct(f">{code}")
+        value = layout.unpack_from(batch.data, start)[0]
+        kind = _TYPES[code] + (_attributes(batch) if name == "attributes" else "")
+        yield Meaning(
+            batch.position + start, layout.size, f"{path}.{camel_case(name)}", kind, value
+        )
+        start += layout.size
+
+
+def _attributes(batch: RecordBatch) -> str:
+    """What the attributes say, after their type."""
+    words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
+    if batch.magic:
+        words.append(str(batch.timestamp_type))
+    words += [
+        word
+        for word, holds in (
+            ("transactional", batch.is_transactional),
+            ("control", batch.is_control),
+            ("delete horizon", batch.has_delete_horizon),
+        )
+        if holds
+    ]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _message(batch: RecordBatch, at: int, path: str) -> Iterator[Meaning]:
+    data, place = batch.data, batch.position
+    for name in ("key", "value"):
+        length = _LENGTH.unpack_from(data, at)[0]
+        yield Meaning(place + at, _LENGTH.size, f"{path}.{name}", "INT32 length", length)
+        at += _LENGTH.size
+        if length > 0:
+            yield _content(place + at, f"{path}.{name}", data[at : at + length])
+            at += length
+
+
+class _RecordWalk:
+    """Reads one record of a batch that is not compressed, and says what it read."""
+
+    def __init__(self, batch: RecordBatch, at: int, path: str) -> None:
+        self.at = at
+        self._batch = batch
+        self._path = path
+
+    def meanings(self) -> Iterator[Meaning]:
+        yield self._varint("length")[0]
+        yield Meaning(
+            self._batch.position + self.at,
+            1,
+            f"{self._path}.attributes",
+            "INT8",
+            self._batch.data[self.at],
+        )
+        self.at += 1
+        yield self._varint("timestampDelta", read_varlong)[0]
+        yield self._varint("offsetDelta")[0]
+        yield from self._bytes("key")
+        yield from self._bytes("value")
+        meaning, count = self._varint("headers", label="count of record headers")
+        yield meaning
+        for index in range(count):
+            yield from self._bytes(f"headers[{index}].key")
+            yield from self._bytes(f"headers[{index}].value")
+
+    def _varint(
+        self,
+        name: str,
+        read: Callable[[bytes, int, int], tuple[int, int]] = read_varint,
+        label: str = "",
+    ) -> tuple[Meaning, int]:
+        start, data = self.at, self._batch.data
+        value, self.at = read(data, start, len(data))
+        kind = label or ("VARLONG" if read is read_varlong else "VARINT")
+        place = self._batch.position + start
+        return Meaning(place, self.at - start, f"{self._path}.{name}", kind, value), value
+
+    def _bytes(self, name: str) -> Iterator[Meaning]:
+        meaning, length = self._varint(name, label="VARINT length")
+        yield meaning
+        if length > 0:
+            content = self._batch.data[self.at : self.at + length]
+            place = self._batch.position + self.at
+            yield _content(place, f"{self._path}.{name}", content)
+            self.at += length
+
+
+def _content(start: int, path: str, content: bytes) -> Meaning:
+    """The bytes of a key or a value, which are shown as text where they are text."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return Meaning(start, len(content), path, "BYTES", content)
+    return Meaning(start, len(content), path, "BYTES as text", text)

@@ -1,0 +1,282 @@
+"""What generated source calls for what is rare: long lengths, and tagged fields with a header each.
+
+These functions read and write as `flexwire.wire` does, and where that words an error they refuse:
+the reference executor then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, SafeUUID
+
+from flexwire.errors import DecodeError
+from flexwire.wire.limits import GROUP_BITS, HIGHEST_TAG, LONGEST, LONGEST_STRING
+from flexwire.wire.tags import TagForm, join, objection, separate
+from flexwire.wire.varint import (
+    read_unsigned_varint,
+    read_unsigned_varlong,
+    write_unsigned_varint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    _ReadTag = Callable[[bytes, int, int, int], tuple[int, int, int]]
+
+__all__ = [
+    "Refusal",
+    "packers_of_many",
+    "read_buffered_tag",
+    "read_count",
+    "read_interleaved_tag",
+    "read_length",
+    "read_string_length",
+    "read_tag",
+    "read_unknown_buffered_tags",
+    "read_unknown_interleaved_tags",
+    "read_unknown_tags",
+    "to_uuid",
+    "unpackers_of_many",
+    "write_buffered_tags",
+    "write_interleaved_tags",
+    "write_length",
+    "write_string_length",
+    "write_tags",
+]
+
+_NO_TAGS: frozenset[int] = frozenset()
+_INT16 = Struct(">h")
+# More numbers than most arrays have.
+_MOST_KEPT = 128
+_new = object.__new__
+_from_bytes = int.from_bytes
+# Its attributes may not be set, and these are how it sets them itself.
+_set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
+_set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
+# A byte of a varint below it is the last.
+_MORE = 1 << GROUP_BITS
+
+
+class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference says what is wrong
+    """Generated source met something out of the ordinary; the reference executor decides on it."""
+
+
+# Lengths.
+
+
+def read_count(data: bytes, position: int) -> tuple[int, int]:
+    """Read an unsigned varint; gives it and the position after it."""
+    low = data[position]
+    # Nearly all are of one byte or two, and a call takes longer than all of this.
+    if low < _MORE:
+        return low, position + 1
+    high = data[position + 1]
+    if 0 < high < _MORE:
+        return high << GROUP_BITS | low - _MORE, position + 2
+    # The length of a record batch.
+    if high and 0 < (top := data[position + 2]) < _MORE:
+        low += (high - _MORE << GROUP_BITS) - _MORE
+        return top << 2 * GROUP_BITS | low, position + 3
+    try:
+        return read_unsigned_varint(data, position, len(data))
+    except DecodeError:
+        raise Refusal from None
+
+
+def read_length(data: bytes, position: int) -> tuple[int, int]:
+    """Read the compact length of bytes or of an array that is not null; gives the length + 1."""
+    count, position = read_count(data, position)
+    if not 0 < count <= LONGEST + 1:
+        raise Refusal
+    return count, position
+
+
+def read_string_length(data: bytes, position: int) -> tuple[int, int]:
+    """Read the compact length of a string that is not null; gives the length + 1."""
+    count, position = read_count(data, position)
+    if not 0 < count <= LONGEST_STRING + 1:
+        raise Refusal
+    return count, position
+
+
+def write_length(length: int) -> bytes:
+    """Give the compact length of bytes or of an array."""
+    if length > LONGEST:
+        raise Refusal
+    return _write_count(length + 1)
+
+
+def write_string_length(length: int) -> bytes:
+    """Give the compact length of a string."""
+    if length > LONGEST_STRING:
+        raise Refusal
+    return _write_count(length + 1)
+
+
+def _write_count(count: int) -> bytes:
+    if _MORE <= count < 1 << 2 * GROUP_BITS:
+        return bytes((count & _MORE - 1 | _MORE, count >> GROUP_BITS))
+    if _MORE <= count < 1 << 3 * GROUP_BITS:
+        low = bytes((count & _MORE - 1 | _MORE, count >> GROUP_BITS & _MORE - 1 | _MORE))
+        return low + bytes((count >> 2 * GROUP_BITS,))
+    return write_unsigned_varint(count)
+
+
+# Values.
+
+
+def to_uuid(raw: bytes) -> UUID:
+    """Do what ``UUID(bytes=raw)`` does for 16 bytes, without the checks of its other forms."""
+    made = _new(UUID)
+    _set_int(made, _from_bytes(raw))
+    _set_safe(made, SafeUUID.unknown)
+    return made
+
+
+class _NumberFunctions(dict[int, "Callable[..., Any]"]):
+    """Functions that read or write so many numbers of one kind with one call, by their number.
+
+    They are made on first use; those of many numbers are not kept, as making them costs little
+    beside what they do.
+    """
+
+    def __init__(self, method: str, before: str, code: str, less: int) -> None:
+        self._method = method
+        self._format = f">{before}{{}}{code}"
+        self._less = less
+
+    def __missing__(self, key: int) -> Callable[..., Any]:
+        count = key - self._less
+        if count < 0:
+            raise Refusal
+        made: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
+        if count < _MOST_KEPT:
+            self[key] = made
+        return made
+
+
+@cache
+def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
+    """Give the functions that read numbers of a `struct` code.
+
+    They stand by what was read as the length, which is ``less`` more than their number.
+
+    >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
+    (0, 0)
+    """
+    return _NumberFunctions("unpack_from", "", code, less)
+
+
+@cache
+def packers_of_many(before: str, code: str) -> _NumberFunctions:
+    """Give the functions that write values of fixed width, and then so many numbers."""
+    return _NumberFunctions("pack", before, code, 0)
+
+
+# The header of one tagged field: gives its tag, and where its value begins and ends.
+
+
+def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int, int, int]:
+    """Read a tag and a length that follow the field with the tag ``previous``, -1 for the first."""
+    tag, size = data[position], data[position + 1]
+    if tag < _MORE and size < _MORE:
+        position += 2
+    else:
+        tag, position = read_count(data, position)
+        size, position = read_count(data, position)
+    if tag <= previous or tag > HIGHEST_TAG or size > limit - position:
+        raise Refusal
+    return tag, position, position + size
+
+
+def read_interleaved_tag(
+    data: bytes, position: int, limit: int, previous: int
+) -> tuple[int, int, int]:
+    """Read a tag and a length that stand in one varlong."""
+    try:
+        header, position = read_unsigned_varlong(data, position, len(data))
+    except DecodeError:
+        raise Refusal from None
+    tag, size = separate(header)
+    return _checked(tag, position, size, limit, previous)
+
+
+def read_buffered_tag(
+    data: bytes, position: int, limit: int, previous: int
+) -> tuple[int, int, int]:
+    """Read a length and a tag as an optional field buffer has them."""
+    size, position = read_count(data, position)
+    # The lowest bit of a zig-zag number is its sign.
+    if size & 1:
+        raise Refusal
+    (tag,) = _INT16.unpack_from(data, position)
+    return _checked(tag, position + _INT16.size, size >> 1, limit, previous)
+
+
+def _checked(tag: int, position: int, size: int, limit: int, previous: int) -> tuple[int, int, int]:
+    if tag <= previous or tag > HIGHEST_TAG or size > limit - position:
+        raise Refusal
+    return tag, position, position + size
+
+
+# All tagged fields of a structure that knows none of them.
+
+
+def _read_unknown_tags(
+    read: _ReadTag, data: bytes, position: int, limit: int, refused: Collection[int] = _NO_TAGS
+) -> tuple[dict[int, bytes], int]:
+    count, position = read_count(data, position)
+    unknown: dict[int, bytes] = {}
+    tag = -1
+    for _ in range(count):
+        tag, position, stop = read(data, position, limit, tag)
+        if tag in refused:
+            raise Refusal
+        unknown[tag] = data[position:stop]
+        position = stop
+    return unknown, position
+
+
+read_unknown_tags = partial(_read_unknown_tags, read_tag)
+read_unknown_interleaved_tags = partial(_read_unknown_tags, read_interleaved_tag)
+
+
+def read_unknown_buffered_tags(
+    data: bytes, position: int, limit: int, refused: Collection[int] = _NO_TAGS
+) -> tuple[dict[int, bytes], int]:
+    """Read an optional field buffer, its end included."""
+    unknown: dict[int, bytes] = {}
+    tag = -1
+    while data[position]:
+        tag, position, stop = read_buffered_tag(data, position, limit, tag)
+        if tag in refused:
+            raise Refusal
+        unknown[tag] = data[position:stop]
+        position = stop
+    return unknown, position + 1
+
+
+def _write_tags(
+    form: TagForm,
+    out: bytearray,
+    known: Mapping[int, bytearray],
+    unknown: Mapping[int, bytes],
+    taken: Collection[int] = _NO_TAGS,
+) -> None:
+    payloads: dict[int, bytearray | bytes] = dict(known)
+    for tag, data in unknown.items():
+        if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG or tag in taken:
+            raise Refusal
+        if not isinstance(data, bytes):
+            raise Refusal
+        payloads[tag] = data
+    if form is TagForm.BUFFER and any(objection(form, *one) for one in payloads.items()):
+        raise Refusal
+    out += join(form, payloads)
+
+
+write_tags = partial(_write_tags, TagForm.SECTION)
+write_interleaved_tags = partial(_write_tags, TagForm.INTERLEAVED)
+write_buffered_tags = partial(_write_tags, TagForm.BUFFER)

@@ -1,0 +1,355 @@
+"""From paths and a query to the pieces that are read, and which transactions were aborted.
+
+A broker keeps an index of aborted transactions beside each segment that has the end of one, and a
+segment without it has none; a segment that lies there without any index was copied alone, and its
+own control batches say it. What has not ended is what the newest producer snapshot has open and the
+batches after it do not end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from flexwire.arguments import refuse
+from flexwire.errors import CaptureError, DecodeError, RecordError
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.files import EVERY, Bounds, LogQuery, open_file
+from flexwire.logs.positions import (
+    cuts,
+    first_as_late,
+    latest_time,
+    offset_index,
+    start_of,
+    stop_of,
+)
+from flexwire.logs.records import LogPiece, TransactionAbort, by_producer, in_aborted, read_headers
+from flexwire.logs.segments import (
+    Damage,
+    place_at,
+    read_batch,
+    read_producer_snapshot,
+    read_transaction_index,
+)
+from flexwire.protocol.record_types import decode_control_record
+from flexwire.storage.filesystems import shown
+from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from flexwire.columnar.batch_table import BatchHeaders
+    from flexwire.logs.files import LogSegment
+    from flexwire.logs.replicas import Replica
+    from flexwire.storage.input_file import InputFile
+
+    Words = np.ndarray[Any, Any]
+
+
+_ABORT = 0
+
+
+class TransactionOutcome(IntEnum):
+    """What became of the transaction of a batch."""
+
+    NONE = 0
+    """It is in no transaction, or is the control batch that ends one."""
+    COMMITTED = 1
+    ABORTED = 2
+    OPEN = 3
+    """It had not ended where the log ends."""
+    UNKNOWN = 4
+    """An index, a snapshot or a control batch that says it is damaged."""
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """How the transactions of a log ended.
+
+    Attributes:
+        aborted: the aborted transactions.
+        opened: the first offset of each transaction that has no end, by its producer.
+        is_known: false where what says it is damaged.
+    """
+
+    aborted: tuple[TransactionAbort, ...] = ()
+    opened: Mapping[int, int] = field(default_factory=dict)
+    is_known: bool = True
+
+    @cached_property
+    def _by_producer(self) -> dict[int, list[TransactionAbort]]:
+        return by_producer(self.aborted)
+
+    def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
+        """Return the `TransactionOutcome` of each of some batches."""
+        is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
+        known = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
+        found: Words = np.where(
+            is_of_transaction, np.int64(known), np.int64(TransactionOutcome.NONE)
+        )
+        if not self.is_known or not (self.aborted or self.opened):
+            return found
+        own = np.where(is_of_transaction, producers, -1)
+        found[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
+        for producer, first in self.opened.items():
+            found[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
+        return found
+
+
+def transactions_if_sound(replica: Replica) -> Transactions:
+    """Return how the transactions of a log ended; not known where what says it is damaged."""
+    try:
+        return read_transactions(replica)
+    except CaptureError:
+        return Transactions(is_known=False)
+
+
+def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
+    """Give the aborted transactions, and the first offset that may be of one without an end.
+
+    Raises `CaptureError` where an index or a snapshot is damaged.
+    """
+    found = read_transactions(replica)
+    return found.aborted, min(found.opened.values(), default=INT64_MAX)
+
+
+def read_transactions(replica: Replica) -> Transactions:
+    """Return how the transactions of a log ended.
+
+    Raises `CaptureError` where an index, a snapshot or a control batch is damaged.
+    """
+    aborted = set[TransactionAbort]()
+    ends = _TransactionListener({})
+    is_alone = _is_alone(replica)
+    start = 0
+    if replica.snapshots and not is_alone:
+        start, snapshot = replica.snapshots[-1]
+        ends = _TransactionListener(_open_in(snapshot))
+    for segment in replica.segments:
+        if segment.transaction_index is not None:
+            aborted.update(_indexed(segment.transaction_index))
+    for segment in walked_segments(replica):
+        ends.walk(replica, segment, start)
+    for index in replica.later_transactions:
+        aborted.update(_indexed(index))
+    if is_alone:
+        # The walk began with the first segment, so it has heard of all.
+        aborted.update(ends.aborted)
+    return Transactions(tuple(sorted(aborted)), ends.open)
+
+
+def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
+    """Return the segments whose headers `read_transactions` reads."""
+    start = replica.snapshots[-1][0] if replica.snapshots and not _is_alone(replica) else 0
+    nexts = [*(one.base_offset for one in replica.segments[1:]), INT64_MAX]
+    both = zip(replica.segments, nexts, strict=True)
+    return tuple(segment for segment, following in both if following > start)
+
+
+def _is_alone(replica: Replica) -> bool:
+    """Return whether a segment lies there without the indexes that a broker keeps beside it."""
+    return any(not (one.index or one.time_index) for one in replica.segments)
+
+
+def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
+    with open_file(index) as file:
+        for entry in _sound(index, read_transaction_index(file)):
+            yield TransactionAbort(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
+
+
+def _open_in(snapshot: InputFile) -> dict[int, int]:
+    """Give the first offset of each transaction that a snapshot has open, by producer."""
+    with open_file(snapshot) as file:
+        entries = list(_sound(snapshot, read_producer_snapshot(file)))
+    return {
+        one["producerId"]: one["currentTxnFirstOffset"]
+        for one in entries
+        if one["currentTxnFirstOffset"] >= 0
+    }
+
+
+def _sound(
+    source: InputFile, entries: Iterator[dict[str, Any] | Damage]
+) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        if isinstance(entry, Damage):
+            raise CaptureError(entry.reason, source=source.name, offset=entry.position)
+        yield entry
+
+
+class _TransactionListener:
+    """Hears of batches in order, and says what the transactions in them came to."""
+
+    def __init__(self, first_offsets: dict[int, int]) -> None:
+        self.open = first_offsets
+        self.aborted: list[TransactionAbort] = []
+
+    def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
+        """Hear of the batches of a segment from an offset on."""
+
+        def hear(at: int, headers: BatchHeaders) -> None:
+            rows = headers.attributes & TRANSACTIONAL_MASK != 0
+            rows &= headers.base_offsets >= offset
+            columns = (headers.positions, headers.base_offsets, headers.producer_ids)
+            is_control = headers.attributes[rows] & CONTROL_MASK != 0
+            for position, base, producer, ends in zip(
+                *(one[rows].tolist() for one in columns), is_control.tolist(), strict=True
+            ):
+                if not ends:
+                    self.open.setdefault(producer, base)
+                    continue
+                first = self.open.pop(producer, None)
+                if first is not None and _is_abort(segment.log, at + position):
+                    self.aborted.append(TransactionAbort(producer, first, base))
+
+        with open_file(segment.log) as log:
+            start = start_of(segment, offset_index(segment), log, offset)
+        source = segment.log
+        piece = LogPiece(
+            replica.partition, replica.directory, source, start, source.size, is_end=True
+        )
+        read_headers(piece, hear)
+
+
+def _is_abort(source: InputFile, position: int) -> bool:
+    with open_file(source) as log:
+        try:
+            records = read_batch(log, place_at(log, position)).records
+            # Compaction may have removed the record of one whose transaction has none left.
+            kinds = [decode_control_record(one.key, one.value).type for one in records]
+            return kinds[:1] == [_ABORT]
+        except (RecordError, DecodeError) as error:
+            reason = f"a control batch that does not say whether it aborts: {error}"
+            raise CaptureError(reason, source=source.name, offset=position) from None
+
+
+# A file takes as long to open as so many bytes to read.
+_OPENING: Final = 1 << 20
+
+
+def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
+    """Give the pieces to read, those of one task together, in the order of the logs.
+
+    Raises `CaptureError` and `StorageError` for files that are not what they should be, and
+    `ArgumentError` for offsets of a partition that is not there.
+    """
+    logs = find_logs(paths, query)
+    there = {one.partition for one in logs}
+    for name, offsets in (("starting", query.starting), ("ending", query.ending)):
+        for partition in offsets:
+            if partition not in there:
+                known = ", ".join(map(str, sorted(there)[:20])) or "none"
+                raise refuse(f"{name} offsets", f"partitions that are there ({known})", partition)
+    return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
+
+
+def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
+    """Raise `ArgumentError` for a topic that no path has."""
+    there = {one.partition.topic for one in find_logs(paths, LogQuery(replicas="all"))}
+    for topic in sorted(topics):
+        if topic not in there:
+            known = ", ".join(sorted(there)[:20])
+            raise refuse("topic", f"topics that are there ({known})", topic)
+
+
+def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
+    """Give pieces together that have no more than ``size`` bytes in all."""
+    tasks: list[list[LogPiece]] = []
+    weight = 0
+    for one in pieces:
+        cost = one.stop - one.start + _OPENING
+        if not tasks or weight + cost > size + _OPENING:
+            tasks.append([])
+            weight = 0
+        tasks[-1].append(one)
+        weight += cost
+    return tasks
+
+
+def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
+    """Give the pieces of a log with what is asked of it."""
+    aborted: tuple[TransactionAbort, ...] = ()
+    wanted = query.offsets & between(log, query) & Bounds(low=log.start)
+    if query.isolation == "read_committed" and not wanted.is_empty:
+        aborted, first_open = transactions_of(log)
+        wanted &= Bounds(high=first_open - 1)
+    for segment, following in zip(log.segments, [*log.segments[1:], None], strict=True):
+        last = segment is log.segments[-1]
+        bounds = wanted if segment.below is None else wanted & Bounds(high=segment.below - 1)
+        is_before = following is not None and following.base_offset <= bounds.low
+        if bounds.is_empty or is_before or bounds.high < segment.base_offset:
+            continue
+        if not segment.log.size or (not last and _is_earlier(segment, query.timestamps.low)):
+            continue
+        end = None if following is None else following.base_offset
+        mine = tuple(
+            one
+            for one in aborted
+            if one.last_offset >= segment.base_offset and (end is None or one.first_offset < end)
+        )
+        for start, stop in _ranges(segment, bounds, query.piece_bytes):
+            yield LogPiece(
+                log.partition,
+                shown(log.directory),
+                segment.log,
+                start,
+                stop,
+                is_end=last and stop == segment.log.size,
+                offsets=bounds,
+                timestamps=query.timestamps,
+                aborted=mine,
+            )
+
+
+def between(log: Replica, query: LogQuery) -> Bounds:
+    """Give the offsets that a log is to be read between."""
+    low = query.starting.get(log.partition, INT64_MIN)
+    bounds = Bounds(low=low)
+    if log.partition in query.ending:
+        bounds &= Bounds(high=query.ending[log.partition] - 1)
+    if query.starting_timestamp is not None:
+        first = _first_as_late(log, query.starting_timestamp)
+        bounds &= Bounds(0, -1) if first is None else Bounds(low=first)
+    if query.ending_timestamp is not None:
+        first = _first_as_late(log, query.ending_timestamp)
+        bounds &= EVERY if first is None else Bounds(high=first - 1)
+    return bounds
+
+
+def _first_as_late(log: Replica, timestamp: int) -> int | None:
+    for segment in log.segments:
+        if segment is log.segments[-1] or not _is_earlier(segment, timestamp):
+            found = first_as_late(segment, timestamp)
+            if found is not None:
+                return found
+    return None
+
+
+def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
+    """Whether all records of a segment, which is not the last, are known to be earlier."""
+    if timestamp == INT64_MIN:
+        return False
+    latest = latest_time(segment)
+    return latest is not None and latest < timestamp
+
+
+def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
+    """Give the ranges of a segment's bytes to read, which begin and end with a batch."""
+    start, stop = 0, segment.log.size
+    is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
+    if not is_bounded and stop <= size:
+        yield start, stop
+        return
+    index = offset_index(segment)
+    with open_file(segment.log) as log:
+        if is_bounded:
+            start = start_of(segment, index, log, bounds.low)
+            stop = stop_of(segment, index, log, bounds.high)
+        found = cuts(segment, index, log, range(start, stop), size)
+    yield from zip([start, *found], [*found, stop], strict=True)

@@ -1,0 +1,152 @@
+"""Which tagged fields were on the wire, summed by the tasks that decode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.capture.pairing.state import WITHHELD_BYTES
+from flexwire.facts.facts import TaggedFieldUse
+from flexwire.measures.conditions import OF_KAFKA
+from flexwire.measures.counters import merge_all, prune
+
+MOST_FIELDS: Final = 10_000
+"""So many different tagged fields are counted by themselves."""
+OTHER_FIELDS: Final = "(other tagged fields)"
+"""The message under which all others are counted, with the tag -1."""
+
+
+class FieldKey(NamedTuple):
+    """A tagged field: of which message, in which struct, and which it is."""
+
+    message: str
+    path: str
+    tag: int
+    name: str | None
+
+
+_OF_FIELD = FieldKey._fields
+
+
+@dataclass(slots=True)
+class _FieldCounts:
+    """What is counted of one tagged field; ``bytes`` is None where none were measured."""
+
+    versions: set[int] = field(default_factory=set)
+    times: int = 0
+    bytes: int | None = None
+
+    def merge(self, other: _FieldCounts) -> None:
+        """Take in what was counted elsewhere."""
+        self.versions |= other.versions
+        self.times += other.times
+        if other.bytes is not None:
+            self.bytes = (self.bytes or 0) + other.bytes
+
+
+class TaggedFieldSums:
+    """Sums up the tagged fields of messages and of their headers.
+
+    A field of a header is of the message "RequestHeader" or "ResponseHeader", and its versions are
+    the header's.
+
+    Of known fields only those count that do not have their default: Kafka writes no others. Of very
+    many fields (`MOST_FIELDS`) the first in order are counted by themselves, and the others
+    together.
+    """
+
+    def __init__(self) -> None:
+        self._uses: dict[FieldKey, _FieldCounts] = {}
+        self._rest = _FieldCounts()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take in rows of a message table, for the bodies, or of the frames table, for headers."""
+        if "tagged_fields" in rows.schema.names:
+            self._add_bodies(rows)
+        else:
+            self._add_headers(rows)
+
+    def _add_bodies(self, messages: pa.RecordBatch) -> None:
+        lists = messages["tagged_fields"]
+        uses = lists.flatten()
+        if not len(uses):
+            return
+        parents = pc.list_parent_indices(lists)
+        told = {name: pc.struct_field(uses, name) for name in ("path", "tag", "name")}
+        self._count(
+            told
+            | {
+                "message": messages["message"].take(parents),
+                "version": messages["body_version"].take(parents),
+                "times": pc.struct_field(uses, "times"),
+                "bytes": pc.struct_field(uses, "bytes"),
+            }
+        )
+
+    def _add_headers(self, frames: pa.RecordBatch) -> None:
+        if not len(frames["header_unknown_tagged_fields"].flatten()):
+            return
+        frames = frames.filter(OF_KAFKA.of(frames))
+        lists = frames["header_unknown_tagged_fields"]
+        fields, parents = lists.flatten(), pc.list_parent_indices(lists)
+        is_request = pc.equal(frames["direction"].take(parents), "request")
+        data = pc.struct_field(fields, "data")
+        is_shown = pc.not_equal(data, pa.scalar(WITHHELD_BYTES))
+        size = pc.if_else(is_shown, pc.binary_length(data), pa.scalar(None, pa.int32()))
+        self._count(
+            {
+                "message": pc.if_else(is_request, "RequestHeader", "ResponseHeader"),
+                "version": frames["header_version"].take(parents),
+                "path": pa.repeat("", len(fields)),
+                "tag": pc.struct_field(fields, "tag"),
+                "name": pa.nulls(len(fields), pa.string()),
+                "times": pa.repeat(1, len(fields)),
+                "bytes": size.cast(pa.int64()),
+            }
+        )
+
+    def _count(self, uses: dict[str, pa.Array]) -> None:
+        groups = pa.table(uses).group_by([*_OF_FIELD, "version"])
+        for row in groups.aggregate([("times", "sum"), ("bytes", "sum")]).to_pylist():
+            version = row["version"]
+            one = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
+            key = FieldKey(*(row[name] for name in _OF_FIELD))
+            self._uses.setdefault(key, _FieldCounts()).merge(one)
+        self._bound(2 * MOST_FIELDS)
+
+    def merge(self, other: TaggedFieldSums) -> None:
+        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        merge_all(self._uses, other._uses, _FieldCounts)
+        self._rest.merge(other._rest)
+        self._bound(2 * MOST_FIELDS)
+
+    def _bound(self, most: int) -> None:
+        if len(self._uses) > most:
+            prune(self._uses, MOST_FIELDS, lambda _: self._rest, order=_order)
+
+    def facts(self) -> tuple[TaggedFieldUse, ...]:
+        """What the report says of each field, in order."""
+        self._bound(MOST_FIELDS)
+        told = [_told(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
+        if self._rest.times:
+            told.append(_told(FieldKey(OTHER_FIELDS, "", -1, None), self._rest))
+        return tuple(told)
+
+
+def _told(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
+    return TaggedFieldUse(
+        message=key.message,
+        versions=tuple(sorted(use.versions)),
+        path=key.path,
+        tag=key.tag,
+        name=key.name,
+        times=use.times,
+        bytes=use.bytes,
+    )
+
+
+def _order(key: FieldKey) -> tuple[str, str, int, str]:
+    return (key.message, key.path, key.tag, key.name or "")

@@ -1,0 +1,139 @@
+"""Whether a client and a release have a version of an API in common, and what follows if not.
+
+A client that negotiates sends the lower of both maxima. That helps only if there is a version that
+both speak: a release may lack an API altogether, or may have dropped all that the client knows.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.protocol.audit.evidence import read_versions, stable_versions
+from flexwire.protocol.audit.software import find_missing_api, heeds_offers_from
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Use
+
+# Early access versions are offered by brokers only with this setting.
+_UNSTABLE = "unstable.api.versions.enable"
+
+
+class UseVerdict(NamedTuple):
+    """What a missing version says of a client: a verdict, the rule's name, and a sentence."""
+
+    verdict: AuditVerdict
+    evidence: str
+    reason: str
+
+
+def negotiates(party: Party, use: Use) -> bool:
+    """Return whether the client asks what the broker offers, and heeds the answer."""
+    return use.asked in {"here", "elsewhere"} and not heeds_offers_from(party)
+
+
+def common_versions(party: Party, use: Use, release: str) -> Versions:
+    """Return the versions that the client may speak and that the release offers.
+
+    The client may speak every version that some release has beside the one that was seen. Where
+    software is known to speak just one version, it is that one.
+    """
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is not None and missing_api.speaks:
+        spoken = Versions(use.version, use.version)
+    else:
+        spoken = versions_spoken_with(use.api_key, use.version)
+    return spoken & stable_versions(use.api_key, release)
+
+
+# Clients may send any api key and version.
+@per_catalog
+@lru_cache(maxsize=4096)
+def versions_spoken_with(api_key: int, version: int) -> Versions:
+    """Return every version that some release reads beside this one.
+
+    A version that is newer than the catalog is taken to come with those of the newest release.
+
+    >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
+    (Versions('0'), Versions('1'), Versions('0-1'))
+    """
+    releases = catalog().releases
+    each = [read_versions(api_key, release) for release in releases]
+    if each[-1] and version > each[-1].highest:
+        return each[-1]
+    spoken = Versions.NONE
+    for versions in each:
+        if version in versions:
+            spoken |= versions
+    return spoken
+
+
+def first_common_release(party: Party, use: Use) -> str | None:
+    """Return the first release that offers a version which the client may speak."""
+    releases = catalog().releases
+    return next((release for release in releases if common_versions(party, use, release)), None)
+
+
+def first_release_reading(use: Use) -> str | None:
+    """Return the first release that offers the version that was seen."""
+    releases = catalog().releases
+    each = (release for release in releases if use.version in stable_versions(use.api_key, release))
+    return next(each, None)
+
+
+def find_documented_fallback(party: Party, use: Use, release: str) -> str:
+    """Return what a client is documented to do instead of an API; empty where nothing is.
+
+    That takes a client that asks what the broker has, and no version in common.
+    """
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is None or missing_api.outcome != "goes on" or not negotiates(party, use):
+        return ""
+    return "" if common_versions(party, use, release) else missing_api.what
+
+
+def judge_without_common_version(party: Party, use: Use, release: str) -> UseVerdict | None:
+    """Return what it means that there is no version to negotiate; None where the client goes on."""
+    if find_documented_fallback(party, use, release):
+        return None
+    lacks, evidence = _what_lacks(use, release)
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is not None and missing_api.outcome == "fails":
+        return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
+    if use.asked == "never":
+        reason = "it never asked for ApiVersions on connections seen from their start"
+        return UseVerdict(
+            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
+        )
+    first = heeds_offers_from(party)
+    if first:
+        reason = f"before {first} it does not heed what the broker offers"
+        return UseVerdict(
+            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
+        )
+    if missing_api is not None:
+        reason = f"{missing_api.what}, if the client asks for ApiVersions, which was not seen"
+        return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
+    reason = "whether the client does without it is not known"
+    return UseVerdict("cannot say", evidence, f"{lacks}, and {reason}")
+
+
+def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict | None:
+    """Return what a version in early access means; None where the client may send another."""
+    if common_versions(party, use, release) and negotiates(party, use):
+        return None
+    reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"
+    return UseVerdict("cannot say", "early access", reason)
+
+
+def _what_lacks(use: Use, release: str) -> tuple[str, str]:
+    offered = stable_versions(use.api_key, release)
+    if offered:
+        beginning = f"Kafka {release} offers {offered} of this API, and no release that speaks "
+        return f"{beginning}{use.version} speaks one of these", "no version in common"
+    if read_versions(use.api_key, release):
+        return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
+    return f"Kafka {release} does not have this API", "API missing"

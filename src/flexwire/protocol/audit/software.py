@@ -1,0 +1,283 @@
+"""What is known of client software: what breaks, what is documented, and what to do about it.
+
+`software.json` has the facts. Each has its sources, and a date on which somebody looked at them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
+
+from flexwire.protocol.audit.evidence import read_versions
+from flexwire.schema.catalog import catalog
+
+if TYPE_CHECKING:
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Conduct
+
+_FACTS: dict[str, Any] = json.loads(
+    (resources.files(__package__) / "software.json").read_text(encoding="utf-8")
+)
+CHECKED: str = _FACTS["checked"]
+# Bindings name themselves and what they stand on: "confluent-kafka-python",
+# "2.16.1-rdkafka-2.16.0".
+_INSIDE = re.compile(r"rdkafka[-/ ]v?(\d[\d.]*)")
+_RDKAFKA = "librdkafka"
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A setting that keeps a client from asking the broker, or from heeding what it answers.
+
+    ``software`` is the client's name in ApiVersions, where it asks for them at all.
+    """
+
+    client: str
+    software: str
+    setting: str
+    effect: str
+    remedy: str
+    sources: tuple[str, ...]
+
+
+PINS = tuple(Pin(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["pins"])
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A client library, or software built on one, and the first release that works on Kafka 4.
+
+    ``works_from`` is None where no release is known to be the first: then ``remedy`` says what to
+    do. ``client_id`` is a pattern of the client ids that it takes by default. ``software`` is its
+    name in ApiVersions. Either is None where it is not known. Releases before ``negotiates_from``
+    ask for ApiVersions, and send what they are set to whatever the answer says.
+    """
+
+    library: str
+    software: str | None
+    checked: str
+    sources: tuple[str, ...]
+    client_id: str | None = None
+    works_from: str | None = None
+    negotiates_from: str | None = None
+    note: str = ""
+    remedy: str = ""
+
+    @property
+    def citation(self) -> str:
+        """Its sources and the day on which they were looked at, in one line."""
+        return cite_sources(self.sources, self.checked)
+
+
+LIBRARIES = tuple(
+    Library(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["libraries"]["rows"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingApi:
+    """What a client does on a broker that lacks an API, or has no version of it in common.
+
+    "goes on" is a documented fallback; "fails" means that it is known to have none.
+    ``software`` are names in ApiVersions; empty means every client. With ``speaks`` the software
+    speaks no other version than the one that was seen.
+    """
+
+    api_keys: tuple[int, ...]
+    software: tuple[str, ...]
+    outcome: Literal["goes on", "fails"]
+    what: str
+    checked: str
+    sources: tuple[str, ...]
+    remedy: str = ""
+    speaks: str = ""
+
+    @property
+    def citation(self) -> str:
+        """Its sources and the day on which they were looked at, in one line."""
+        return cite_sources(self.sources, self.checked)
+
+
+ABSENT = tuple(
+    MissingApi(
+        **{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}}
+    )
+    for one in _FACTS["absent"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareFact:
+    """What is known of a client on a release; without ``certain`` only if it uses a mechanism."""
+
+    verdict: AuditVerdict
+    id: str
+    what: str
+    remedy: str
+    sources: tuple[str, ...]
+    certain: bool = True
+
+
+def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
+    """What the list has about a client's software on a release, never about brokers."""
+    return [
+        SoftwareFact(
+            row["verdict"],
+            row["id"],
+            row["what"],
+            row["remedy"],
+            tuple(row["sources"]),
+            certain=_uses_mechanism(row, conduct) is True,
+        )
+        for row in _FACTS["breaks"]
+        if _is_of(row, party, conduct)
+        and _concerns(row, release)
+        and _uses_mechanism(row, conduct) is not False
+    ]
+
+
+def cite_sources(sources: tuple[str, ...], checked: str) -> str:
+    """Return sources, and the day on which they were looked at, in one line."""
+    return f"{', '.join(sources)}; looked at on {checked}"
+
+
+def pinning_settings(party: Party) -> list[Pin]:
+    """Return the settings that may pin this client: its library's, or all if that is unknown.
+
+    >>> from flexwire.protocol.audit import Party
+    >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
+    ['Config.Version, Config.ApiVersionsRequest']
+    """
+    library = find_library(party)
+    if library is not None:
+        return [pin for pin in PINS if pin.client == library.library]
+    return list(PINS) if party.software_name is None else []
+
+
+def find_library(party: Party) -> Library | None:
+    """Return the library that a client runs, by its default client id or else by its software.
+
+    >>> from flexwire.protocol.audit import Party
+    >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
+    'Telegraf'
+    >>> find_library(Party("billing", None)) is None
+    True
+    """
+    name, _ = find_software(party)
+    for library in LIBRARIES:
+        is_default = library.client_id and re.fullmatch(library.client_id, party.client_id or "")
+        if is_default and name in {None, library.software}:
+            return library
+    return next(
+        (library for library in LIBRARIES if name is not None and library.software == name), None
+    )
+
+
+def is_new_enough(party: Party, library: Library) -> bool:
+    """Return whether a client is known to run the first release that works, or a newer one."""
+    name, version = find_software(party)
+    if library.works_from is None or name is None or not version:
+        return False
+    # Telegraf's version is not Sarama's, which is what ApiVersions says.
+    is_own = (
+        next(known_library for known_library in LIBRARIES if known_library.software == name)
+        is library
+    )
+    return is_own and version >= _numbers(library.works_from)
+
+
+def heeds_offers_from(party: Party) -> str:
+    """Return the first release that heeds what brokers offer, if this client is older; else "".
+
+    >>> from flexwire.protocol.audit import Party
+    >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
+    'Sarama 1.46.0'
+    >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.46.0"))
+    ''
+    """
+    name, version = find_software(party)
+    for library in LIBRARIES:
+        first = library.negotiates_from
+        if first and name == library.software and version and version < _numbers(first):
+            return f"{library.library} {first}"
+    return ""
+
+
+def libraries_are_about(release: str) -> bool:
+    """Return whether the first releases that work are known to work on this release."""
+    releases, rows = catalog().releases, _FACTS["libraries"]
+    bounds = [rows["from"], rows["to"], release]
+    if not {*bounds} <= {*releases}:
+        return False
+    first, last, asked = map(releases.index, bounds)
+    return first <= asked <= last
+
+
+def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
+    """Return what is known of this client without an API; None where nothing is."""
+    name, _ = find_software(party)
+    of_api = [row for row in ABSENT if api_key in row.api_keys]
+    return next((row for row in of_api if not row.software or name in row.software), None)
+
+
+@cache
+def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
+    """The software's name and version, or those of the librdkafka inside.
+
+    >>> from flexwire.protocol.audit import Party
+    >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
+    ('librdkafka', (2, 6, 1))
+    """
+    version = party.software_version or ""
+    inside = _INSIDE.search(version)
+    if inside:
+        return _RDKAFKA, _numbers(inside[1])
+    return party.software_name, _numbers(version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    # "2.11.0-RC1" is 2.11.0 to us: what a candidate breaks is the release's to mend.
+    return tuple(map(int, _NUMBERS.findall(version.partition("-")[0])))
+
+
+def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
+    name, version = find_software(party)
+    if row["software"] is None:
+        return name is None and _looks_like(row, party, conduct)
+    return name == row["software"] and bool(version) and version < _numbers(row["before"])
+
+
+def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
+    """Whether a nameless client has such a client id, and keeps to versions that old ones speak."""
+    limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
+    limited = [use for use in conduct.uses if use.api_key in limits]
+    return (
+        re.fullmatch(row["client_id"], party.client_id or "") is not None
+        and all(use.version <= limits[use.api_key] for use in limited)
+        # Its own limit, and not the broker's.
+        and any(use.offered and use.offered.highest > limits[use.api_key] for use in limited)
+    )
+
+
+def _concerns(row: dict[str, Any], release: str) -> bool:
+    refused = row.get("where_refused")
+    if refused and refused["version"] in read_versions(refused["api_key"], release):
+        return False
+    if refused:
+        # It has to have been there once: an old release that never had it is another matter.
+        older = catalog().releases[: catalog().releases.index(release)]
+        return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
+    return _numbers(release) >= _numbers(row["from_release"])
+
+
+def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:
+    """Whether the client uses the mechanism that it takes; None where no capture shows it."""
+    mechanism = row.get("mechanism")
+    if mechanism is None or mechanism in conduct.mechanisms:
+        return True
+    return False if conduct.mechanisms or conduct.whole else None

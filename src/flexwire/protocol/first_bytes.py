@@ -1,0 +1,226 @@
+"""What four bytes are that stand where a frame's length should.
+
+A peer that does not speak Kafka's protocol sends bytes all the same, and whoever reads them takes
+the first four for a size. The sizes that people find in their logs are therefore always the same.
+
+Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
+(SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Final, NamedTuple
+
+from flexwire.arguments import refuse
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.frames import SENT_FRAME_LIMIT
+from flexwire.protocol.headers import request_name
+from flexwire.wire.limits import INT32_MIN, UINT32_MAX
+from flexwire.wire.segment_layout import PREFIX_LENGTH
+
+
+class FirstBytes(NamedTuple):
+    """What four bytes are, and what to do about them; ``is_length`` if they can be a length."""
+
+    what: str
+    advice: str
+    is_length: bool = False
+
+
+# The content types of TLS records.
+_RECORDS: Final = {
+    20: "a TLS change_cipher_spec record",
+    21: "a TLS alert",
+    22: "a TLS handshake, the hello that begins a connection",
+    23: "TLS application data: encrypted bytes",
+    24: "a TLS heartbeat record",
+}
+_ALERT: Final = 21
+# The version in a record is that of an older TLS where this lets more peers read it.
+_TLS_MAJOR, _TLS_MINORS = 3, range(5)
+_TLS_ADVICE: Final = (
+    "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
+    "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point it at the port of the TLS "
+    "listener. If a client logs this, swap the two."
+)
+_ALERT_ADVICE: Final = (
+    "If a client logs this, it speaks plaintext to a TLS listener: set its security.protocol to "
+    "SSL or SASL_SSL, or point it at the port of the plaintext listener. If a broker logs this, "
+    "a TLS client refuses what a listener without TLS sends."
+)
+_HTTP_REQUEST: Final = (
+    "If a broker logs this, somebody sends HTTP to its port: a health check of a load balancer, a "
+    "monitoring system, a browser or a scanner. Point it elsewhere, or check the port with a TCP "
+    "connection only."
+)
+_HTTP_RESPONSE: Final = (
+    "If a client logs this, its bootstrap.servers leads to an HTTP server, such as a REST proxy, "
+    "Schema Registry, Connect or an HTTP load balancer: give the host and port of a broker's "
+    "listener."
+)
+_OTHER: Final = (
+    "Find who connects from the address in the log, and point it at the right port; or point the "
+    "Kafka client at a broker's listener."
+)
+_PROXY: Final = (
+    "A load balancer writes the PROXY protocol's header before the client's bytes. Kafka does not "
+    "read it: switch the PROXY protocol off for this port."
+)
+_WORDS: Final = (
+    "Somebody asks a Kafka port what only ZooKeeper answers, as old health checks do: point the "
+    "check at ZooKeeper, or remove it."
+)
+
+# By the first four bytes, as text: what begins so, and what to do.
+_TEXTS: Final = {
+    **{
+        word: (f"the beginning of an HTTP request ({name})", _HTTP_REQUEST)
+        for word, name in {
+            "GET ": "GET",
+            "POST": "POST",
+            "PUT ": "PUT",
+            "HEAD": "HEAD",
+            "DELE": "DELETE",
+            "OPTI": "OPTIONS",
+            "PATC": "PATCH",
+            "CONN": "CONNECT",
+            "TRAC": "TRACE",
+        }.items()
+    },
+    "PRI ": ("the beginning of HTTP/2, as gRPC uses it", _HTTP_REQUEST),
+    "HTTP": ("the beginning of an HTTP response", _HTTP_RESPONSE),
+    "SSH-": ("the greeting of SSH", _OTHER),
+    "PROX": ("the PROXY protocol, version 1", _PROXY),
+    "\r\n\r\n": ("the PROXY protocol, version 2", _PROXY),
+    "RTSP": ("the beginning of RTSP", _OTHER),
+    "JRMI": ("the beginning of Java RMI, as JMX uses it", _OTHER),
+    "AMQP": ("the beginning of AMQP, as RabbitMQ speaks it", _OTHER),
+    "EHLO": ("the greeting of an SMTP client", _OTHER),
+    "HELO": ("the greeting of an SMTP client", _OTHER),
+    "220 ": ("the greeting of an SMTP or FTP server", _OTHER),
+    "PING": ("a Redis or NATS command", _OTHER),
+    "INFO": ("the greeting of a NATS server, or a Redis command", _OTHER),
+    "*1\r\n": ("a Redis command", _OTHER),
+    "<htm": ("a page of HTML", _HTTP_RESPONSE),
+    "<!DO": ("a page of HTML", _HTTP_RESPONSE),
+    "<?xm": ("XML", _OTHER),
+    **{
+        word: (f"ZooKeeper's four-letter word {word}", _WORDS)
+        for word in ("ruok", "stat", "srvr", "mntr", "conf", "envi", "cons", "dump", "isro")
+    },
+}
+_TPKT: Final = b"\x03\x00\x00"
+_SSL2: Final = 0x80
+_MQTT_CONNECT: Final = 0x10
+# librdkafka reports a size without the correlation id, which it counts to the header.
+_LEFT_OUT: Final = 4
+_TEXT: Final = string.ascii_letters + string.digits + string.punctuation + " \r\n"
+_PRINTABLE: Final = frozenset(_TEXT.encode())
+_STRANGE: Final = (
+    "Look at the address in the log. A peer that speaks another protocol, a proxy that changes the "
+    "bytes, or a reader that lost its place in a stream all look so."
+)
+_DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
+_HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
+
+
+def identify_first_bytes(first: bytes) -> FirstBytes:
+    r"""Say what the first four bytes of a connection are.
+
+    >>> identify_first_bytes(b"\x16\x03\x01\x02").what
+    'a TLS handshake, the hello that begins a connection'
+    >>> identify_first_bytes(b"GET ").what
+    'the beginning of an HTTP request (GET)'
+    >>> identify_first_bytes(b"\0\0\0\x5a").what
+    'the length of a frame of 90 bytes'
+    """
+    if len(first) != PREFIX_LENGTH:
+        raise refuse("first", f"{PREFIX_LENGTH} bytes", first)
+    return find_foreign_protocol(first) or _length(first)
+
+
+def find_foreign_protocol(first: bytes) -> FirstBytes | None:
+    """Return what four bytes begin that is not Kafka's protocol; None if they may be a length."""
+    return _tls(first) or _text(first) or _binary(first)
+
+
+def parse_size(text: str) -> bytes:
+    r"""Return the four bytes that a person means: a number as a log has it, hex or four characters.
+
+    Raises `ArgumentError` for what is none of these.
+
+    >>> parse_size("369295616"), parse_size("0x16030100"), parse_size("POST")
+    (b'\x16\x03\x01\x00', b'\x16\x03\x01\x00', b'POST')
+    """
+    if _DECIMAL.fullmatch(text):
+        number = int(text.replace(",", ""))
+        if INT32_MIN <= number <= UINT32_MAX:
+            return (number & UINT32_MAX).to_bytes(PREFIX_LENGTH, "big")
+    elif (match := _HEX.fullmatch(text)) is not None:
+        return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
+    elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
+        # A shell's quotes lose the space of "GET " easily.
+        return text.ljust(PREFIX_LENGTH).encode()
+    raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
+
+
+def _tls(first: bytes) -> FirstBytes | None:
+    kind, major, minor = first[:3]
+    if major == _TLS_MAJOR and kind in _RECORDS and minor in _TLS_MINORS:
+        return FirstBytes(_RECORDS[kind], _ALERT_ADVICE if kind == _ALERT else _TLS_ADVICE)
+    if first[0] & _SSL2 and first[2:] == b"\x01\x03":
+        return FirstBytes("the hello of an SSL 2 or 3 client", _TLS_ADVICE)
+    return None
+
+
+def _text(first: bytes) -> FirstBytes | None:
+    meaning = _TEXTS.get(first.decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(*meaning)
+    more = int.from_bytes(first, "big") + _LEFT_OUT
+    meaning = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(
+            f"{meaning[0]}, if librdkafka reports the size: it leaves 4 out", meaning[1]
+        )
+    if all(byte in _PRINTABLE for byte in first):
+        return FirstBytes("text, the beginning of no protocol that flexwire knows", _OTHER)
+    return None
+
+
+def _binary(first: bytes) -> FirstBytes | None:
+    if first[0] == _MQTT_CONNECT and first[2:] == b"\x00\x04":
+        return FirstBytes("the CONNECT of an MQTT client", _OTHER)
+    return None
+
+
+def _doubtful(first: bytes) -> str | None:
+    """What else the length of a frame of 50 MB and more may be."""
+    if first[:3] == _TPKT and first[3]:
+        return "the beginning of RDP (TPKT), as port scanners send it"
+    if first[:2] == b"\x05\x01" and first[2] == 0:
+        return "the greeting of a SOCKS5 client"
+    return None
+
+
+def _length(first: bytes) -> FirstBytes:
+    size = int.from_bytes(first, "big", signed=True)
+    key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
+    if size < 0 or size > SENT_FRAME_LIMIT:
+        what = f"no known beginning; as a length it would be {size:,} bytes"
+        return FirstBytes(what, _STRANGE)
+    what = f"the length of a frame of {size:,} bytes"
+    if (other := _doubtful(first)) is not None:
+        return FirstBytes(f"{other}, or {what}", _OTHER, is_length=True)
+    advice = (
+        f"A broker takes frames of up to {SENT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
+        "If it refused this one, its limit is lower: look there before you look at the client."
+    )
+    if key and is_released(key, version):
+        advice += (
+            f" If nobody sent so much, the bytes are the header of a {request_name(key, version)} "
+            f"v{version} that has no length before it."
+        )
+    return FirstBytes(what, advice, is_length=True)

@@ -1,0 +1,113 @@
+"""One frame whose header was read: its header and its body, and what each byte of them means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.codec import Explanation, explain, message
+from flexwire.errors import CodecError, DecodeError, UnknownMessageError
+from flexwire.protocol.credentials import hides_credentials, withhold
+from flexwire.protocol.headers import RequestFrame
+from flexwire.protocol.nested_messages import with_nested
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.protocol.headers import ResponseFrame
+
+# An api key, a version and a correlation id take so many bytes.
+_NUMBERS = 8
+
+
+class WholeFrame(NamedTuple):
+    """A frame's payload, what its header says, and which message its body is.
+
+    ``had_length`` says whether the bytes began with the frame's length.
+    """
+
+    payload: bytes
+    had_length: bool
+    header: RequestFrame | ResponseFrame
+    version: int
+
+    @property
+    def kind(self) -> str:
+        """The word "request" or "response"."""
+        return "request" if isinstance(self.header, RequestFrame) else "response"
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the message after the header."""
+        return self.payload[self.header.body_offset :]
+
+
+class FrameSection(NamedTuple):
+    """A header or a body: what it is, its bytes, and what they mean.
+
+    Where credentials were ``withheld`` the bytes are not those that were sent; a body that does not
+    decode and may hold some is not shown at all.
+    """
+
+    title: str
+    data: bytes
+    explanation: Explanation
+    withheld: int
+
+
+def explain_frame(
+    frame: WholeFrame, *, withheld: bool = False, asked_plainly: bool = False
+) -> Iterator[FrameSection]:
+    """Yield the header and the body of a frame, whether it decodes or not.
+
+    With ``withheld`` credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
+    may hold some and does not decode is not shown. Of its header only the numbers are shown with
+    which it begins: a damaged length may have put all else into it.
+    """
+    header, version = frame.header, frame.header.header_version
+    data = frame.payload[: header.body_offset]
+    explanation = explain(type(header.header), data, version)
+    hidden = _unreadable_credentials(frame) if withheld else None
+    if hidden is not None:
+        annotations = tuple(
+            annotation
+            for annotation in explanation.annotations
+            if annotation.offset + annotation.length <= _NUMBERS
+        )
+        rest = max((annotation.offset + annotation.length for annotation in annotations), default=0)
+        data, explanation = data[:rest], Explanation(annotations, rest, None)
+    title = f"{frame.kind}: a frame of {len(frame.payload)} bytes; {type(header.header).__name__}"
+    yield FrameSection(f"{title} v{version}", data, explanation, 0)
+    if hidden is not None:
+        nothing = Explanation((), 0, hidden)
+        yield FrameSection(f"{header.message_name} v{frame.version}", b"", nothing, 1)
+    else:
+        yield _body(frame, withheld=withheld, asked_plainly=asked_plainly)
+
+
+def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
+    """Why a body that may hold credentials does not decode, where that is so."""
+    name = frame.header.message_name
+    if not hides_credentials(name.replace("Response", "Request"), frame.payload):
+        return None
+    try:
+        message(name).decode(frame.body, frame.version)
+    except DecodeError as error:
+        return error
+    except UnknownMessageError as error:
+        return DecodeError(str(error), message=name, version=frame.version)
+    return None
+
+
+def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> FrameSection:
+    kind = message(frame.header.message_name)
+    data, count, version = frame.body, 0, frame.version
+    if withheld:
+        try:
+            shown = kind.decode(data, version)
+        except (CodecError, UnknownMessageError):
+            pass
+        else:
+            count = withhold(shown, asked_plainly=asked_plainly)
+            data = shown.encode(version) if count else data
+    explanation = with_nested(explain(kind, data, version), kind.__name__)
+    return FrameSection(f"{kind.__name__} v{version}", data, explanation, count)

@@ -1,0 +1,318 @@
+"""The frames that somebody has as bytes: one, several in a row, or the first part of one.
+
+A frame may stand there with its length or without. `00 00 00 2b` begins a frame of 43 bytes as well
+as a Produce request of version 43, so the bytes are read both ways. A reading that decodes to the
+last byte is right. Otherwise a reading counts that fails only because the bytes end: the length
+says how many are missing, and a field that needs more than these is wrong.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.codec import Explanation, message
+from flexwire.codec.partial_explanation import FirstPart, explain_cut
+from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.first_bytes import find_foreign_protocol
+from flexwire.protocol.frame_explanation import FrameSection, WholeFrame
+from flexwire.protocol.headers import (
+    FALLING_BACK,
+    UNSUPPORTED_VERSION,
+    RequestFrame,
+    ResponseFrame,
+    check_request,
+    decodes,
+    parse_correlation_id,
+    parse_response,
+    read_request,
+    request_header_version,
+    request_name,
+    response_header_version,
+    response_name,
+)
+from flexwire.protocol.nested_messages import with_nested
+from flexwire.wire.segment_layout import PREFIX_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
+# The bytes of an api key and a version, and of a correlation id.
+_KEY_AND_VERSION: Final = 4
+_CORRELATION_ID: Final = 4
+# So few bytes of a response may decode to the last one though they are not one: in Kafka's own
+# vectors 24 do.
+_SHORT: Final = 32
+# The first header versions have what all begin with.
+_FIRST: Final = 0
+_NUMBERS: Final = struct.Struct(">hh")
+
+RequestLookup = Callable[[int], tuple[int, int]]
+"""Returns api key and version of the request with a correlation id; raises `FrameError`."""
+
+
+class InputFrame(NamedTuple):
+    """A frame, or as much of it as is there.
+
+    ``at`` is where it begins in the bytes given. ``announced`` is the size of the payload by the
+    frame's length; None where no length stands there. ``whole`` is the frame if it decodes to its
+    last byte. Otherwise ``error`` says why not, ``is_cut`` whether the only reason is that bytes
+    are missing, and ``header`` and ``body`` hold what was read. The message is named as soon as the
+    api key and the version are there.
+    """
+
+    kind: str
+    at: int
+    payload: bytes
+    announced: int | None
+    whole: WholeFrame | None = None
+    header: FirstPart | None = None
+    header_version: int = _FIRST
+    body: FirstPart | None = None
+    message_name: str | None = None
+    version: int = -1
+    error: FlexwireError | None = None
+    is_cut: bool = False
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is whole, or nothing is wrong with it but that bytes are missing."""
+        return self.whole is not None or self.is_cut
+
+    @property
+    def unread(self) -> int:
+        """How many bytes of the payload belong to no field that was read."""
+        read = sum(part.explanation.rest for part in (self.header, self.body) if part is not None)
+        return len(self.payload) - read
+
+    @property
+    def extent(self) -> str:
+        """How much of the frame is there, in words."""
+        here = len(self.payload)
+        if self.announced == here or not (self.is_cut or self.announced):
+            return f"a frame of {here} bytes"
+        of = "" if self.announced is None else f" of {self.announced}"
+        return f"the first {here}{of} bytes of a frame"
+
+    def parts(self) -> Iterator[FrameSection]:
+        """What was read of header and body, where the frame is not whole."""
+        if self.header is None:
+            title = f"{self.kind}: {self.extent}"
+            yield FrameSection(title, self.payload, Explanation((), 0, None), 0)
+            return
+        header = self.header.explanation
+        data = self.payload if self.body is None else self.payload[: header.rest]
+        name = f"{self.kind.capitalize()}Header"
+        version = "" if self.message_name is None else f" v{self.header_version}"
+        title = f"{self.kind}: {self.extent}; {name}{version}"
+        yield FrameSection(title, data, header, 0)
+        if self.body is not None:
+            title = f"{self.message_name} v{self.version}"
+            body = with_nested(self.body.explanation, self.message_name or "")
+            yield FrameSection(title, self.payload[header.rest :], body, 0)
+
+
+_Read = Callable[[InputFrame], InputFrame]
+_ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
+
+
+def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
+    """Return the requests that bytes are, in their order; none for no bytes.
+
+    Without ``has_length`` the bytes are one request, and begin with its header.
+    """
+    return _given(data, "request", _request, has_length=has_length)
+
+
+def read_input_responses(
+    data: bytes, asked: RequestLookup, *, has_length: bool = True
+) -> list[InputFrame]:
+    """Return the responses that bytes are; ``asked`` says what each of them answers."""
+    return _given(data, "response", lambda frame: _response(frame, asked), has_length=has_length)
+
+
+def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
+    """Return what finds a request by its correlation id.
+
+    Raises what `read_request` raises for one whose header cannot be read.
+    """
+    headers = [read_request(request.payload) for request in requests]
+    asked = {request.correlation_id: (request.api_key, request.api_version) for request in headers}
+    ids = " or ".join(map(str, asked))
+
+    def find(correlation_id: int) -> tuple[int, int]:
+        if correlation_id not in asked:
+            raise FrameError(
+                f"the response has correlation id {correlation_id}, and the request {ids}: it "
+                "answers another"
+            )
+        return asked[correlation_id]
+
+    return find
+
+
+def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[InputFrame]:
+    bare = InputFrame(kind, 0, data, None)
+    if not has_length:
+        return [read(bare)]
+    framed = _framed(data, kind, read)
+    if all(frame.whole is not None for frame in framed):
+        return framed
+    is_read = framed[0].is_sound or framed[0].message_name is not None
+    if kind == "request" and is_read and not _may_begin_request(data):
+        return framed
+    bare = read(bare)
+    if _is_bare(bare, framed):
+        return [bare]
+    *before, last = framed
+    if not before and last.is_cut and bare.whole is not None:
+        reason = (
+            f"{last.error}; without a length before it, it would be a whole {bare.message_name}"
+        )
+        return [last._replace(error=FrameError(reason))]
+    return framed
+
+
+def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
+    """The frames that lengths cut the bytes into, up to one of which nothing can be read."""
+    frames: list[InputFrame] = []
+    at = 0
+    while at < len(data) and (not frames or frames[-1].message_name is not None):
+        begin = at + PREFIX_LENGTH
+        announced = int.from_bytes(data[at:begin], "big", signed=True)
+        if begin > len(data):
+            here = len(data) - at
+            reason = f"a frame begins with a length of {PREFIX_LENGTH} bytes, {here} are here"
+            cut = InputFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
+            return [*frames, cut]
+        if (opening := find_foreign_protocol(data[at:begin])) is not None:
+            reason = f"not Kafka's protocol: the first {PREFIX_LENGTH} bytes are {opening.what}"
+            return [*frames, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
+        if announced < 0:
+            reason = f"a frame of {announced} bytes is not possible; this is not Kafka's protocol"
+            return [*frames, InputFrame(kind, at, data[at:], announced, error=FrameError(reason))]
+        frames.append(read(InputFrame(kind, at, data[begin : begin + announced], announced)))
+        at = begin + announced
+    return frames
+
+
+def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
+    """Whether the bytes are rather one frame without its length."""
+    if bare.message_name is None:
+        return False
+    *before, last = framed
+    size = len(bare.payload)
+    if bare.whole is not None:
+        is_chance = bare.kind == "response" and size <= _SHORT
+        return not (is_chance and framed[0].is_cut)
+    if last.is_sound and all(frame.whole is not None for frame in before):
+        # Frames of 64 KiB and more begin with the numbers of other APIs than the first.
+        is_doubtful = bare.kind == "request" and any(bare.payload[:2])
+        is_known = last.message_name is not None
+        return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
+    is_exact = last.at + PREFIX_LENGTH + (last.announced or 0) == size
+    if is_exact and last.message_name is not None:
+        return False
+    return bare.is_cut or framed[0].message_name is None
+
+
+def _may_begin_request(data: bytes) -> bool:
+    return len(data) >= _KEY_AND_VERSION and is_released(*_key_and_version(data))
+
+
+def _request(frame: InputFrame) -> InputFrame:
+    payload = frame.payload
+    if len(payload) < _KEY_AND_VERSION:
+        return _opened(frame, "RequestHeader", _FIRST)
+    if (whole := _whole(frame, read_request)) is not None:
+        return whole
+    key, version = _key_and_version(payload)
+    try:
+        check_request(key, version)
+    except FrameError as error:
+        return frame._replace(error=error)
+    named = frame._replace(message_name=request_name(key, version), version=version)
+    return _opened(named, "RequestHeader", request_header_version(key, version))
+
+
+def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
+    payload = frame.payload
+    if len(payload) < _CORRELATION_ID:
+        return _opened(frame, "ResponseHeader", _FIRST)
+    try:
+        key, version = asked(parse_correlation_id(payload))
+    except FrameError as error:
+        return frame._replace(error=error)
+    if (whole := _whole(frame, lambda data: parse_response(data, key, version))) is not None:
+        return whole
+    header_version = response_header_version(key, version)
+    named = frame._replace(message_name=response_name(key, version), version=version)
+    opened = _opened(named, "ResponseHeader", header_version)
+    if opened.is_cut or named.message_name != FALLING_BACK:
+        return opened
+    # A broker that does not have the version answers in the first (KIP-511).
+    first = _opened(named._replace(version=0), "ResponseHeader", header_version)
+    says = first.body is not None and first.body.form.get("errorCode") == UNSUPPORTED_VERSION
+    return first if first.is_cut and says else opened
+
+
+def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
+    """The frame if all its bytes are there, and decode to the last."""
+    payload, announced = frame.payload, frame.announced
+    if announced not in {None, len(payload)}:
+        return None
+    try:
+        header = read(payload)
+    except _UNREADABLE:
+        return None
+    name, body = header.message_name, payload[header.body_offset :]
+    version = header.api_version if isinstance(header, RequestFrame) else header.body_version
+    if not decodes(name, body, version):
+        return None
+    whole = WholeFrame(payload, announced is not None, header, version)
+    return frame._replace(whole=whole, message_name=name, version=version)
+
+
+def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFrame:
+    """The frame with what can be read of its header and its body."""
+    payload, announced = frame.payload, frame.announced
+    missing = None if announced is None else announced - len(payload)
+    header = explain_cut(message(header_name), payload, header_version, missing, follows=True)
+    frame = frame._replace(header=header, header_version=header_version)
+    if header.explanation.error is not None or frame.message_name is None:
+        return _ended(frame, header)
+    rest = payload[header.explanation.rest :]
+    try:
+        body = explain_cut(message(frame.message_name), rest, frame.version, missing)
+    except UnknownMessageError as error:
+        return frame._replace(error=error)
+    return _ended(frame._replace(body=body), body)
+
+
+def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
+    """The frame with what stopped the reading in its header or its body."""
+    error, here = last.explanation.error, len(frame.payload)
+    if frame.announced is None:
+        reason = (
+            "the frame is cut off, and its length is not there to say how many bytes are missing"
+        )
+    else:
+        reason = (
+            f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {frame.announced} "
+            f"bytes, {here} follow"
+        )
+    if error is not None and not last.is_cut:
+        is_whole = frame.announced in {None, here}
+        return frame._replace(error=error if is_whole else FrameError(f"{reason}; {error}"))
+    if error is not None and here:
+        # Which version the header has, its first four bytes say.
+        version = "" if frame.message_name is None else f" v{error.version}"
+        reason += f"; they end in {error.message}{version} at {error.path}"
+    return frame._replace(error=FrameError(reason), is_cut=True)
+
+
+def _key_and_version(data: bytes) -> tuple[int, int]:
+    return _NUMBERS.unpack_from(data)

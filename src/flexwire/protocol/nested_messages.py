@@ -1,0 +1,177 @@
+"""Bytes within a message that are a message themselves: what members give their group, above all.
+
+A broker passes on what group members put there, and the protocol type of the group says what it is:
+"consumer" is KafkaConsumer's and what imitates it, "connect" that of Connect's workers. Both begin
+with an int16 version. A member may put anything there, so bytes that are something else stay as
+they are.
+
+Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
+specs: its layout is that of ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
+KIP-507). DefaultPrincipalData.json is for KIP-590's envelopes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.codec import Annotation, Explanation, Message, explain, message, message_of
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.parse import parse_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+VERSION_BYTES: Final = 2
+"""The int16 version before a message that says its own."""
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_PROTOCOL_TYPE: Final = "protocolType"
+
+_CONNECT_STATE: Final = """{
+  "type": "data", "name": "ConnectWorkerState", "validVersions": "0-2", "flexibleVersions": "none",
+  "fields": [
+    {"name": "Url", "type": "string", "versions": "0+"},
+    {"name": "ConfigOffset", "type": "int64", "versions": "0+"},
+    {"name": "Allocation", "type": "bytes", "versions": "1+", "nullableVersions": "1+"}
+  ]
+}"""
+_CONNECT_ASSIGNMENT: Final = """{
+  "type": "data", "name": "ConnectAssignment", "validVersions": "0-2", "flexibleVersions": "none",
+  "fields": [
+    {"name": "ErrorCode", "type": "int16", "versions": "0+"},
+    {"name": "Leader", "type": "string", "versions": "0+"},
+    {"name": "LeaderUrl", "type": "string", "versions": "0+"},
+    {"name": "ConfigOffset", "type": "int64", "versions": "0+"},
+    {"name": "Assigned", "type": "[]Connector", "versions": "0+", "nullableVersions": "1+"},
+    {"name": "Revoked", "type": "[]Connector", "versions": "1+", "nullableVersions": "1+"},
+    {"name": "ScheduledDelay", "type": "int32", "versions": "1+"}
+  ],
+  "commonStructs": [{"name": "Connector", "versions": "0+", "fields": [
+    {"name": "Connector", "type": "string", "versions": "0+"},
+    {"name": "Tasks", "type": "[]int32", "versions": "0+"}
+  ]}]
+}"""
+
+
+class GroupMessages(NamedTuple):
+    """What a group's members say of themselves, and what the group tells them, by message."""
+
+    subscription: str
+    assignment: str
+
+
+GROUP_MESSAGES: Final = {
+    "consumer": GroupMessages("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
+    "connect": GroupMessages("ConnectWorkerState", "ConnectAssignment"),
+}
+"""By the protocol type of a group."""
+
+_SUBSCRIPTION, _ASSIGNMENT = 0, 1
+# By message and path, without indexes: which of the two it is.
+_OF_GROUPS: Final = {
+    ("JoinGroupRequest", "protocols.metadata"): _SUBSCRIPTION,
+    ("JoinGroupResponse", "members.metadata"): _SUBSCRIPTION,
+    ("SyncGroupRequest", "assignments.assignment"): _ASSIGNMENT,
+    ("SyncGroupResponse", "assignment"): _ASSIGNMENT,
+    ("DescribeGroupsResponse", "groups.members.memberMetadata"): _SUBSCRIPTION,
+    ("DescribeGroupsResponse", "groups.members.memberAssignment"): _ASSIGNMENT,
+    ("GroupMetadataValue", "members.subscription"): _SUBSCRIPTION,
+    ("GroupMetadataValue", "members.assignment"): _ASSIGNMENT,
+}
+# Those whose message is always the same.
+_ALWAYS: Final = {
+    ("ConnectWorkerState", "allocation"): "ConnectAssignment",
+    ("EnvelopeRequest", "requestPrincipal"): "DefaultPrincipalData",
+}
+SELF_VERSIONED: Final = frozenset(
+    name for names in [*GROUP_MESSAGES.values(), _ALWAYS.values()] for name in names
+)
+"""The messages that stand after an int16 with their version."""
+
+
+@cache
+def _connect(name: str) -> type[Message]:
+    spec = {"ConnectWorkerState": _CONNECT_STATE, "ConnectAssignment": _CONNECT_ASSIGNMENT}[name]
+    return message_of(parse_spec(spec, name))
+
+
+def _class(name: str) -> type[Message]:
+    return _connect(name) if name.startswith("Connect") else message(name)
+
+
+def with_nested(explanation: Explanation, message_name: str) -> Explanation:
+    """Return an explanation in which bytes that are a message are explained too."""
+    return Explanation(
+        tuple(_opened(explanation, message_name)), explanation.rest, explanation.error
+    )
+
+
+def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
+    """Explain a message after its int16 version; None where the bytes are no such message.
+
+    Offsets count from the first byte of the version, which is returned too.
+    """
+    version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
+    if len(data) < VERSION_BYTES or version < 0:
+        return None
+    try:
+        inner = explain(kind, data[VERSION_BYTES:], version)
+    except UnknownMessageError:
+        return None
+    if inner.error is not None:
+        return None
+    inner = with_nested(inner, kind.entry.name)
+    shifted = tuple(
+        _shifted(annotation, VERSION_BYTES, annotation.path) for annotation in inner.annotations
+    )
+    first = Annotation(0, VERSION_BYTES, "version", "INT16", version)
+    return Explanation((first, *shifted), inner.rest + VERSION_BYTES, None), version
+
+
+def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
+    # The type of a group stands before what its members say, if its version says it.
+    protocol_type = None
+    for annotation in explanation.annotations:
+        if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:
+            protocol_type = annotation.value
+        at = (message_name, _INDEX.sub("", annotation.path))
+        if at in _OF_GROUPS or at in _ALWAYS:
+            yield from _expanded(annotation, _candidates(at, protocol_type))
+        else:
+            yield annotation
+
+
+def _candidates(at: tuple[str, str], protocol_type: object) -> list[str]:
+    """The messages that the bytes may be, the likelier ones first."""
+    if at in _ALWAYS:
+        return [_ALWAYS[at]]
+    which = _OF_GROUPS[at]
+    if isinstance(protocol_type, str) and protocol_type:
+        messages = GROUP_MESSAGES.get(protocol_type)
+        return [] if messages is None else [messages[which]]
+    return [names[which] for names in GROUP_MESSAGES.values()]
+
+
+def _expanded(annotation: Annotation, names: list[str]) -> Iterator[Annotation]:
+    content = annotation.value if isinstance(annotation.value, bytes) else b""
+    for name in names:
+        inner = explain_versioned(_class(name), content)
+        if inner is None:
+            continue
+        start = annotation.offset + annotation.length - len(content)
+        kind = f"length of {name}"
+        yield Annotation(
+            annotation.offset, start - annotation.offset, annotation.path, kind, len(content)
+        )
+        for part in inner[0].annotations:
+            yield _shifted(part, start, f"{annotation.path}.{part.path}")
+        return
+    yield annotation
+
+
+def _shifted(annotation: Annotation, by: int, path: str) -> Annotation:
+    return Annotation(
+        annotation.offset + by, annotation.length, path, annotation.type, annotation.value
+    )

@@ -1,0 +1,185 @@
+"""Records as JSON: what a person writes in the place of a field's bytes, and reads there.
+
+A batch is ``{"records": […]}`` with what its header says by the names of `RecordBatch`, in JSON's
+spelling; a record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
+``{"base64": …}`` and ``{"hex": …}`` for what is not text. What is shown can be sent again.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.errors import EncodeError, JsonFormError, RecordError, short
+from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
+from flexwire.records.inflation import count_bytes
+from flexwire.schema.spec import camel_case, snake_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_RECORDS: Final = "records"
+_HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
+_RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
+MOST_SHOWN: Final = 128 * 1024 * 1024
+"""So many bytes of records a message shows; a record or record header counts for 256 more."""
+# What is shown of a batch, unless it says nothing: by name, the value that says nothing.
+_SHOWN: Final[dict[str, Any]] = {
+    "base_offset": None,
+    "last_offset": None,
+    "magic": 2,
+    "compression": "none",
+    "timestamp_type": "CreateTime",
+    "max_timestamp": None,
+    "partition_leader_epoch": -1,
+    "producer_id": -1,
+    "producer_epoch": -1,
+    "base_sequence": -1,
+    "is_transactional": False,
+    "is_control": False,
+}
+
+
+def encode_records(form: Any, path: str) -> bytes:
+    """The bytes of records in JSON: a list of records, one batch, or a list of batches.
+
+    Raises `JsonFormError` with the path of what does not fit.
+    """
+    if isinstance(form, list) and form and all(_is_batch(batch) for batch in form):
+        return b"".join(_encode(batch, f"{path}[{at}]") for at, batch in enumerate(form))
+    if isinstance(form, list):
+        return _encode({_RECORDS: form}, path)
+    if _is_batch(form):
+        return _encode(form, path)
+    raise JsonFormError(f"expected records, a batch or base64, got {short(form)}", path=path)
+
+
+class RecordBudget:
+    """How much may still be shown: records inflate, and as JSON take many times their bytes."""
+
+    def __init__(self, left: int = MOST_SHOWN) -> None:
+        self._left = left
+
+    def has_for(self, records: list[Record]) -> bool:
+        """Take the room of records; whether there was enough."""
+        self._left -= count_bytes(records)
+        return self._left >= 0
+
+
+def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
+    """The batches in a field's bytes, as JSON; None where they are not batches to their end.
+
+    A batch of which a fetch gave only the first part is left out, as consumers do, but where no
+    other is there: then bytes would seem to be none. None as well where there is no room.
+    """
+    room = RecordBudget() if room is None else room
+    batches = []
+    try:
+        for batch in decode_batches(data):
+            if not room.has_for(batch.records):
+                return None
+            batches.append(
+                {**_header(batch), _RECORDS: [_shown(record) for record in batch.records]}
+            )
+    except RecordError:
+        return None
+    return batches if batches or not data else None
+
+
+def _is_batch(form: Any) -> bool:
+    return isinstance(form, dict) and _RECORDS in form
+
+
+def _encode(form: dict[str, Any], path: str) -> bytes:
+    header = {snake_case(name[:1].upper() + name[1:]): value for name, value in form.items()}
+    records = header.pop(_RECORDS)
+    for name in header:
+        if name not in _HEADER:
+            raise JsonFormError(f"a batch has no {name!r}; {_known(_HEADER)}", path=path)
+    if not isinstance(records, list):
+        raise JsonFormError(f"expected records, got {short(records)}", path=path)
+    now = time.time_ns() // 1_000_000
+    encoded = [_record(value, at, now, f"{path}[{at}]") for at, value in enumerate(records)]
+    try:
+        return encode_batch(encoded, **header)
+    except (EncodeError, TypeError) as error:
+        raise JsonFormError(str(error), path=path) from None
+
+
+def _record(form: Any, index: int, now: int, path: str) -> Record:
+    if not isinstance(form, dict):
+        raise JsonFormError(f"expected a record, got {short(form)}", path=path)
+    for name in form:
+        if name not in _RECORD:
+            raise JsonFormError(f"a record has no {name!r}; {_known(_RECORD)}", path=path)
+    return Record(
+        form.get("offset", index),
+        form.get("timestamp", now),
+        _bytes(form.get("key"), f"{path}.key"),
+        _bytes(form.get("value"), f"{path}.value"),
+        list(_headers(form.get("headers", []), f"{path}.headers")),
+    )
+
+
+def _headers(form: Any, path: str) -> Iterator[tuple[bytes, bytes | None]]:
+    pairs = [{"key": key, "value": form[key]} for key in form] if isinstance(form, dict) else form
+    if not isinstance(pairs, list):
+        raise JsonFormError(f"expected record headers, got {short(form)}", path=path)
+    for at, header in enumerate(pairs):
+        here = f"{path}[{at}]"
+        if not isinstance(header, dict) or set(header) != {"key", "value"}:
+            raise JsonFormError(
+                f'expected {{"key": …, "value": …}}, got {short(header)}', path=here
+            )
+        key = _bytes(header["key"], f"{here}.key")
+        if key is None:
+            raise JsonFormError("a record header's key is not null", path=f"{here}.key")
+        yield key, _bytes(header["value"], f"{here}.value")
+
+
+def _bytes(form: Any, path: str) -> bytes | None:
+    if form is None:
+        return None
+    try:
+        if isinstance(form, str):
+            return form.encode()
+        if isinstance(form, dict) and len(form) == 1:
+            [(notation, text)] = form.items()
+            if notation == "base64":
+                return base64.b64decode(text, validate=True)
+            if notation == "hex":
+                return bytes.fromhex(text)
+    except (ValueError, TypeError):
+        pass
+    expected = 'text, null, {"base64": …} or {"hex": …}'
+    raise JsonFormError(f"expected {expected}, got {short(form)}", path=path)
+
+
+def _known(names: frozenset[str]) -> str:
+    return f"it may have {', '.join(camel_case(name) for name in sorted(names))}"
+
+
+def _header(batch: RecordBatch) -> dict[str, Any]:
+    shown = {name: getattr(batch, name) for name in _SHOWN}
+    return {camel_case(name): value for name, value in shown.items() if value != _SHOWN[name]}
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [{"key": _text(key), "value": _text(value)} for key, value in record.headers],
+    }
+
+
+def _text(raw: bytes | None) -> str | dict[str, str] | None:
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode()}

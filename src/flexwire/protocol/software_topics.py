@@ -1,0 +1,62 @@
+"""Topics that software keeps for itself, by their names: `software_of`.
+
+Such a topic is read when its software starts, by consumers that assign partitions to themselves and
+commit nothing. So the offsets of groups do not say whether anybody needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+
+class SoftwareTopics(NamedTuple):
+    """A pattern of whole names, and the software whose topics are called so by default.
+
+    The pattern means the same in Python and in Java.
+    """
+
+    software: str
+    pattern: str
+
+
+SOFTWARE_TOPICS: Final = (
+    # connect-distributed.properties of Kafka; distributions put a name before or after it.
+    SoftwareTopics(
+        "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
+    ),
+    # KIP-382: what MirrorMaker 2 and its connectors write.
+    SoftwareTopics("MirrorMaker", r"(mm2-.*|.*\.checkpoints)\.internal|mm2-offset-syncs\..*"),
+    SoftwareTopics("MirrorMaker", r"(.*\.)?heartbeats"),
+    SoftwareTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
+    SoftwareTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
+    SoftwareTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
+    # Its application id stands before it; tables by foreign keys have the last two.
+    SoftwareTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
+    SoftwareTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
+    SoftwareTopics(
+        "Debezium", r"(.*[-_.])?(schema-?changes|db-?history|schema-?history)([-_.].*)?"
+    ),
+    SoftwareTopics("Strimzi", r"__strimzi.*|strimzi\.cruisecontrol\..*"),
+    SoftwareTopics("Cruise Control", r"__CruiseControl.*|__KafkaCruiseControl.*"),
+    SoftwareTopics("Confluent", r"_confluent.*"),
+    # Kafka's own, and those that other software calls alike to say that they are internal.
+    SoftwareTopics("internal by its name", r"__.*"),
+)
+"""The first whose pattern a name has says whose topic it is."""
+
+
+def software_of(topic: str) -> str | None:
+    """Return whose topic this is by its name; None where the name says nothing.
+
+    >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
+    ('Kafka Connect', 'Kafka Streams', None)
+    """
+    return next(
+        (
+            software.software
+            for software in SOFTWARE_TOPICS
+            if re.fullmatch(software.pattern, topic)
+        ),
+        None,
+    )

@@ -1,0 +1,89 @@
+"""Sentences that say why two figures on one page of the report differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.facts import units
+from flexwire.report.limits import FINDINGS
+
+if TYPE_CHECKING:
+    from flexwire.facts.audit import NewestShare
+    from flexwire.facts.facts import Facts
+
+
+def clients(facts: Facts) -> int:
+    """Return how many clients the page counts: those that the audit judges, if it judges all."""
+    judged = _parties(facts, "client")
+    return facts.totals.clients if judged is None else len(judged)
+
+
+def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
+    """Return the parties of these roles with their connections; None if the audit left some out."""
+    audit = facts.audit
+    is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
+    if not (audit.findings and is_whole):
+        return None
+    return {one.client: one.connections for one in audit.findings if one.role in roles}
+
+
+def about_clients(facts: Facts) -> list[str]:
+    """Return why the table of clients has other sums than the figures at the top of the page."""
+    told = []
+    rows = len(facts.clients) + facts.left_out.get("clients", 0)
+    if facts.clients and rows != clients(facts):
+        told.append(
+            f"The audit counts {units.plural(clients(facts), 'client')}, by client id and address. "
+            f"This table has {units.plural(rows, 'row')}: one for each client id and software, "
+            "those of brokers and controllers too."
+        )
+    every = sum(one.connections for one in facts.clients)
+    if "clients" not in facts.left_out and every > facts.totals.connections:
+        told.append(
+            f"The connections of all rows are {units.count(every)}, and the capture has "
+            f"{units.count(facts.totals.connections)}: one on which requests name several clients "
+            "is in the row of each."
+        )
+    return told
+
+
+def about_connections(facts: Facts) -> str:
+    """Return how many connections count for no client; empty if none."""
+    parties = _parties(facts, "client", "broker", "controller")
+    if parties is None:
+        return ""
+    silent = facts.totals.connections - sum(parties.values())
+    if silent <= 0:
+        return ""
+    of = units.plural(facts.totals.connections, "connection")
+    return f"{units.count(silent)} of {of} count for no client: no request on them says what it is."
+
+
+def about_versions(facts: Facts) -> str:
+    """Return how many requests are in no verdict, because their version is not known."""
+    unread = facts.totals.requests - sum(one.requests for one in facts.version_uses)
+    if unread <= 0 or "version_uses" in facts.left_out:
+        return ""
+    of = units.plural(facts.totals.requests, "request")
+    return f"{units.count(unread)} of {of} do not say their version, and so have no verdict."
+
+
+def newest_sentence(share: NewestShare, requests: int) -> str:
+    """Return how many of all ``requests``, and clients, are at a release's newest versions."""
+    if not share.requests:
+        return f"No request is of an API that Kafka {share.release} has."
+    part = units.share(share.requests_at_newest / share.requests)
+    told = (
+        f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
+        f"({part}) are at the newest version that Kafka {share.release} has of their API. "
+        f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
+        "nothing older. What a new version brings, such as KIP-636, reaches only those at once."
+    )
+    others = requests - share.requests
+    if others <= 0:
+        return told
+    of = units.plural(requests, "request")
+    return (
+        f"{told} The other {units.count(others)} of {of} do not count here: they open connections "
+        "(ApiVersions, SASL), come from brokers, or are of APIs that the release does not have."
+    )

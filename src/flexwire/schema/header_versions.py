@@ -1,0 +1,137 @@
+"""Which version of the header stands before each version of a request or response.
+
+A spec of Kafka 4.5 says it itself, in the key ``headerVersions``. For older specs the rule of
+released Kafka holds: a flexible version has request header 2 or response header 1, any other
+version has request header 1 or response header 0. Kafka's generator excepted one request from the
+rule: version 0 of api key 7, the first that a controller spoke, has no client id. Source:
+ApiMessageTypeGenerator up to Kafka 4.4.
+
+The response with api key 18 has header 0 in every version, whatever its spec says. It is read
+before a client knows which versions the broker has, so its header never got a tag section.
+Source: KIP-511, KAFKA-9184.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flexwire.schema.spec import HeaderVersions, MessageType
+from flexwire.versions import HIGHEST, Versions
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+
+API_VERSIONS_KEY: Final = 18
+"""The api key with which a connection begins."""
+
+HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
+"""The messages of type `header`: the header of requests, and the header of responses."""
+
+READ_BY_ALL: Final = {"RequestHeader": 1, "ResponseHeader": 0}
+"""The header version of a request whose version the broker lacks, and of the answer to it.
+
+Source: KAFKA-21160, first in Kafka 4.5.
+"""
+
+_EXCEPTIONS: Final = {
+    (MessageType.REQUEST, 7): HeaderVersions.parse({"0": "0", "1-2": "1", "3+": "2"}),
+}
+"""What specs up to Kafka 4.4 do not say and their flexible versions do not give."""
+
+
+def header_versions(
+    kind: MessageType,
+    api_key: int | None,
+    flexible: Versions,
+    written: HeaderVersions | None = None,
+) -> HeaderVersions:
+    """Return the header versions of a request or response.
+
+    ``flexible`` are its flexible versions. ``written`` is what its spec says in the key
+    ``headerVersions``, None where the spec has no such key.
+
+    >>> str(header_versions(MessageType.RESPONSE, 18, Versions.parse("3+")))
+    '0 in 0+'
+    >>> str(header_versions(MessageType.REQUEST, 7, Versions.parse("3+")))
+    '0 in 0, 1 in 1-2, 2 in 3+'
+    """
+    if _is_fixed(kind, api_key):
+        return HeaderVersions(((Versions.ALL, 0),))
+    if written is not None:
+        return written
+    if api_key is not None and (excepted := _EXCEPTIONS.get((kind, api_key))):
+        return excepted
+    return derived(kind, flexible)
+
+
+def has_fixed_header(spec: MessageSpec) -> bool:
+    """Return whether a message has header 0 in every version, whatever its spec says."""
+    return _is_fixed(spec.type, spec.api_key)
+
+
+def _is_fixed(kind: MessageType, api_key: int | None) -> bool:
+    return kind is MessageType.RESPONSE and api_key == API_VERSIONS_KEY
+
+
+def spec_header_versions(spec: MessageSpec) -> HeaderVersions:
+    """Return the header versions of the request or response that a spec describes."""
+    return header_versions(spec.type, spec.api_key, spec.flexible_versions, spec.header_versions)
+
+
+def header_version(kind: MessageType, api_key: int | None, header: int, *, flexible: bool) -> int:
+    """Return the header version before a body that is written flexible, or is not.
+
+    ``header`` is the version's own. An encoding may write a flexible version without tagged fields,
+    or any version with them, and the header follows the body. A header that is an exception stays.
+
+    >>> [header_version(MessageType.REQUEST, 3, 2, flexible=flexible) for flexible in (True, False)]
+    [2, 1]
+    """
+    plain = int(kind is MessageType.REQUEST)
+    if _is_fixed(kind, api_key) or header < plain:
+        return header
+    return max(header, plain + 1) if flexible else plain
+
+
+def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
+    """Return the header versions that follow from the flexible versions alone.
+
+    >>> str(derived(MessageType.REQUEST, Versions.parse("3+")))
+    '1 in 0-2, 2 in 3+'
+    """
+    plain = int(kind is MessageType.REQUEST)
+    if not flexible:
+        return HeaderVersions(((Versions.ALL, plain),))
+    ranges = (
+        (Versions(0, flexible.lowest - 1), plain),
+        (flexible, plain + 1),
+        (Versions(flexible.highest + 1, HIGHEST), plain),
+    )
+    return HeaderVersions(tuple(part for part in ranges if part[0]))
+
+
+def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
+    """Return what `headerVersions` says once a version and those after it are flexible.
+
+    Their header is raised to the first with tagged fields, unless it is higher already. None where
+    the spec has no such key.
+
+    >>> from flexwire.schema.catalog import catalog
+    >>> spec = catalog().entry("OffsetDeleteRequest").spec(0)
+    >>> print(raised_headers(spec, 1))
+    None
+    """
+    if spec.header_versions is None:
+        return None
+    tagged = int(spec.type is MessageType.REQUEST) + 1
+    raised = Versions(version, HIGHEST)
+    ranges = [
+        part
+        for versions, header in spec.header_versions
+        for part in (
+            (Versions(versions.lowest, min(versions.highest, version - 1)), header),
+            (versions & raised, max(header, tagged)),
+        )
+        if part[0]
+    ]
+    return HeaderVersions(tuple(ranges))

@@ -1,0 +1,190 @@
+"""Find the spec and the schema of a message by version, encoding and release.
+
+A message is named by its name in the catalog, by a spec of your own, or by its class.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flexwire.arguments import refuse, to_version
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import spec_header_versions
+from flexwire.schema.pairs import former_names
+from flexwire.schema.resolve import effective, resolve, union
+from flexwire.schema.spec import MessageSpec
+from flexwire.versions import Versions
+from flexwire.wire.encoding import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.schema.resolve import Fields, ServedSpec
+    from flexwire.schema.spec import HeaderVersions, MessageType
+    from flexwire.wire.schema import Schema
+
+# The name of a message in the catalog, a spec of your own, or a class of either.
+MessageLike = str | MessageSpec | type
+# Hashing an enum is slow, and nearly every caller uses Kafka's encoding.
+Key = int | tuple[int, Encoding]
+_KAFKA = Encoding.KAFKA
+
+
+class SpecSource(Protocol):
+    """The source of a message's specs: an entry of a catalog, or one spec."""
+
+    @property
+    def name(self) -> str:
+        """The message's name."""
+
+    @property
+    def type(self) -> MessageType:
+        """The message's type."""
+
+    @property
+    def versions(self) -> Versions:
+        """Every version that has a layout."""
+
+    @property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response."""
+
+    @property
+    def releases(self) -> Mapping[str, Versions]:
+        """The valid versions in each release that has the message."""
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        """Return the spec that lays out the version."""
+
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """Return every spec that serves a version, newest first."""
+
+
+class SingleSpec:
+    """A spec of your own as the source of specs. It has no releases."""
+
+    def __init__(self, spec: MessageSpec) -> None:
+        self.name = spec.name
+        self.type = spec.type
+        self.api_key = spec.api_key
+        self.versions = self.current_versions = spec.valid_versions
+        self.flexible_versions = spec.flexible_versions
+        self.header_versions = spec_header_versions(spec)
+        self.releases: Mapping[str, Versions] = {}
+        self._spec = spec
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        """Return the spec; raises `UnknownMessageError` for a version that it does not have."""
+        if release is not None:
+            raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
+        valid = self._spec.valid_versions
+        if version not in valid:
+            raise UnknownMessageError(f"{self.name} has no version {version}; it has {valid}")
+        return self._spec
+
+    def all_specs(self) -> tuple[MessageSpec, ...]:
+        """Return the spec, as the only one of its message."""
+        return (self._spec,)
+
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """Return the spec with its valid versions."""
+        return ((self._spec, self._spec.valid_versions),)
+
+
+def check_message(message: object) -> None:
+    """Refuse a value that does not name a message."""
+    is_class = isinstance(message, type) and hasattr(message, "definition")
+    if not is_class and not isinstance(message, str | MessageSpec):
+        raise refuse("message", "a message's name, its spec or its class", message)
+
+
+def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
+    """Return the specs and schemas of a message, always the same object.
+
+    ``release`` may be given with a name in the catalog. Raises `UnknownMessageError` if the catalog
+    does not have the name.
+    """
+    check_message(message)
+    if not isinstance(message, type):
+        return _served(message, release)
+    # Message classes belong to a room above this one, so their definition names their schemas.
+    definition: Any = message.definition  # type: ignore[attr-defined] # checked above
+    served: MessageSchemas = definition.served
+    return served
+
+
+@per_catalog
+@cache
+def _served(message: str | MessageSpec, release: str | None) -> MessageSchemas:
+    entry = SingleSpec(message) if isinstance(message, MessageSpec) else catalog().entry(message)
+    return MessageSchemas(entry, release)
+
+
+def key_of(version: int, encoding: Encoding) -> Key:
+    """Return the key under which a cache keeps the values of a version and an encoding."""
+    return version if encoding is _KAFKA else (version, encoding)
+
+
+class MessageSchemas:
+    """The specs and schemas of one message, by its newest specs or as one release had them."""
+
+    def __init__(self, entry: SpecSource, release: str | None = None) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self.release = release
+        self._schemas: dict[Key, Schema] = {}
+        self._former_names: dict[int, dict[str, dict[str, str]]] = {}
+
+    @cached_property
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """The specs that serve versions, each with these versions, newest first.
+
+        Raises `UnknownMessageError` if the release does not have the message.
+        """
+        if self.release is None:
+            return self.entry.specs()
+        versions_by_spec: dict[MessageSpec, list[int]] = {}
+        for version in reversed([*self.entry.releases.get(self.release, Versions.NONE)]):
+            versions_by_spec.setdefault(self.entry.spec(version, self.release), []).append(version)
+        if not versions_by_spec:
+            self.entry.spec(0, self.release)
+        return tuple((spec, Versions.of(versions)) for spec, versions in versions_by_spec.items())
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The union of the fields over all versions."""
+        return union(self.specs)
+
+    def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
+        """Return the resolved schema; raises `UnknownMessageError` for an unreleased version.
+
+        Encodings that write the version in the same way share one schema object.
+        """
+        key = key_of(version, encoding)
+        schema = self._schemas.get(key)
+        if schema is None:
+            version = to_version(version)
+            spec = self.entry.spec(version, self.release)
+            if encoding is not effective(spec, version, encoding):
+                schema = self.schema(version)
+            else:
+                others = [served for served in self.specs if served[0] is not spec]
+                schema = resolve(spec, version, others, encoding)
+            self._schemas[key] = schema
+        return schema
+
+    def former_names(self, version: int) -> dict[str, dict[str, str]]:
+        """Return what other releases call the version's fields; see `pairs.former_names`."""
+        names = self._former_names.get(version)
+        if names is None:
+            schema = self.schema(version)
+            specs = [
+                self.entry.spec(version, release)
+                for release, valid in self.entry.releases.items()
+                if version in valid
+            ]
+            others = {id(spec): resolve(spec, version) for spec in specs}
+            names = self._former_names[version] = former_names(schema, others.values())
+        return names

@@ -1,0 +1,251 @@
+"""A table of an analysis as a DataFrame, by path or URL.
+
+Spark reads ``s3://`` only with Hadoop's connectors, which are jars with settings of their own. What
+our tasks have written, tasks can read again by the same door: a Python data source, one task for
+about 128 MB of a file.
+
+A billion values of partitions in Metadata responses, or fifty million record headers, are columns
+in a file, and pyarrow reads them as columns. What a task makes of them is few rows, which Spark
+goes on with.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from flexwire.arguments import to_list, to_text
+from flexwire.extras import needed_by
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.tables import arrow_schema
+from flexwire.storage.filesystems import report_failures
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.message_schema import conform
+from flexwire.tables.output import Output, is_delta, output
+from flexwire.tasks import begin_task, map_in_arrow, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from flexwire.tables.parquet import ValueRanges
+
+    Task = Callable[[str, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+PART_BYTES: Final = 128 << 20
+"""Of a larger file several tasks read some row groups each."""
+
+# What repeats takes few bytes in a file, and not in memory.
+_BATCH_VALUES: Final = 4_000_000
+_PLACE, _FILES = "place", "files"
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
+
+
+def table(
+    spark: SparkSession, out: str | Path, name: str, columns: Iterable[str] | None = None
+) -> DataFrame:
+    """The table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
+
+    With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
+    Raises `FlexwireError` where there is no complete analysis, or no such table.
+    """
+    output = output_of(out)
+    schema = output.schema(to_text(name, "name"))
+    if columns is not None:
+        named = to_list(columns, "columns", "a list of columns")
+        schema = pa.schema([schema.field(column) for column in named])
+    return read(spark, output, name, schema)
+
+
+def output_of(out: str | Path) -> Output:
+    """The complete output in ``out``, whether analyses replace it or add to it."""
+    if isinstance(out, str | Path) and is_delta(OutputDirectory(str(out))):
+        with needed_by("reading Delta tables", "delta"):
+            from flexwire.spark.delta.output import (  # noqa: PLC0415 - an extra
+                output as delta_output,
+            )
+
+        return delta_output(out)
+    return output(out)
+
+
+def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
+    """A table with these columns; those that its files lack are null."""
+    if spark not in _REGISTERED:
+        # Spark warns of a second one of that name.
+        spark.dataSource.register(TablesDataSource)
+        _REGISTERED.add(spark)
+    files = [(file.name, file.size) for file in output.files(name)]
+    reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
+    return reader.option(_PLACE, output.root.url).option(_FILES, json.dumps(files)).load()
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFilePart:
+    """Every ``of``-th row group of a file, from the ``number``-th on."""
+
+    file: str
+    number: int
+    of: int
+
+    def batches(
+        self,
+        place: str,
+        columns: pa.Schema,
+        only: ValueRanges | None = None,
+        most_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Its rows, with these columns, and those that the file lacks null.
+
+        Batches have up to so many rows, and about `BATCH_BYTES`. Row groups in which no row can be
+        in the ranges of ``only`` are not read; other rows of those that are read come along.
+        """
+        system, root = OutputDirectory(place).arrow()
+        with (
+            report_failures(f"{place}/{self.file}", "read"),
+            system.open_input_file(f"{root}/{self.file}") as stream,
+            pq.ParquetFile(stream) as file,
+        ):
+            names = [name for name in columns.names if name in file.schema_arrow.names]
+            keys = dict(part.split("=", 1) for part in self.file.split("/") if "=" in part)
+            groups = [*range(self.number, file.num_row_groups, self.of)]
+            if only is not None:
+                groups = [
+                    group for group in groups if only.may_be_in(file.metadata.row_group(group))
+                ]
+            rows = min(most_rows, _bounded_rows(file.metadata, {*names}))
+            for batch in file.iter_batches(rows, row_groups=groups, columns=names):
+                arrays = [
+                    conform(batch.column(field.name), field.type)
+                    if field.name in names
+                    else _repeated(keys.get(field.name), len(batch), field.type)
+                    for field in columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+
+def parts_of(files: Iterable[tuple[str, int]]) -> list[ParquetFilePart]:
+    """Parts of about `PART_BYTES` each, of files by name and size."""
+    of_file = [(file, 1 + size // PART_BYTES) for file, size in files]
+    return [ParquetFilePart(file, number, of) for file, of in of_file for number in range(of)]
+
+
+@dataclass(frozen=True, slots=True)
+class _FilePartition(InputPartition):
+    """What one task reads."""
+
+    part: ParquetFilePart
+
+
+class TablesDataSource(DataSource):
+    """What Spark takes for a source of rows: files of one table."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `read` calls it."""
+        return "flexwire_tables"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Give the reader of the files that the options name."""
+        files = [(str(file), int(size)) for file, size in json.loads(self.options[_FILES])]
+        return _TablesReader(self.options[_PLACE], files, schema)
+
+
+class _TablesReader(DataSourceReader):
+    def __init__(self, place: str, files: list[tuple[str, int]], schema: StructType) -> None:
+        self._place = place
+        self._files = files
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [*map(_FilePartition, parts_of(self._files))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _FilePartition)  # noqa: S101 - ours alone, and mypy is to know it
+        columns = arrow_schema(self._schema)
+        yield from partition.part.batches(self._place, columns)
+
+
+def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
+    """How many rows of a file make a batch of bounded size, in the mean."""
+    values = size = 1
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema.partition(".")[0] in columns:
+                values += column.num_values
+                size += column.total_uncompressed_size
+    rows: int = footer.num_rows
+    return max(1, min(rows * _BATCH_VALUES // values, rows * BATCH_BYTES // size))
+
+
+def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
+    """A column that the file lacks: what its directories say of its partition, or null."""
+    return pa.repeat(
+        pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
+    )
+
+
+_MOST_ROWS: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class _TableParts:
+    """What a task needs to read its part of a table: the columns, and the parts of all tasks."""
+
+    name: str
+    columns: pa.Schema
+    parts: tuple[ParquetFilePart, ...]
+
+
+def of_files(
+    spark: SparkSession,
+    output: Output,
+    names: Sequence[str],
+    columns: Sequence[str],
+    task: Task,
+    schema: pa.Schema,
+    *,
+    only: ValueRanges | None = None,
+) -> DataFrame:
+    """What ``task`` makes of these columns of these tables of an output: a DataFrame of ``schema``.
+
+    Row groups in which no row is as ``only`` says are not read; whatever else is, comes to the
+    task. A task has one part of each table at most, so that small tables are read by one task.
+    """
+    tables = []
+    for name in names:
+        schema_read = output.schema(name)
+        parts = parts_of((file.name, file.size) for file in output.files(name))
+        table_columns = pa.schema([schema_read.field(column) for column in columns])
+        tables.append(_TableParts(name.rpartition("/")[2], table_columns, (*parts,)))
+    count = max((len(table.parts) for table in tables), default=1)
+    numbers = spark.range(0, count, 1, count)
+    return map_in_arrow(numbers, partial(_read, output.root.url, tables, task, only), schema)
+
+
+def _read(
+    place: str,
+    tables: Sequence[_TableParts],
+    task: Task,
+    only: ValueRanges | None,
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for number in chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
+        for table in tables:
+            if number < len(table.parts):
+                part = table.parts[number]
+                batches = part.batches(place, table.columns, only, _MOST_ROWS)
+                yield from task(table.name, batches)

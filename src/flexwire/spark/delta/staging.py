@@ -1,0 +1,337 @@
+"""One analysis that adds to tables, from its first file to its entry in the ledger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+
+from flexwire.errors import FlexwireError, StorageError
+from flexwire.spark.delta.layout import (
+    ALWAYS,
+    AT_ONCE,
+    TABLES,
+    DeltaDirectory,
+    by_day,
+    check_scheme,
+    split,
+    with_logs,
+)
+from flexwire.spark.delta.ledger import (
+    ABANDONED,
+    IN,
+    Ledger,
+    LedgerEntry,
+    fingerprint,
+    new_entry,
+    next_offsets,
+    with_offsets,
+)
+from flexwire.spark.delta.logs import AddedFile, TableLog
+from flexwire.spark.delta.output import DeltaOutput, StagedOutput
+from flexwire.spark.publishing.local import locked
+from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
+from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
+from flexwire.storage.local import make_private_directory
+from flexwire.tables import schema
+from flexwire.tables.log_schema import LOG_TABLES
+from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+    from typing import Any
+
+    import pyarrow as pa
+
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
+
+
+def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
+    """Note to which tables an analysis is going to be added, before it is to the first."""
+    out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
+
+
+def sweep(
+    out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS
+) -> list[LedgerEntry]:
+    """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
+
+    The files of what was in a table until now stay until the next time, as somebody may read them.
+    """
+    ledger = Ledger(out)
+    entries = ledger.entries()
+    began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
+    leftover = {run for run in began if run != own and RUN.fullmatch(run)} - _those_in(entries)
+    if not leftover:
+        return entries
+    tables = _noted_tables(out, leftover)
+    in_tables = leftover & set().union(*_ask_logs(out, tables, TableLog.analyses))
+    if in_tables:
+        entries = ledger.change(lambda old: _abandoned(old, in_tables))
+        in_tables -= _those_in(entries)
+        take_out(out, in_tables, tables)
+    for run in leftover - in_tables - _those_in(entries):
+        if out.path is None and own not in began:
+            continue  # the listing is older than this analysis, and has no time to compare with
+        if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
+            remove_run(out, run)
+    return entries
+
+
+def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str]) -> None:
+    """Take the rows of some analyses out of tables."""
+    _ask_logs(out, tables, lambda log: log.remove(runs))
+
+
+def give_up(out: OutputDirectory, run: str) -> None:
+    """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
+    if run not in _those_in(Ledger(out).entries()):
+        take_out(out, {run}, _noted_tables(out, {run}))
+        remove_run(out, run)
+
+
+def remove_run(out: OutputDirectory, run: str) -> None:
+    """Remove the files of an analysis that is in no table."""
+    directory = DeltaDirectory(out.url, run)
+    directory.remove([entry.name for entry in directory.entries("")])
+    if directory.path is not None:
+        for path in (directory.path / SCRATCH, directory.path, directory.path.parent):
+            with suppress(OSError):
+                path.rmdir()
+    # Last: what is left where this is ended is found again.
+    out.remove([f"{STAGING}/{run}"])
+
+
+def _those_in(entries: list[LedgerEntry]) -> set[str]:
+    return {entry.analysis for entry in entries if entry.state == IN}
+
+
+def _abandoned(old: list[LedgerEntry], runs: Collection[str]) -> list[LedgerEntry] | None:
+    noted = {entry.analysis for entry in old}
+    new = [new_entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
+    return [*old, *new] if new else None
+
+
+def _noted_tables(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
+    tables: set[str] = set()
+    for run in runs:
+        data = out.read(f"{STAGING}/{run}") if out.exists(f"{STAGING}/{run}") else b""
+        tables.update(json.loads(data) if data else ())
+    return tables
+
+
+def _ask_logs(
+    out: OutputDirectory, tables: Iterable[str], ask: Callable[[TableLog], Any]
+) -> list[Any]:
+    logs = [TableLog(out, name) for name in tables]
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
+        return list(pool.map(ask, logs))
+
+
+def _is_old(
+    out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
+) -> bool:
+    """Whether nothing was written for so long, by the store's own clock: ours may be another."""
+    newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
+    return (now - newest).total_seconds() > abandoned
+
+
+_FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
+
+
+class AlreadyInError(FlexwireError):
+    """Another analysis of the same input was first."""
+
+
+@dataclass(frozen=True)
+class DeltaStaging(RunStaging):
+    """What one analysis adds to tables; ``digest`` and ``fingerprints`` say of which input."""
+
+    digest: str
+    fingerprints: list[int]
+    append: bool
+
+    @cached_property
+    def task_output(self) -> TaskOutput:
+        """Where tasks hand over what they wrote, a file for each day."""
+        return TaskOutput(self.files, arrange=by_day, keeps_files=True)
+
+    @property
+    def files(self) -> DeltaDirectory:
+        """For what is to be published."""
+        return DeltaDirectory(self.out.url, self.run)
+
+    @property
+    def published(self) -> DeltaOutput:
+        """What there is to read in the end."""
+        return DeltaOutput(self.out.child(f"{RUNS}/{self.known_run or self.run}"), self.out)
+
+    @property
+    def staged(self) -> StagedOutput:
+        """The tables that have been written, before they are published."""
+        return StagedOutput(self.out, self.files, self.task_output.counts)
+
+    def mark(self, sources: Iterable[str]) -> None:
+        """Nothing: the ledger is what says that an analysis is complete."""
+
+    def publish(self) -> None:
+        """Add the files to their tables, and then the analysis to the ledger."""
+        if (own := self.files.path) is not None:
+            # Attempts that were killed leave theirs.
+            shutil.rmtree(own / SCRATCH, ignore_errors=True)
+        self.remove_unnamed()
+        tables = self._tables()
+        note_tables(self.out, self.run, tables)
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
+            table_versions = list(pool.map(self._add, tables, tables.values()))
+        new = new_entry(self.run, IN, self.digest, self.fingerprints, table_versions)
+        previous = Ledger(self.out).entries()
+        Ledger(self.out).change(lambda old: self._entered(old, new))
+        self.committed_runs.append(self.run)
+        if not self.append and previous:
+            names = {table["name"] for entry in previous for table in entry.tables}
+            take_out(self.out, {entry.analysis for entry in previous}, names)
+
+    def _entered(self, old: list[LedgerEntry], own: LedgerEntry) -> list[LedgerEntry] | None:
+        own_states = [entry.state for entry in old if entry.analysis == self.run]
+        if own_states == [IN]:
+            # The answer to an earlier try was lost.
+            return None
+        if own_states:
+            raise FlexwireError(
+                f"{self.out}: another analysis took this one for ended, and removed its rows; run "
+                "it again"
+            )
+        if not self.append:
+            abandoned = (entry for entry in old if entry.state == ABANDONED)
+            return with_offsets([*abandoned, own], self.read_until)
+        offsets, known_offsets = next_offsets(old), self.next_offsets or {}
+        if find_known_run(old, self.digest, self.fingerprints, self.out) or any(
+            offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
+        ):
+            raise AlreadyInError(
+                f"{self.out}: another analysis of the same input was first, and is in"
+            )
+        return with_offsets([*old, own], offsets | self.read_until)
+
+    def _tables(self) -> dict[str, list[AddedFile]]:
+        rows = {file.name: file.rows for file in self.task_output.files}
+        tables: dict[str, list[AddedFile]] = {name: [] for name in ALWAYS}
+        for entry in self.files.entries(f"{TABLES}/"):
+            table, name = split(entry.name)
+            count = rows.get(entry.name)
+            if count is None:  # the driver's own
+                count = self._footer(table, name).num_rows
+            physical = split(self.files.at(entry.name))[1]
+            tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
+            rows.pop(entry.name, None)
+        if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
+            reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
+            raise StorageError(reason, url=str(self.out))
+        return with_logs(tables)
+
+    def _footer(self, table: str, name: str) -> pq.FileMetaData:
+        system, root = self.out.arrow()
+        path = f"{root}/{self.files.at(f'{TABLES}/{table}/{name}')}"
+        return pq.read_metadata(path, filesystem=system)
+
+    def _add(self, table: str, files: Sequence[AddedFile]) -> dict[str, object]:
+        if table in _FIXED:
+            columns = schema.schema_of(_FIXED[table])
+        else:
+            columns = self._columns(table, files[0])
+        version = TableLog(self.out, table).add(files, columns, self.run)
+        rows = sum(file.rows for file in files)
+        return {"name": table, "version": version, "files": len(files), "rows": rows}
+
+    def _columns(self, table: str, file: AddedFile) -> pa.Schema:
+        system, root = self.out.arrow()
+        return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
+
+
+def find_known_run(
+    entries: Iterable[LedgerEntry], digest: str, files: Collection[int], out: OutputDirectory
+) -> str:
+    """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
+    input_files = set(files)
+    for entry in entries:
+        if entry.state != IN:
+            continue
+        if entry.input == digest:
+            return entry.analysis
+        if common := len(input_files.intersection(entry.files)):
+            raise FlexwireError(
+                f"{common:,} of {len(input_files):,} files are in {out} already, by the analysis "
+                f"{entry.analysis}: give only those that are not, or their rows were there twice"
+            )
+    return ""
+
+
+@contextmanager
+def delta_staging(
+    out: OutputDirectory,
+    sources: Sequence[InputFile],
+    digest: str,
+    *,
+    append: bool,
+    abandoned: float = ABANDONED_SECONDS,
+) -> Iterator[DeltaStaging]:
+    """A place for one analysis that adds to the tables in ``out``.
+
+    ``sources`` are its captures, and ``digest`` is of all its input. With ``append`` it is added to
+    those that are in, else it takes their place. What analyses that are over have left is removed
+    first.
+    """
+    check_scheme(out)
+    prints = [fingerprint(source) for source in sources]
+
+    def make(run: str) -> DeltaStaging:
+        entries = sweep(out, run, abandoned)
+        known_run = find_known_run(entries, digest, prints, out) if append else ""
+        offsets = next_offsets(entries) if append else {}
+        if out.path is not None:
+            make_private_directory(out.path / RUNS / run)
+        return DeltaStaging(
+            out, run, digest, prints, append, known_run=known_run or None, next_offsets=offsets
+        )
+
+    with nullcontext() if out.path is None else _hold_lock(out.path):
+        _check_ours(out)
+        with begin_run(out, make, give_up) as staging:
+            yield staging
+
+
+@contextmanager
+def _hold_lock(out: Path) -> Iterator[None]:
+    is_new = not out.exists()
+    make_private_directory(out)
+    try:
+        with locked(out):
+            yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                out.rmdir()  # where nothing came of it
+
+
+def _check_ours(out: OutputDirectory) -> None:
+    if is_delta(out):
+        return
+    if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
+        raise FlexwireError(
+            f"{out} holds an analysis of format parquet; choose another --out for Delta tables"
+        )
+    is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None
+    if not is_begun and next(iter(out.entries(f"{TABLES}/")), None) is not None:
+        raise FlexwireError(
+            f"{out}/{TABLES} holds files that flexwire did not write; choose another --out"
+        )

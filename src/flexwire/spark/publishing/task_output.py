@@ -1,0 +1,134 @@
+"""Where a task hands over the files that it finished: each is placed whole, and noted.
+
+A file is written in a directory of the attempt's own and placed by one rename or one PUT, under a
+name that follows from its input. An attempt that is ended leaves at most files that a later one
+writes again, byte for byte, or that no manifest names.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import google_crc32c
+
+from flexwire.errors import ArgumentError
+from flexwire.spark.publishing.manifest import TABLES, WrittenFile, check_there
+from flexwire.spark.scratch import local_directory
+from flexwire.storage.local import make_private_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.storage.output_directory import OutputDirectory
+
+SCRATCH: Final = "_scratch"
+_CHUNK: Final = 1 << 20
+
+
+Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
+"""The files that a finished one of a table becomes, from its path, table, name and rows."""
+
+
+def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
+    """Leave it one file."""
+    return ((local, name, rows),)
+
+
+@dataclass(slots=True)
+class TaskOutput:
+    """Where the work of a task hands over the files that it finished.
+
+    ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
+    for files that are not finished: on the same file system where the output is on one, and gone
+    when the attempt is over. ``arrange`` says which files a finished one becomes. One that
+    ``keeps_files`` knows in the end what all tasks have written.
+    """
+
+    directory: OutputDirectory
+    scratch: Path = field(default_factory=Path)
+    files: list[WrittenFile] = field(default_factory=list)
+    arrange: Arrange = as_it_is
+    keeps_files: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
+        """Give the files that tasks have written, which are in `files` then, if it keeps them.
+
+        How many each table has is in `counts` then, whether it keeps them or not.
+        """
+        for file in files:
+            self.counts[file.table] += 1
+            if self.keeps_files:
+                self.files.append(file)
+            yield file
+
+    def put(
+        self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
+    ) -> None:
+        """Hand over a file of a table; it is gone from where it was.
+
+        ``name`` must follow from the task's input alone, as `part_name` does, and so must the
+        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given. What is
+        placed are the files that `arrange` makes of it. What is not to stay as it is goes into
+        another ``folder``, `PARTS`.
+        """
+        count = _rows(local) if rows is None else rows
+        for part, part_name, part_rows in self.arrange(local, table, name, count):
+            self._put(part, table, part_name, part_rows, folder)
+        local.unlink(missing_ok=True)
+
+    def _put(self, local: Path, table: str, name: str, rows: int, folder: str) -> None:
+        full = f"{folder}/{table}/{name}"
+        if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
+            raise ArgumentError(
+                f"expected a table and a name whose parts begin with neither dot nor underscore, "
+                f"got {table!r} and {name!r}"
+            )
+        if any(file.name == full for file in self.files):
+            raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
+        noted = WrittenFile(full, table, local.stat().st_size, rows, _crc(local))
+        if self.directory.path is not None:
+            check_there(self.directory.path)
+        self.directory.put(local, full)
+        local.unlink(missing_ok=True)
+        self.files.append(noted)
+
+    @contextmanager
+    def open_attempt(self, number: int) -> Iterator[TaskOutput]:
+        """Return the output of one attempt of a task."""
+        root = self.directory.path
+        if root is None:
+            # Spark removes these directories when the executor ends, however its workers do.
+            base = local_directory()
+        else:
+            check_there(root)
+            base = root / SCRATCH
+            make_private_directory(base)
+        scratch = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=base))
+        try:
+            yield TaskOutput(self.directory, scratch, arrange=self.arrange)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _rows(local: Path) -> int:
+    # Workers of other parts need no Parquet.
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+
+    rows: int = pq.read_metadata(local).num_rows
+    return rows
+
+
+def _crc(local: Path) -> int:
+    crc = 0
+    with local.open("rb") as file:
+        while data := file.read(_CHUNK):
+            crc = google_crc32c.extend(crc, data)
+    return crc

@@ -1,0 +1,53 @@
+"""A header begins otherwise than it did, or has a new field that is not tagged.
+
+A broker reads the beginning of a request's header before it knows the request's version. So all
+versions of a header begin with the same fields, in the same order and with the same types, and what
+is new is tagged.
+
+Flagged: a field without a tag in version 3 of RequestHeader.json, which version 2 does not have.
+
+Instead: give the field a tag.
+
+Source: Kafka, KAFKA-21160 and pull requests 7479 and 23665; first in 4.5.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import FIRST, MessageType
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec, Position
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is None or not (old.type is new.type is MessageType.HEADER) or not old.valid_versions:
+        return
+    highest = old.valid_versions.highest
+    known = _inline(old, highest)
+    for version in new.valid_versions:
+        if version not in old.valid_versions and _inline(new, version) != known:
+            what = f"version {version} of {new.name} has other inline fields than version {highest}"
+            place = _first_new(new, {name for name, _ in known}, version)
+            yield place, f"{what}; give a new field a tag"
+
+
+def _inline(spec: MessageSpec, version: int) -> list[tuple[str, str]]:
+    schema = resolve(spec, version)
+    return [(field.name, field.type.name) for field in schema.inline]
+
+
+def _first_new(spec: MessageSpec, known: set[str], version: int) -> Position:
+    added = (
+        field.position
+        for field in spec.fields
+        if field.name not in known and version in field.versions and field.tag is None
+    )
+    return next(added, FIRST)
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

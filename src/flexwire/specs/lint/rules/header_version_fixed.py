@@ -1,0 +1,46 @@
+"""The response with api key 18 has another header than 0.
+
+A client reads this response before it knows which versions the broker has, and older clients and
+brokers could not parse another header (KIP-511).
+
+Flagged:
+
+    { "name": "ApiVersionsResponse", "type": "response", "apiKey": 18, "fields": [],
+      "validVersions": "0-4", "flexibleVersions": "3+",
+      "headerVersions": { "0-2": "0", "3+": "1" } }
+                        ^
+
+Instead:
+
+    { "name": "ApiVersionsResponse", "type": "response", "apiKey": 18, "fields": [],
+      "validVersions": "0-4", "flexibleVersions": "3+",
+      "headerVersions": { "0+": "0" } }
+
+Source: Kafka's generator since 4.5, HeaderVersions (KAFKA-20923); KIP-511.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.header_versions import has_fixed_header
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import CheckedMessage
+
+
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    spec = message.spec
+    if not message.readable or spec.header_versions is None or not has_fixed_header(spec):
+        return
+    for versions, header in spec.header_versions:
+        if header:
+            reason = f"versions {versions} have response header {header}; this response has 0"
+            yield message.at(None, "headerVersions"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,300 @@
+"""One input file, here or in an object store, as it was when it was listed.
+
+Both raise `StorageError` where the file ends early, or is no longer the one that was listed.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flexwire.arguments import refuse
+from flexwire.errors import StorageError
+from flexwire.storage.filesystems import (
+    local_path,
+    open_store,
+    reason_of,
+    report_failures,
+    scheme_of,
+    shown,
+)
+from flexwire.storage.range_requests import request_range
+from flexwire.storage.store_listing import file_description
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from flexwire.storage.filesystems import FileStore
+
+
+PIECE_BYTES: Final = 8 << 20
+PIECES_AHEAD: Final = 2
+"""Pieces that are on their way while one is being read: three of them in memory at most."""
+
+
+class LocalRange(io.RawIOBase):
+    """Bytes of a file on this machine, from where it stands and ``size`` of them."""
+
+    def __init__(
+        self,
+        file: io.FileIO,
+        size: int,
+        compare: Callable[[os.stat_result], None],
+        error: Callable[[str], StorageError],
+    ) -> None:
+        self._file = file
+        self._left = size
+        self._compare = compare
+        self._error = error
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
+        """Fill ``buffer``; 0 at the end of the range."""
+        size_limit = min(len(buffer), self._left)
+        if not size_limit:
+            return 0
+        try:
+            size = self._file.readinto(memoryview(buffer)[:size_limit]) or 0
+        except OSError as error:
+            raise self._error(error.strerror or str(error)) from error
+        self._left -= size
+        if not size or not self._left:
+            self._compare(os.fstat(self._file.fileno()))
+        if not size:
+            raise self._error(f"it ended {self._left} bytes early")
+        return size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+class ForwardRange(io.RawIOBase):
+    """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another.
+
+    It is asked for ``piece`` bytes at a time.
+    """
+
+    def __init__(
+        self, read: Callable[[int, int], bytes], start: int, stop: int, piece: int = PIECE_BYTES
+    ) -> None:
+        self._read = read
+        self._size = piece
+        self._next = start
+        self._stop = stop
+        self._piece = memoryview(b"")
+        self._coming: deque[Future[bytes]] = deque()
+        self._pool = ThreadPoolExecutor(PIECES_AHEAD, thread_name_prefix="flexwire-read")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
+        """Fill ``buffer`` from one piece; 0 at the end of the range."""
+        if not self._piece:
+            self._ask()
+            if not self._coming:
+                return 0
+            self._piece = memoryview(self._coming.popleft().result())
+            self._ask()
+        size = min(len(buffer), len(self._piece))
+        memoryview(buffer)[:size] = self._piece[:size]
+        self._piece = self._piece[size:]
+        return size
+
+    def _ask(self) -> None:
+        while len(self._coming) < PIECES_AHEAD and self._next < self._stop:
+            until = min(self._next + self._size, self._stop)
+            self._coming.append(self._pool.submit(self._read, self._next, until))
+            self._next = until
+
+    def close(self) -> None:
+        """Forget what is on its way."""
+        if not self.closed:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._coming.clear()
+            self._piece = memoryview(b"")
+        super().close()
+
+
+class SeekableRange(io.RawIOBase):
+    """A whole file of ``size`` bytes, by a function that reads from one byte to another."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Read on from there."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
+        """Fill ``buffer``; fewer bytes at the end of the file only."""
+        last = min(self._at + len(buffer), self._size)
+        if last <= self._at:
+            return 0
+        data = self._read(self._at, last)
+        memoryview(buffer)[: len(data)] = data
+        self._at = last
+        return len(data)
+
+
+_BUFFER: Final = 1 << 20
+_GONE: Final = "it is gone since it was listed, or only the driver sees it"
+_GROWING: Final = {"", "hdfs"}  # of an object store's file every change is another one
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file by URL or path, with the size and version that its listing gave.
+
+    A task opens it wherever it runs; that is refused, and so is reading on, where the file is
+    another one by then. A file on this machine, or in HDFS, may have grown: it is read up to
+    the ``size`` listed. ``version`` is an ETag or a generation in an object store, and here the
+    time of the last change and the file's number.
+    """
+
+    url: str
+    size: int
+    version: str
+
+    @property
+    def name(self) -> str:
+        """What tables and messages call it: its path, or its URL without what may be a key."""
+        return shown(self.url) if scheme_of(self.url) else self.url
+
+    def open(
+        self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
+    ) -> io.BufferedReader:
+        """The bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
+
+        A store is asked for a ``piece`` at a time; up to three are in memory.
+        Raises `StorageError`, here or while it is read, where they cannot be had.
+        """
+        stop = self.size if stop is None else stop
+        if not 0 <= start <= stop <= self.size:
+            raise refuse("start and stop", f"within 0 to {self.size}", (start, stop))
+        if not scheme_of(self.url):
+            return self._open_here(start, stop)
+        with report_failures(self.url, "open"):
+            store = open_store(self.url)
+            self._compare(store, store.key(self.url))
+        return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
+
+    def open_at_will(self) -> io.BufferedReader:
+        """All its bytes, at any position, of a file in a store; for readers of Parquet.
+
+        Each request reads at least `PIECE_BYTES`, up to the end. Raises `StorageError` while it is
+        read, where they cannot be had or are not those that were listed.
+        """
+        return io.BufferedReader(SeekableRange(self._read, self.size), PIECE_BYTES)
+
+    def read(self) -> bytes:
+        """All its bytes, of a file in a store that was looked at a moment ago."""
+        if self.size <= PIECE_BYTES:
+            return self._read(0, self.size, is_all=True) if self.size else b""
+        with io.BufferedReader(ForwardRange(self._read, 0, self.size), _BUFFER) as file:
+            return file.read()
+
+    def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
+        """Bytes of a file in a store. `StorageError` where they are not of the version listed."""
+        store = open_store(self.url)
+        key = store.key(self.url)
+        with report_failures(self.url, "read"):
+            data, version = request_range(store, key, self.size, self.version, first, last)
+            if version != self.version and not (is_all and not version):
+                # Afterwards: whatever was read before it is then of the version that was listed.
+                self._compare(store, key)
+        if version and version != self.version:
+            raise self._error(f"expected version {self.version}, got {version}")
+        return data
+
+    def _open_here(self, start: int, stop: int) -> io.BufferedReader:
+        path = local_path(self.url)
+        try:
+            file = io.FileIO(path)
+        except FileNotFoundError:
+            raise self._error(_GONE) from None
+        except OSError as error:
+            raise StorageError(reason_of(error), url=self.url, tried="open") from error
+        try:
+            self._compare_here(os.fstat(file.fileno()))
+            file.seek(start)
+        except BaseException:
+            file.close()
+            raise
+        return io.BufferedReader(
+            LocalRange(file, stop - start, self._compare_here, self._error), _BUFFER
+        )
+
+    def _compare(self, store: FileStore, key: str) -> None:
+        try:
+            info = store.files.info(key, **store.limit)
+        except FileNotFoundError:
+            raise self._error(_GONE) from None
+        if info.get("type") != "file":
+            raise self._error("it is no file any more")
+        size, _, version = file_description(store, info)
+        self._refuse_change(size, version, grows=store.kind in _GROWING)
+
+    def _compare_here(self, status: os.stat_result) -> None:
+        # A copy with the same size and time, on another machine, is the same file.
+        changed, _, number = self.version.partition("/")
+        if status.st_size == self.size and str(status.st_mtime_ns) == changed:
+            return
+        grows = str(status.st_ino) == number
+        self._refuse_change(status.st_size, version_here(status), grows=grows)
+
+    def _refuse_change(self, size: int, version: str, *, grows: bool) -> None:
+        if size == self.size and version == self.version:
+            return
+        if not (grows and size > self.size):
+            raise self._error(
+                f"it changed after it was listed: expected {self.size} bytes of version "
+                f"{self.version}, got {size} of {version}"
+            )
+
+    def _error(self, reason: str) -> StorageError:
+        return StorageError(reason, url=shown(self.url), tried="read")
+
+
+def input_file_at(url: str) -> InputFile:
+    """Return a file in a store as it is now. `StorageError` where there is none."""
+    store = open_store(url)
+    with report_failures(url, "read"):
+        info = store.files.info(store.key(url), **store.limit)
+        if info.get("type") != "file":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        size, _, version = file_description(store, info)
+    return InputFile(url, size, version)
+
+
+def version_here(status: os.stat_result) -> str:
+    """The version of a file on this machine."""
+    return f"{status.st_mtime_ns}/{status.st_ino}"

@@ -1,0 +1,225 @@
+"""A directory by URL, here or in an object store: what is written there appears whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from flexwire.arguments import refuse
+from flexwire.errors import StorageError
+from flexwire.storage import local, uploads
+from flexwire.storage.filesystems import (
+    RETRIES,
+    local_path,
+    open_store,
+    report_failures,
+    scheme_of,
+    shown,
+)
+from flexwire.storage.input_file import InputFile, input_file_at
+from flexwire.storage.store_listing import list_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from flexwire.storage.store_listing import FileEntry
+
+_MOST_IN_A_REMOVAL: Final = 1000  # of S3
+
+
+def check_name(name: str) -> None:
+    """Raise `ArgumentError` for a name that is not relative, or has "." or ".." in it."""
+    is_plain = isinstance(name, str) and name and str(PurePosixPath("/", name)) == f"/{name}"
+    if not is_plain or ".." in name.split("/"):
+        raise refuse("name", "a relative name without . and ..", name)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDirectory:
+    """A directory by URL or path; it need not exist, and is opened where it is used.
+
+    Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`.
+    A path is made absolute, as other processes have other working directories.
+    """
+
+    url: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.url, str | os.PathLike):
+            raise refuse("url", "a str or Path", self.url)
+        path_or_url = os.fspath(self.url)
+        local_url = (
+            "" if scheme_of(path_or_url) else os.path.normpath(local_path(path_or_url).absolute())
+        )
+        object.__setattr__(self, "url", local_url or path_or_url.rstrip("/"))
+
+    def __str__(self) -> str:
+        return shown(self.url)
+
+    @property
+    def path(self) -> Path | None:
+        """The directory, where it is on this machine."""
+        return None if scheme_of(self.url) else Path(self.url)
+
+    def at(self, name: str) -> str:
+        """Return where a name is below `url`; a subclass may keep its files elsewhere below it."""
+        return name
+
+    def child(self, name: str) -> Self:
+        """Return a directory in this one."""
+        return replace(self, url=self._url(name))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Path]:
+        """A local file to write, private and empty, that is ``name`` once the block is done.
+
+        Here it is written once, in the directory that it is to be in. Where the block raises,
+        nothing appears.
+        """
+        url = self._url(name)
+        if self.path is not None:
+            with _report_disk_failures(url, "write"), local.writing(Path(url)) as unfinished:
+                yield unfinished
+            return
+        number, unfinished_name = tempfile.mkstemp(prefix="flexwire-", suffix=f"-{Path(url).name}")
+        os.close(number)
+        try:
+            yield Path(unfinished_name)
+            self.put(Path(unfinished_name), name)
+        finally:
+            Path(unfinished_name).unlink(missing_ok=True)
+
+    def put(self, file: Path, name: str) -> None:
+        """Put a finished local file at ``name``, in the place of one that is there.
+
+        Here it is moved, and into a store it is copied.
+        """
+        url = self._url(name)
+        if self.path is None:
+            store = open_store(url)
+            with report_failures(url, "write"):
+                uploads.put_file(store, store.key(url), file)
+            return
+        with _report_disk_failures(url, "write"):
+            local.move(file, Path(url))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write ``name`` with this content, in the place of one that is there."""
+        url = self._url(name)
+        if self.path is None:
+            store = open_store(url)
+            with report_failures(url, "write"):
+                uploads.put_bytes(store, store.key(url), data)
+            return
+        with _report_disk_failures(url, "write"), local.writing(Path(url)) as unfinished:
+            unfinished.write_bytes(data)
+
+    def read(self, name: str) -> bytes:
+        """The content of one file."""
+        url = self._url(name)
+        if self.path is None:
+            return _read_whole(url)
+        with _report_disk_failures(url, "read"):
+            return Path(url).read_bytes()
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        url = self._url(name)
+        if self.path is None:
+            store = open_store(url)
+            with report_failures(url, "look for"), suppress(FileNotFoundError):
+                return bool(store.files.info(store.key(url), **store.limit)["type"] == "file")
+            return False
+        with _report_disk_failures(url, "look for"):
+            return Path(url).is_file()
+
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
+        """Every file, at any depth, whose name begins with ``prefix``; page by page."""
+        if (path := self.path) is None:
+            yield from list_store(self.url, prefix)
+            return
+        with _report_disk_failures(self.url, "list"):
+            yield from local.entries(path, prefix)
+
+    def source(self, entry: FileEntry) -> InputFile:
+        """A file that was listed, to be read by ranges as long as it is the same."""
+        return InputFile(self._url(entry.name), entry.size, entry.version)
+
+    def arrow(self) -> tuple[Any, str]:
+        """A pyarrow file system, and the directory's name in it: what its readers of tables take.
+
+        With the same keys. A store's failure is a `StorageError`; a file that is not what it should
+        be is an error of pyarrow's. For reading only: an abandoned stream publishes what it has.
+        """
+        from pyarrow import fs  # noqa: PLC0415 - only tables need it
+
+        if self.path is not None:
+            return fs.LocalFileSystem(), self.url
+        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - see above
+
+        store = open_store(self.url)
+        return fs.PyFileSystem(StoredFiles(store, self.url)), store.key(self.url)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are no error."""
+        remaining = iter(names)
+        while batch := list(islice(remaining, _MOST_IN_A_REMOVAL)):
+            if self.path is None:
+                store = open_store(self.url)
+                with report_failures(self.url, "remove"):
+                    uploads.remove(store, [store.key(self._url(name)) for name in batch])
+            else:
+                for name in batch:
+                    with _report_disk_failures(self._url(name), "remove"):
+                        local.remove(Path(self.url), self.at(name))
+
+    def sweep(self, before: datetime) -> int:
+        """Remove what writers that were killed left unfinished, begun before that time.
+
+        It is no file yet: the growing ones of a directory here, and the parts of an upload that
+        S3 keeps and charges for. The other stores drop theirs by themselves, after a week.
+        """
+        if (path := self.path) is None:
+            store = open_store(self.url)
+            with report_failures(self.url, "sweep"):
+                return uploads.sweep(store, store.key(self.url), before)
+        with _report_disk_failures(self.url, "sweep"):
+            old_entries = [
+                entry for entry in local.entries(path, unfinished=True) if entry.modified < before
+            ]
+            for entry in old_entries:
+                local.remove(path, entry.name)
+        return len(old_entries)
+
+    def _url(self, name: str) -> str:
+        check_name(name)
+        return f"{self.url}/{self.at(name)}"
+
+
+def _read_whole(url: str) -> bytes:
+    """Return the content of a file in a store."""
+    file = input_file_at(url)
+    for _ in range(RETRIES - 1):
+        try:
+            return file.read()
+        except StorageError:
+            # Somebody may have written it anew in between; else it is an error.
+            previous, file = file, input_file_at(url)
+            if file == previous:
+                raise
+    return file.read()
+
+
+@contextmanager
+def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
+    # A disk that is full while a caller writes is told so too.
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(error.strerror or str(error), url=url, tried=tried) from error

@@ -1,0 +1,89 @@
+"""One range of a file in a store, and whether the store's answer is the one that was asked for.
+
+A store, or a proxy before it, may answer with fewer bytes, with another range, or with what the
+file held before. A library returns such bytes like any others. The headers tell them apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.storage.filesystems import RETRIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flexwire.storage.filesystems import FileStore
+
+
+class RangeAnswer(NamedTuple):
+    """The bytes of a range, and the version that the answer names, empty where it names none."""
+
+    data: bytes
+    version: str
+
+
+def request_range(
+    store: FileStore, key: str, size: int, version: str, first: int, last: int
+) -> RangeAnswer:
+    """Return bytes ``first`` to ``last`` of a file of ``size`` bytes.
+
+    S3 is asked up to `RETRIES` times, until the answer is that range of that ``version``. Where the
+    last answer is of another version, it is returned, and the caller refuses it. Raises `OSError`
+    for other bytes than were asked for, and what the library raises.
+    """
+    if store.kind == "s3":
+        wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
+        return _request_s3_range(store, key, *wanted, first, last)
+    data = bytes(store.files.cat_file(key, start=first, end=last, **store.limit))
+    return RangeAnswer(_check_size(data, first, last), "")
+
+
+def _request_s3_range(
+    store: FileStore, key: str, wanted: RangeAnswer, expected: str, first: int, last: int
+) -> RangeAnswer:
+    bucket, _, name = key.partition("/")
+    request = {"Bucket": bucket, "Key": name, "Range": f"bytes={first}-{last - 1}"}
+
+    def is_right(response: dict[str, Any], data: bytes) -> bool:
+        is_range = response.get("ContentRange") == expected and len(data) == last - first
+        return is_range and _version(response) in {"", wanted.version}
+
+    response, data = store.wait(_s3_response, store.files, request, is_right)
+    version = _version(response)
+    if version in {"", wanted.version}:
+        content_range = response.get("ContentRange") or "a file without a range"
+        if content_range != expected:
+            raise OSError(f"expected {expected}, got {content_range}")
+        _check_size(data, first, last)
+    return RangeAnswer(data, version)
+
+
+async def _s3_response(
+    files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
+) -> tuple[dict[str, Any], bytes]:
+    """Return the headers and the body of the first answer that is right, or else of the last."""
+    for retries_left in reversed(range(RETRIES)):
+        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
+        try:
+            data = await response["Body"].read()
+        except Exception:
+            # A connection that ends: each library below s3fs has errors of its own for that.
+            if not retries_left:
+                raise
+            continue
+        finally:
+            response["Body"].close()
+        if is_right(response, data):
+            break
+    return response, data
+
+
+def _version(response: dict[str, Any]) -> str:
+    return str(response.get("ETag") or "").strip('"')
+
+
+def _check_size(data: bytes, first: int, last: int) -> bytes:
+    if len(data) != last - first:
+        raise OSError(f"expected {last - first} bytes at {first}, got {len(data)}")
+    return data

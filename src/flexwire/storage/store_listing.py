@@ -1,0 +1,156 @@
+"""What a place holds, page by page: a million objects never stand in memory as a library's own.
+
+Each library's listing is asked for one page at a time, as their own calls gather all of them
+first, at two kilobytes an object.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.storage.filesystems import open_store, report_failures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.storage.filesystems import FileStore
+
+_PAGE = 5000
+_EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+class FileEntry(NamedTuple):
+    """One file: its name below the place that was listed, and which content it has."""
+
+    name: str
+    size: int
+    modified: datetime
+    version: str
+
+
+def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
+    """Every object below ``url``, at any depth, whose name there begins with ``prefix``.
+
+    In an object store's order, which is that of the names' bytes. Nothing where nothing is.
+    """
+    store = open_store(url)
+    base = store.key(url).rstrip("/") + "/"
+    listing = _LISTINGS.get(store.kind, _walk)(store, base, prefix)
+    while True:
+        with report_failures(url, "list"):
+            try:
+                page = next(listing, None)
+            except FileNotFoundError:
+                return
+        if page is None:
+            return
+        for entry in page:
+            if entry.name and not entry.name.endswith("/"):  # else the mark of a directory
+                yield entry
+
+
+def file_description(store: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
+    """Size, time and version in what a library says of one file."""
+    time_value = next(filter(None, map(info.get, _TIMES)), None)
+    version = info.get("generation") or info.get("ETag") or info.get("etag")
+    if store.kind == "gs" and version is None:
+        version = info.get("md5Hash")
+    moment = _moment(time_value)
+    return int(info["size"]), moment, str(version or moment.isoformat()).strip('"')
+
+
+_TIMES = ("LastModified", "updated", "last_modified", "mtime", "created", "modified")
+
+
+def _s3(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+    bucket, _, start = base.partition("/")
+    request = {"Bucket": bucket, "Prefix": start + prefix, **store.limit}
+    while True:
+        page = store.files.call_s3("list_objects_v2", **request)
+        yield [
+            FileEntry(
+                item["Key"][len(start) :], *file_description(store, {**item, "size": item["Size"]})
+            )
+            for item in page.get("Contents", ())
+        ]
+        if not page.get("IsTruncated"):
+            return
+        request["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _gs(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+    bucket, _, start = base.partition("/")
+    request = {"prefix": start + prefix, "json_out": True, **store.limit}
+    while True:
+        page = store.files.call("GET", "b/{}/o", bucket, **request)
+        yield [
+            FileEntry(item["name"][len(start) :], *file_description(store, item))
+            for item in page.get("items", ())
+        ]
+        if not page.get("nextPageToken"):
+            return
+        request["pageToken"] = page["nextPageToken"]
+
+
+def _az(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+    container, _, start = base.partition("/")
+    token = None
+    while True:
+        page, token = store.wait(_az_page, store.files, container, start + prefix, token)
+        yield [
+            FileEntry(
+                blob.name[len(start) :],
+                blob.size,
+                _moment(blob.last_modified),
+                blob.etag.strip('"'),
+            )
+            for blob in page
+            if (blob.metadata or {}).get("hdi_isfolder") != "true"
+        ]
+        if not token:
+            return
+
+
+async def _az_page(files: Any, container: str, prefix: str, token: str | None) -> Any:
+    async with files.service_client.get_container_client(container) as client:
+        blobs = client.list_blobs(prefix, include=["metadata"], results_per_page=_PAGE)
+        listing = blobs.by_page(token)
+        async for page in listing:
+            return [blob async for blob in page], listing.continuation_token
+    return [], None
+
+
+def _walk(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+    directory, _, _ = (base + prefix).rpartition("/")
+    for directory_name, _, files in store.files.walk(directory, detail=True, on_error="raise"):
+        below = f"{directory_name.rstrip('/')}/"[len(base) :]
+        page = [
+            FileEntry(below + name, *file_description(store, info)) for name, info in files.items()
+        ]
+        yield [entry for entry in page if entry.name.startswith(prefix)]
+
+
+_LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
+
+
+def moment_of(seconds: float) -> datetime:
+    """Return the moment so many seconds after 1970, in UTC, or the nearest one of years 1 to 9999.
+
+    A file may have any time: some file systems keep 64 bits of it.
+
+    >>> moment_of(0).isoformat(), moment_of(10**12).isoformat()
+    ('1970-01-01T00:00:00+00:00', '9999-12-31T23:59:59.999999+00:00')
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return _LATEST if seconds > 0 else _EARLIEST
+
+
+def _moment(time_value: Any) -> datetime:
+    if isinstance(time_value, datetime):
+        return time_value.astimezone(UTC)
+    if isinstance(time_value, int | float):
+        return moment_of(time_value)
+    return datetime.fromisoformat(time_value) if time_value else moment_of(0)

@@ -1,0 +1,87 @@
+"""Which rows of a capture are wanted: of which tables, and of which frames.
+
+What is not wanted is left out before it is decoded, where that can be said of a frame's header.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.tables.records import RunRows
+from flexwire.tables.spec_places import RECORDS_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from flexwire.tables.records import Rows
+
+FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
+_CARRY_RECORDS: Final = frozenset(one.message for one in RECORDS_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """What is asked of the rows of frames.
+
+    Attributes:
+        table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.
+        messages: only frames that carry one of these messages.
+        client_ids: only frames of these client ids.
+        topics: only records of these topics, by their names.
+        from_us: only frames whose last byte was captured at this time or later.
+        before_us: only frames whose last byte was captured before this time.
+    """
+
+    table: str | None = None
+    messages: Collection[str] | None = None
+    client_ids: Collection[str] | None = None
+    topics: Collection[str] | None = None
+    from_us: int | None = None
+    before_us: int | None = None
+
+    def gives(self, table: str) -> bool:
+        """Whether rows of a table are wanted: `FRAMES`, `MESSAGES` or `RECORDS`."""
+        return self.table is None or self.table == table
+
+    def reads(self, message: str) -> bool:
+        """Whether bodies of a message are decoded; the rows of frames say what became of them."""
+        return self.table != RECORDS or message in _CARRY_RECORDS
+
+    def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
+        """Give those of some paired frames that are wanted."""
+        masks = []
+        for name, values in (("message", self.messages), ("client_id", self.client_ids)):
+            if values is not None:
+                masks.append(pc.is_in(paired[name], pa.array(sorted(values), pa.string())))
+        times = paired["time"].cast(pa.int64())
+        if self.from_us is not None:
+            masks.append(pc.greater_equal(times, self.from_us))
+        if self.before_us is not None:
+            masks.append(pc.less(times, self.before_us))
+        for mask in masks[1:]:
+            masks[0] = pc.and_(masks[0], mask)
+        if not masks or masks[0].true_count == len(paired):
+            return paired
+        return paired.filter(masks[0])
+
+    def records(self, rows: Rows) -> Rows:
+        """Give those of some rows of records that are wanted."""
+        if self.topics is None:
+            return rows
+        topics = pa.array(sorted(self.topics), pa.string())
+        if not isinstance(rows, RunRows):
+            return rows.filter(pc.is_in(rows["topic"], topics))
+        kept = pc.is_in(rows.facts["topic"], topics).to_numpy(zero_copy_only=False)
+        if kept.all():
+            return rows
+        own = rows.own.filter(pa.array(kept.repeat(rows.counts)))
+        facts = rows.facts.filter(pa.array(kept))
+        return replace(rows, own=own, facts=facts, counts=rows.counts[kept])
+
+
+EVERYTHING: Final = RowFilter()
+"""All rows of all tables."""

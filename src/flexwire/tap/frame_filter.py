@@ -1,0 +1,253 @@
+"""Which frames a tap captures where not all are: those of some APIs, client ids or topics.
+
+What is left out of a connection's capture leaves no gap in it: what is captured reads as if nothing
+else had been said. So a request and its response are captured or left out together. Whatever is not
+understood is captured, for nobody can say what it is about, and SASL's frames are: a reader has to
+know of them what later bytes are. A request is about the topics that it names.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from functools import cache
+from itertools import compress, groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
+
+from flexwire.codec import message
+from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import parse_response
+from flexwire.protocol.apis import find_api
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+from flexwire.protocol.frames import FrameGroup, to_frame
+from flexwire.protocol.sasl import is_sasl
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.tables.spec_places import entity_paths, fields_with_paths
+from flexwire.tap.limits import MOST_WALKED, beginning
+from flexwire.wire.field_spans import BoundedReader, field_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from flexwire.capture.files.comments import CaptureFilter
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
+    from flexwire.protocol import RequestFrame, Turn
+    from flexwire.protocol.frames import TruncatedFrame
+    from flexwire.tap.metrics import TapStatistics
+
+# A cluster may have as many topics as it likes; each that a response names costs its name.
+_MOST_TOPICS: Final = 100_000
+_TOPIC: Final = "topics"
+_TOPIC_ID: Final = "TopicId"
+_NO_ID: Final = UUID(int=0)
+_UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
+
+
+class _TopicFields(NamedTuple):
+    """A structure that names topics: how one comes to it, and its fields for name and id."""
+
+    path: tuple[str, ...]
+    name: str = ""
+    topic_id: str = ""
+
+
+class _TopicReference(NamedTuple):
+    """A topic as a structure names it: by its name, its id, or both."""
+
+    name: str
+    topic_id: UUID
+
+
+class TopicNames:
+    """The topics of a cluster by their ids, as its responses say."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[UUID, str] = OrderedDict()
+
+    def learn(self, payload: bytes, request: RequestFrame) -> None:
+        """Take in a response: some name topics by both."""
+        name = request.message_name.removesuffix("Request") + "Response"
+        if not any(topic.name and topic.topic_id for topic in topic_fields(name)):
+            return
+        # What was read before a response becomes unreadable, or too long to be walked, is known.
+        with suppress(*_UNREADABLE):
+            frame = parse_response(beginning(payload), request.api_key, request.api_version)
+            for topic in _named(payload, frame.body_offset, name, frame.body_version):
+                if topic.name and topic.topic_id != _NO_ID:
+                    self._names[topic.topic_id] = topic.name
+                    if len(self._names) > _MOST_TOPICS:
+                        self._names.popitem(last=False)
+
+    def of(self, topic: _TopicReference) -> str | None:
+        """The name of a topic, None where only an id is known."""
+        return topic.name or self._names.get(topic.topic_id)
+
+
+def parse_api(text: str) -> str:
+    """Return the name of an API that is given by name or api key.
+
+    Raises `ArgumentError` for others, with the nearest name.
+
+    >>> parse_api("0"), parse_api("produce")
+    ('Produce', 'Produce')
+    """
+    try:
+        return find_api(text).name.removesuffix("Request")
+    except UnknownMessageError as error:
+        raise ArgumentError(f"expected an API by name or key: {error}") from None
+
+
+class FrameFilter:
+    """What one connection's capture has of its frames."""
+
+    def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: TapStatistics) -> None:
+        self._only = only
+        self._topics = topics
+        self._statistics = statistics
+        # Pairs of requests that were left out, whose responses are still to come.
+        self._left_out: OrderedDict[int, None] = OrderedDict()
+        # Whether a request of an API was taken that named topics; some later ones name none.
+        self._has_taken: dict[int, bool] = {}
+
+    def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
+        """The frames that are captured, and of all whether they are."""
+        takes = [self._takes(*pair) for pair in zip(frames.payloads, turns, strict=True)]
+        if all(takes):
+            return frames, takes
+        payloads = list(compress(frames.payloads, takes))
+        whole = b"".join(map(to_frame, payloads))
+        self._statistics.filtered_frames += len(takes) - len(payloads)
+        self._statistics.filtered_bytes += len(frames.whole) - len(whole)
+        return FrameGroup(whole, payloads), takes
+
+    def takes_beginning(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> bool:
+        """Return whether the beginning of a frame is captured whose rest is not there."""
+        if turn.request is not None:
+            turn = turn._replace(kind=direction)
+        takes = self._takes(frame.payload, turn)
+        if not takes:
+            self._statistics.filtered_frames += 1
+            self._statistics.filtered_bytes += len(frame.data) + frame.missing
+        return takes
+
+    def _takes(self, payload: bytes, turn: Turn) -> bool:
+        request = turn.request
+        if turn.kind == "response" and request is not None:
+            if self._only.topics:
+                self._topics.learn(payload, request)
+            if turn.pair is None or turn.pair not in self._left_out:
+                return True
+            del self._left_out[turn.pair]
+            return False
+        if turn.kind != "request" or request is None or self._takes_request(payload, request):
+            return True
+        if turn.pair is not None:
+            self._left_out[turn.pair] = None
+            if len(self._left_out) > DEFAULT_IN_FLIGHT:
+                self._left_out.popitem(last=False)
+        return False
+
+    def _takes_request(self, payload: bytes, request: RequestFrame) -> bool:
+        if is_sasl(request):
+            return True
+        only = self._only
+        if not (only.takes_api(request.api_name) and only.takes_client(request.client_id)):
+            return False
+        return not only.topics or self._is_about(payload, request)
+
+    def _is_about(self, payload: bytes, request: RequestFrame) -> bool:
+        name = request.message_name
+        if not topic_fields(name):
+            return False
+        try:
+            topics_named = list(_named(payload, request.body_offset, name, request.api_version))
+        except _UNREADABLE:
+            return True
+        names = [self._topics.of(topic) for topic in topics_named]
+        if not names:
+            # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
+            return self._has_taken.get(request.api_key, True)
+        takes = any(topic is None or self._only.takes_topic(topic) for topic in names)
+        self._has_taken[request.api_key] = takes or self._has_taken.get(request.api_key, False)
+        return takes
+
+
+class LazyCapture:
+    """A connection's capture that begins with the first frame that is captured."""
+
+    def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
+        self._begin = begin
+        self._begun: TappedConnection | None = None
+
+    def send(
+        self,
+        direction: Direction,
+        data: bytes,
+        timestamp_us: int | None = None,
+        *,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        """Write what is captured; `CaptureError` also where the capture cannot begin."""
+        if data:
+            capture = self._started(timestamp_us)
+            capture.send(direction, data, timestamp_us, frames=frames, comments=comments)
+
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Write the beginning of a frame that was not kept whole."""
+        self._started(timestamp_us).send_beginning(direction, data, missing, timestamp_us)
+
+    def _started(self, timestamp_us: int | None) -> TappedConnection:
+        if self._begun is None:
+            self._begun = self._begin(timestamp_us)
+        return self._begun
+
+    def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
+        """Write the end of what was begun."""
+        if self._begun is not None:
+            self._begun.close(reset=reset, by_broker=by_broker)
+
+
+@per_catalog
+@cache
+def topic_fields(name: str) -> tuple[_TopicFields, ...]:
+    """Where a message names topics, in any of its versions."""
+    ids = {
+        path[:-1]: path[-1]
+        for spec in catalog().entry(name).all_specs()
+        for path, field in fields_with_paths(spec.fields, spec.structs(), ())
+        if field.name == _TOPIC_ID and field.type.name == "uuid"
+    }
+    named = [path for path, kind in entity_paths(name) if kind == _TOPIC]
+    places = [_TopicFields(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]
+    without_name = ids.keys() - {field.path for field in places}
+    return (*places, *(_TopicFields(path, topic_id=ids[path]) for path in sorted(without_name)))
+
+
+def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_TopicReference]:
+    """Return the topics that a message names; ``start`` is where its body begins in the payload.
+
+    Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
+    """
+    places = topic_fields(name)
+    paths = [
+        (*place.path, element)
+        for place in places
+        for element in (place.name, place.topic_id)
+        if element
+    ]
+    schema = message(name).definition.schema(version)
+    spans = field_spans(schema, BoundedReader(payload, start, MOST_WALKED), paths, to_end=True)
+    for _, structure in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span.value for span in structure}
+        for place in places:
+            names = fields.get((*place.path, place.name))
+            topic_id = fields.get((*place.path, place.topic_id), _NO_ID)
+            for element in names if isinstance(names, list) else [names]:
+                if element or topic_id != _NO_ID:
+                    yield _TopicReference(element or "", topic_id)

@@ -1,0 +1,185 @@
+"""Stamps request headers: adds tagged fields to the requests that pass, and to nothing else.
+
+KIP-482 wants tagged fields in request headers for what is none of a request's business: a trace
+id, or by whom it was forwarded. Brokers take tags that they do not know. A frame comes in and a
+frame goes out; sockets and files belong to the tap. What is not surely a request that a broker
+takes with more tags passes as it is, for a reason that is counted.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.arguments import refuse, to_int
+from flexwire.capture.files.comments import MOST_HEADER_TAGS
+from flexwire.client.notation import split_header_tag
+from flexwire.codec import message
+from flexwire.errors import ArgumentError
+from flexwire.protocol import SENT_FRAME_LIMIT, is_believable
+from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
+from flexwire.schema.catalog import catalog
+from flexwire.wire.limits import HIGHEST_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from flexwire.protocol import RequestFrame, Turn
+
+LOWEST_HEADER_TAG: Final = 10_000
+"""Kafka numbers its own tags from 0 on, and a broker parses those that it knows."""
+MOST_VALUE_BYTES: Final = 256
+
+# What stands for it, and the most that it can be.
+_PLACEHOLDERS: Final = {
+    "{client}": "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
+    "{connection}": "9" * 19,
+    "{trace_id}": "f" * 32,
+}
+_PLACEHOLDER: Final = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderTag:
+    """A tag, and the value that request headers get under it.
+
+    A text may hold ``{client}``, the address that a request came from, ``{connection}``, the number
+    of its connection in this run, and ``{trace_id}``: 32 hexadecimal digits, made for each request.
+    """
+
+    tag: int
+    value: str | bytes
+
+    def __post_init__(self) -> None:
+        tag = to_int(self.tag, "tag")
+        if not LOWEST_HEADER_TAG <= tag <= HIGHEST_TAG:
+            raise refuse("tag", f"{LOWEST_HEADER_TAG} to {HIGHEST_TAG}", tag)
+        if not isinstance(self.value, str | bytes):
+            raise refuse("value", "text or bytes", self.value)
+        try:
+            most = len(self.filled(_PLACEHOLDERS))
+        except UnicodeEncodeError:
+            raise refuse("value", "text that has UTF-8", self.value) from None
+        if most > MOST_VALUE_BYTES:
+            raise ArgumentError(
+                f"header tag {tag}: expected a value of at most {MOST_VALUE_BYTES} bytes, got "
+                f"one of {most}"
+            )
+
+    def filled(self, placeholders: Mapping[str, str]) -> bytes:
+        """The bytes, with what each placeholder stands for."""
+        if isinstance(self.value, bytes):
+            return self.value
+        return _PLACEHOLDER.sub(lambda match: placeholders[match[0]], self.value).encode()
+
+
+def parse_header_tag(text: str) -> HeaderTag:
+    r"""Parse "10042=text" or "10042=hex:00ff"; raises `ArgumentError`.
+
+    >>> parse_header_tag("10042=from {client}"), parse_header_tag("10043=hex:00ff").value
+    (HeaderTag(tag=10042, value='from {client}'), b'\x00\xff')
+    """
+    return HeaderTag(*split_header_tag(text))
+
+
+class StampConfig:
+    """Which tags request headers get, on all connections.
+
+    A tag stands once, and no release may give it a meaning. ``limit`` is the most bytes of a
+    request that brokers take (``socket.request.max.bytes``, 100 MiB unless it is given). Raises
+    `ArgumentError`.
+    """
+
+    def __init__(self, tags: Iterable[HeaderTag], limit: int | None = None) -> None:
+        self.tags = tuple(sorted(tags, key=lambda tag: tag.tag))
+        self.limit = SENT_FRAME_LIMIT if limit is None else to_int(limit, "limit", least=1)
+        if len(self.tags) > MOST_HEADER_TAGS:
+            raise refuse("header tags", f"at most {MOST_HEADER_TAGS}", len(self.tags))
+        numbers = {tag.tag for tag in self.tags}
+        if len(numbers) < len(self.tags):
+            raise refuse("header tags", "each tag once", [tag.tag for tag in self.tags])
+        if defined := numbers & _defined_tags():
+            raise ArgumentError(f"header tag {min(defined)} has a meaning: a broker would parse it")
+
+
+def _new_trace_id() -> str:
+    return secrets.token_hex(16)
+
+
+def _defined_tags() -> set[int]:
+    """The tags that some version of the request header gives a meaning."""
+    header = message("RequestHeader")
+    versions = catalog().entry(header.__name__).versions
+    schemas = [header.definition.schema(version) for version in versions]
+    return {tag for schema in schemas for tag in (*schema.tagged, *schema.refused_tags)}
+
+
+class StampedRequest(NamedTuple):
+    """What a request is passed on as.
+
+    ``added`` are the tagged fields that the client did not send. Where there are none, ``payload``
+    is what came, and ``reason`` a count of `TapStatistics`.
+    """
+
+    payload: bytes
+    added: Mapping[int, bytes]
+    reason: str | None = None
+
+
+class Stamper:
+    """Stamps the requests of one connection.
+
+    ``client`` is its address, ``number`` the connection's; ``new_trace_id`` gives 32 digits.
+    """
+
+    def __init__(
+        self,
+        stamping: StampConfig,
+        client: str,
+        number: int,
+        *,
+        new_trace_id: Callable[[], str] = _new_trace_id,
+    ) -> None:
+        self._stamping = stamping
+        self._placeholders = {"{client}": client, "{connection}": str(number)}
+        self._new_trace_id = new_trace_id
+        # From here on a frame may be a token, whatever it reads as.
+        self._is_over = False
+
+    def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
+        """Stamp a frame of the client; ``turn`` is what its conversation says it is.
+
+        A frame that is not surely a request, and all that follow it, pass as they came.
+        """
+        request = turn.request
+        if request is None or turn.kind != "request" or begins_raw_tokens(request):
+            self._is_over = True
+        if self._is_over or request is None or is_sasl(request):
+            return StampedRequest(payload, {}, "unstamped_sasl")
+        # What no release has is refused by brokers, and may be other bytes that read as a request.
+        if not _has_tags(request) or not is_believable(request):
+            return StampedRequest(payload, {}, "unstamped_not_flexible")
+        fields: Any = request.header
+        if any(
+            header_tag.tag in fields.unknown_tagged_fields for header_tag in self._stamping.tags
+        ):
+            return StampedRequest(payload, {}, "unstamped_tag_taken")
+        added = self._added()
+        header = copy.copy(fields)
+        header.unknown_tagged_fields = fields.unknown_tagged_fields | added
+        # What was read strictly is written as it was: only the tag section changes.
+        head = header.encode(request.header_version)
+        if len(head) + len(payload) - request.body_offset > self._stamping.limit:
+            return StampedRequest(payload, {}, "unstamped_too_large")
+        return StampedRequest(head + payload[request.body_offset :], added)
+
+    def _added(self) -> dict[int, bytes]:
+        values = self._placeholders | {"{trace_id}": self._new_trace_id()}
+        return {header_tag.tag: header_tag.filled(values) for header_tag in self._stamping.tags}
+
+
+def _has_tags(request: RequestFrame) -> bool:
+    return type(request.header).definition.schema(request.header_version).flexible

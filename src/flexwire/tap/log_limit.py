@@ -1,0 +1,84 @@
+"""Log lines that a peer or a failure can repeat without bound: one a second, with a count."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable
+
+SECONDS: Final = 1.0
+"""Between two lines of one kind."""
+
+
+class _OmittedLines(NamedTuple):
+    """What was not logged since the last line of a kind, and how important it was."""
+
+    level: int
+    things: int
+
+
+class LogLimiter:
+    """Logs a line of each kind at most every `SECONDS`, and how many it left out.
+
+    Kinds are few: the connection or the reason stands in the text. What is left out is told with
+    the next line of its kind, or by itself a second after the last one, where an event loop runs,
+    and else by `close`.
+    """
+
+    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._silent_until: dict[str, float] = {}
+        self._left: dict[str, _OmittedLines] = {}
+        self._telling: dict[str, asyncio.TimerHandle] = {}
+
+    def say(
+        self,
+        level: int,
+        kind: str,
+        text: str,
+        *,
+        count: int = 1,
+        error: BaseException | None = None,
+    ) -> None:
+        """Log a text, which tells of ``count`` things, and where ``error`` came from."""
+        if not self._log.isEnabledFor(level):
+            return
+        now = self._clock()
+        until = self._silent_until.get(kind, now)
+        left = self._left.pop(kind, _OmittedLines(level, 0))
+        if now < until:
+            self._left[kind] = _OmittedLines(max(level, left.level), left.things + count)
+            self._tell_later(kind, until - now)
+            return
+        self._silent_until[kind] = now + SECONDS
+        more = f" (and {left.things:,} more before it)" if left.things else ""
+        self._log.log(level, "%s%s", text, more, exc_info=error)
+
+    def close(self) -> None:
+        """Tell what was left out."""
+        for kind in list(self._left):
+            self._tell(kind)
+
+    def _tell_later(self, kind: str, seconds: float) -> None:
+        if kind in self._telling:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # Nobody would call: the next line tells it, or the end.
+            return
+        self._telling[kind] = loop.call_later(seconds, self._tell, kind)
+
+    def _tell(self, kind: str) -> None:
+        telling = self._telling.pop(kind, None)
+        if telling is not None:
+            telling.cancel()
+        left = self._left.pop(kind, None)
+        if left is not None:
+            self._silent_until[kind] = self._clock() + SECONDS
+            self._log.log(left.level, "%s: %s more", kind, f"{left.things:,}")

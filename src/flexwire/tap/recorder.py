@@ -1,0 +1,330 @@
+"""What the capture gets of one connection, without credentials.
+
+Credentials are not in it where they are withheld, and what cannot be written is counted.
+
+`flexwire.protocol.credentials` says what a credential is, as for tables and the report. A body that
+may hold one and does not decode is filled as a whole, while its connection may be authenticating.
+So is a body of more than `flexwire.tap.limits.MOST_DECODED` bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import secrets
+import struct
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING, Final
+
+from flexwire.codec import message
+from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import is_believable, parse_response
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.credentials import (
+    carries_credentials,
+    hides_credentials,
+    make_filler,
+    may_be_quoted,
+    may_hide_credentials,
+    withhold,
+)
+from flexwire.protocol.frames import to_frame
+from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
+from flexwire.tap.log_limit import LogLimiter
+from flexwire.wire.segment_layout import PREFIX_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
+    from flexwire.protocol.conversation import Turn
+    from flexwire.protocol.frames import FrameGroup, TruncatedFrame
+    from flexwire.tap.frame_filter import FrameFilter, LazyCapture
+    from flexwire.tap.metrics import TapStatistics
+
+
+# Api key, version and correlation id; a response has but the last of them.
+_REQUEST_HEAD: Final = 8
+_RESPONSE_HEAD: Final = 4
+_API: Final = struct.Struct(">hh")
+_UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
+
+
+def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
+    """Return a frame's payload for the capture, itself if it has no credential. Its length stays.
+
+    ``asked_plainly`` says of a response that nothing was withheld of its request.
+    """
+    request = turn.request
+    if turn.kind == "unread" or request is None:
+        # A token too, which has no request, and comes when a connection is guarded.
+        return make_filler(len(payload)) if turn.is_guarded else payload
+    if turn.is_guarded and not is_believable(request):
+        return make_filler(len(payload))
+    if not hides_credentials(request.message_name, payload):
+        return payload
+    if turn.kind == "request":
+        name, version, start = request.message_name, request.api_version, request.body_offset
+    else:
+        try:
+            frame = parse_response(beginning(payload), request.api_key, request.api_version)
+        except _UNREADABLE:
+            return payload[:_RESPONSE_HEAD] + make_filler(len(payload) - _RESPONSE_HEAD)
+        name, version, start = frame.message_name, frame.body_version, frame.body_offset
+    hidden = _body(payload, turn, (name, version, start), asked_plainly=asked_plainly)
+    return payload if hidden is None else payload[:start] + hidden
+
+
+class CredentialMask:
+    """Withholds the frames of one connection, and remembers which requests hold no credential.
+
+    A broker's text may quote its request, so it stays only in the response to such a request.
+    """
+
+    def __init__(self) -> None:
+        # Their pairs, the oldest first. A request that is forgotten costs the capture a text.
+        self._plain: dict[int, None] = {}
+
+    def shown(self, payload: bytes, turn: Turn) -> bytes:
+        """Return a frame's payload for the capture, itself if it has no credential."""
+        request, pair = turn.request, turn.pair
+        if request is None or pair is None or not may_be_quoted(request.message_name):
+            return withhold_credentials(payload, turn)
+        if turn.kind != "request":
+            is_plain = pair in self._plain
+            self._plain.pop(pair, None)
+            return withhold_credentials(payload, turn, asked_plainly=is_plain)
+        shown = withhold_credentials(payload, turn)
+        if shown is payload:
+            if len(self._plain) >= FEWEST_IN_FLIGHT:
+                del self._plain[next(iter(self._plain))]
+            self._plain[pair] = None
+        return shown
+
+
+def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
+    """A frame that breaks off, with its length before it: what follows its head is filled.
+
+    A frame of the client that does not begin as a request does may be a token, and has no head.
+    """
+    head = PREFIX_LENGTH
+    if not is_request:
+        head += _RESPONSE_HEAD
+    elif len(data) >= PREFIX_LENGTH + _API.size:
+        head += _REQUEST_HEAD if is_released(*_API.unpack_from(data, PREFIX_LENGTH)) else 0
+    return data[:head] + make_filler(len(data) - len(data[:head]))
+
+
+def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
+    """Return the beginning of a frame for the capture, its length before it; itself if it is safe.
+
+    A request's header stays, as it holds no credential. What follows it stays where neither the
+    message nor the connection may carry one.
+    """
+    request = turn.request
+    if request is None or not is_believable(request):
+        return withhold_rest(data, is_request=is_request)
+    if not turn.is_guarded and not may_hide_credentials(request.message_name):
+        return data
+    head = data[: PREFIX_LENGTH + (request.body_offset if is_request else _RESPONSE_HEAD)]
+    return head + make_filler(len(data) - len(head))
+
+
+def _body(
+    payload: bytes, turn: Turn, place: tuple[str, int, int], *, asked_plainly: bool
+) -> bytes | None:
+    """Return what stands for a message's body and what follows it; None stands for itself.
+
+    ``place`` is the message's name, its version, and where its body starts.
+    """
+    name, version, start = place
+    hidden = make_filler(len(payload) - start)
+    if len(payload) > MOST_DECODED:
+        # To find out which of a million configurations are secret takes too long here.
+        return hidden
+    try:
+        body, end = message(name).decode_prefix(payload, version, start)
+    except (CodecError, UnknownMessageError):
+        return hidden if turn.is_guarded or carries_credentials(name) else None
+    if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
+        return None
+    written = body.encode(version)
+    # What a lenient reader took may be written shorter; bytes after the body may be anything.
+    return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
+
+
+_OF: Final = 1 << 53
+
+
+def is_sampled(share: float) -> bool:
+    """Whether the next connection is captured: drawn anew for each, so that no pattern is."""
+    return secrets.randbelow(_OF) < share * _OF
+
+
+@dataclass(slots=True)
+class NoCapture:
+    """In the place of a connection's capture where there is none: counts, and keeps nothing."""
+
+    statistics: TapStatistics
+
+    def send(
+        self,
+        direction: Direction,  # noqa: ARG002  # as a capture takes it
+        data: bytes,
+        timestamp_us: int | None = None,  # noqa: ARG002  # the same
+        *,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),  # noqa: ARG002  # the same
+    ) -> None:
+        """Count what passes."""
+        if data:
+            self.statistics.unsampled_frames += frames
+            self.statistics.unsampled_bytes += len(data)
+
+    def send_beginning(
+        self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
+    ) -> None:
+        """Count what passes of a frame that was not kept whole."""
+        self.send(direction, data, timestamp_us)
+        self.statistics.unsampled_bytes += missing
+
+    def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
+        """Nothing is to be ended."""
+
+
+log = logging.getLogger("flexwire.tap")
+
+# The comments of so many requests stand on one packet.
+_COMMENTED_TOGETHER: Final = 64
+
+
+class Recorder:
+    """Writes one connection to its capture, and counts what could not be written.
+
+    A capture that fails cuts nobody off: a full disk must not keep clients from their brokers.
+    """
+
+    def __init__(
+        self,
+        capture: TappedConnection | NoCapture | LazyCapture,
+        statistics: TapStatistics,
+        name: str,
+        *,
+        withholds: bool,
+        frame_filter: FrameFilter | None = None,
+        saying: LogLimiter | None = None,
+    ) -> None:
+        self._capture = capture
+        self._statistics = statistics
+        self._name = name
+        self._withholds = withholds
+        self._withholding = CredentialMask()
+        self._filter = frame_filter
+        self._saying = saying or LogLimiter(log)
+
+    def frames(
+        self,
+        direction: Direction,
+        frames: FrameGroup,
+        turns: Sequence[Turn],
+        at_us: int,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        """Write frames that came together, and what their conversation says they are."""
+        if self._filter is not None:
+            frames, takes = self._filter.select(frames, turns)
+            turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
+        whole, payloads = frames
+        if not payloads:
+            return
+        if self._withholds:
+            shown = [self._withholding.shown(*both) for both in zip(payloads, turns, strict=True)]
+            hidden = sum(map(operator.is_not, shown, payloads))
+            if hidden:
+                self._statistics.withheld += hidden
+                whole, payloads = b"".join(map(to_frame, shown)), shown
+        if not any(comments):
+            # Frames that came together are written together: one call of the system for all.
+            self._write(direction, whole, at_us, len(payloads))
+            return
+        for start in range(0, len(payloads), _COMMENTED_TOGETHER):
+            part = slice(start, start + _COMMENTED_TOGETHER)
+            data = b"".join(map(to_frame, payloads[part]))
+            written = [comment for comment in comments[part] if comment]
+            self._write(direction, data, at_us, len(payloads[part]), written)
+
+    def piece(self, direction: Direction, data: bytes, at_us: int, *, may_be_secret: bool) -> None:
+        """Write bytes that are not frames."""
+        hidden = self._withholds and may_be_secret
+        self._write(direction, make_filler(len(data)) if hidden else data, at_us)
+
+    def broken_off(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> None:
+        """Write what there is of a frame that will not be whole, and would be captured if it was.
+
+        ``turn`` is what its conversation says of that.
+        """
+        self._statistics.broken_off += 1
+        self._saying.say(
+            logging.INFO, "frames that broke off", f"{self._name}: a {direction} broke off"
+        )
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
+            return
+        if self._withholds:
+            data = withhold_rest(frame.data, is_request=direction == "request")
+            frame = frame._replace(data=data)
+        self._write_beginning(direction, frame, None)
+
+    def shortened(
+        self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
+    ) -> None:
+        """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
+            return
+        if self._withholds:
+            data = withhold_beginning(frame.data, turn, is_request=direction == "request")
+            if data is not frame.data:
+                self._statistics.withheld += 1
+                frame = frame._replace(data=data)
+        self._write_beginning(direction, frame, at_us)
+
+    def _write_beginning(
+        self, direction: Direction, frame: TruncatedFrame, at_us: int | None
+    ) -> None:
+        if not frame.missing:
+            self._write(direction, frame.data, at_us)
+            return
+        self._statistics.shortened_frames += 1
+        self._statistics.shortened_bytes += frame.missing
+        try:
+            self._capture.send_beginning(direction, frame.data, frame.missing, at_us)
+        except CaptureError as error:
+            self._not_captured(error, 1)
+
+    def close(self, *, reset: bool, by_broker: bool) -> None:
+        """Write how the connection ended."""
+        try:
+            self._capture.close(reset=reset, by_broker=by_broker)
+        except CaptureError as error:
+            self._statistics.unended += 1
+            line = f"{self._name}: its end is not captured: {error}"
+            self._saying.say(logging.ERROR, "connections whose end is not captured", line)
+
+    def _write(
+        self,
+        direction: Direction,
+        data: bytes,
+        at_us: int | None = None,
+        frames: int = 1,
+        comments: Sequence[bytes] = (),
+    ) -> None:
+        try:
+            self._capture.send(direction, data, at_us, frames=frames, comments=comments)
+        except CaptureError as error:
+            self._not_captured(error, frames)
+
+    def _not_captured(self, error: CaptureError, frames: int) -> None:
+        self._statistics.capture_failures += frames
+        line = f"{self._name}: not captured: {error}"
+        self._saying.say(logging.ERROR, "frames that are not captured", line, count=frames)

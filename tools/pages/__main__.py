@@ -1,0 +1,18 @@
+"""`python -m tools.pages`: write every page that is made from the code anew."""
+
+from __future__ import annotations
+
+import sys
+
+from tools.pages.files import page_files, page_modules, write_files
+
+
+def main() -> int:
+    """Write all pages."""
+    for name in page_modules():
+        write_files(page_files(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

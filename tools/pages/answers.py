@@ -1,0 +1,114 @@
+"""docs/answers.md: what each answer asks, what to do about it, and its columns."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.results import MOST_ROWS, SHOWN_ROWS
+from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
+from tools.pages.files import DOCS, write_files
+from tools.pages.tables import markdown, spark_type
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.answers.asking.answer import Answer
+
+PAGE = DOCS / "answers.md"
+_HEAD = f"""# Answers
+
+Answers are what operators ask about their traffic and logs. `flexwire analyze --answers all` asks
+all of them. The default is the answers about logs, where logs were given, because each of the
+others takes some CPU seconds. Each answer is a part of the report, a table `answers/NAME`, and a
+file `answers/NAME.csv` to send round, in which no cell is a formula. The report shows the first
+{SHOWN_ROWS} rows. The table and the CSV have at most the {MOST_ROWS:,} most important rows, and
+{GROUP_OFFSETS.most_rows:,} rows of `group_offsets`. The rows beyond that are counted. The report
+leaves out a column of texts that is empty in every row.
+
+`--answers NAME,NAME` asks some answers, and `--answers none` asks none. If an answer fails, the
+report and the terminal say so, and everything else is written as usual. If you named that answer,
+the exit code is 1. An answer that you named also fails if it is about logs and no logs were given.
+With Delta tables, the table (`answers/NAME.parquet`) and the CSV are in the directory of the run,
+because they are about its input alone. `flexwire answers OUT` asks Delta tables as a whole, all
+analyses together, and says what was cut between them
+([boundaries](#boundaries-what-was-cut-between-analyses)). For internal topics `flexwire answers`
+reprints the stored answers, because their logs are not kept as tables. Text on a terminal has the
+columns and units of the report, in lines of up to 120 characters. `--format csv` and `--format
+json` have all columns. `--as-of` asks for the state at an earlier moment
+([internal-topics.md](internal-topics.md#in-an-analysis)).
+
+```
+flexwire analyze CAPTURE --out OUT --answers all --labels teams.csv
+flexwire answers OUT                         # prints them again
+flexwire answers OUT NAME --format csv
+```
+
+Each answer is one function of plain DataFrame code, in one file, `flexwire/answers/NAME.py`. The
+function returns a DataFrame that you can filter and join further. Spark returns rows in no order.
+`ANSWER.ordered` puts the most important row first, as in the table, the CSV and the report.
+```python
+from pyspark.sql import SparkSession
+from flexwire.spark.answers.outputs import open_tables
+
+spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
+tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables, all analyses
+tables.frames.groupBy("client_id").count().show()
+```
+The blocks below use `spark` and `open_tables` from this one. Tables that grow hold several
+analyses, and each analysis counts its frames from 0. Join and group by `frame_key(table.columns)`
+and `connection_key(table.columns)` of `flexwire.tables.keys`. Both include the column `analysis` if
+the table has it.
+
+To change an answer, copy its file, change the function, and pass the `Answer` that you make of it
+to `analyze`: `analyze(paths, out, answers=["all the others by name", MINE])`. The report shows the
+columns that have a heading. `python -m tools.pages.answers` writes this page from
+`flexwire.answers.ANSWERS`. The tables that the answers read are in [tables.md](tables.md).
+"""
+
+
+def files() -> dict[Path, str]:
+    """Return the page."""
+    return {PAGE: _HEAD + "".join(map(_section, ANSWERS))}
+
+
+def _section(answer: Answer) -> str:
+    lines = [
+        f"| `{column.name}` | {spark_type(column.type)} | {markdown(column.meaning)} "
+        f"| {markdown(column.null)} |"
+        for column in answer.columns
+    ]
+    function = inspect.unwrap(answer.ask)
+    # The first sentence of the docstring is about the function; here it is about the rows.
+    description = (inspect.getdoc(function) or "").removeprefix("Return ")
+    description = description[:1].upper() + description[1:]
+    return "\n".join([
+        f"\n## `{answer.name}`: {answer.question}",
+        markdown(answer.meaning),
+        "",
+        markdown(description),
+        "",
+        f"**What to do:** {markdown(answer.advice)}{_of_state(answer)}",
+        "```python",
+        f"from flexwire.answers.{answer.name} import ANSWER, {answer.name}",
+        "",
+        f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
+        "```",
+        f"One row is {answer.row}, ordered by "
+        + ", ".join(f"`{name}`" for name in answer.order) + ".",
+        "",
+        "| column | type | what | null |",
+        "|---|---|---|---|",
+        *lines,
+        "",
+    ])  # fmt: skip
+
+
+def _of_state(answer: Answer) -> str:
+    """Name the answer to the same question about a broker's logs."""
+    return f" For a broker's logs, ask `{answer.of_state}`." if answer.of_state else ""
+
+
+if __name__ == "__main__":
+    write_files(files())

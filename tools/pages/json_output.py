@@ -1,0 +1,263 @@
+"""docs/json.md: the shape of what each command prints with ``--format json``, from running it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from click.testing import CliRunner
+
+from flexwire.answers.asking.results import AnswerResult
+from flexwire.capture.files.packets import UnreadableBytes
+from flexwire.capture.tls import OpenedCaptures
+from flexwire.capture.tls.connections import TlsCounts
+from flexwire.cli import capture_open, warmup
+from flexwire.cli.app import app
+from flexwire.demo.outcome import ClientOutcome
+from flexwire.demo.run import DemoOutcome, DemoTraffic
+from flexwire.facts.answers import UnansweredQuestion
+from flexwire.facts.facts import LogFacts, RequestLogFacts
+from flexwire.kernels import KernelStatus
+from flexwire.records import Record, encode_batch
+from flexwire.spark.analyze import Analysis
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.output import Output
+from flexwire.tap import HostPort, TapStatistics
+from tests.net.answering import Answers, answering
+from tests.protocol.payloads import frame, make, request_payload
+from tests.report.sample import EMPTY, SAMPLE
+from tests.spark.asked import TALKERS
+from tools.pages.files import DOCS, write_files
+
+if TYPE_CHECKING:
+    from flexwire.facts.facts import Facts
+
+PAGE = DOCS / "json.md"
+_HEAD = """# What commands print as JSON
+
+This page shows the shape of what each command prints with `--format json`. It is made by running
+the commands, and a test compares the two. A name with `?` is not in every element; `a | b` is one
+or the other; `{text: int}` has names that are data. Names begin in lower case, as in Kafka's own
+JSON. New names may be added to an object; the names listed here stay. Standard error is not JSON:
+it has errors, progress, and notes, which `-q` leaves out. Exit codes are the same in every format.
+
+`decode` and `call` print JSON by default, and text with `--format text`. A message has the form of
+Kafka's converters, with the names of its spec and `_unknownTaggedFields`. With `--lines`, `decode`
+prints one such object a line, or `{"error": …}`; several frames of one line are in `frames`. A
+frame that is cut off has `present`, the number of bytes that are there, and `error`; its `length`
+is null where nothing says it. `answers` has the rows of each answer by its name;
+[answers](answers.md) lists the columns. `analyze` and `demo` print a summary, and the file `facts`
+has everything that they found. `--format` of `schema docs` is the format of its pages, and
+`completion` prints a shell script. `python -m tools.pages.json_output` writes this page.
+"""
+SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
+  "flexibleVersions": "0+", "listeners": ["broker"], "fields": [
+  {"name": "ErrorCode", "type": "int16", "versions": "0+"},
+  {"name": "Host", "type": "string", "versions": "0+", "tag": 0, "taggedVersions": "0+"}]}"""
+
+
+def files() -> dict[Path, str]:
+    """Return the page."""
+    parts = [_HEAD]
+    for name, values in _printed().items():
+        parts.append(f"## flexwire {name}\n```\n{shape(*values)}\n```\n")
+    return {PAGE: "\n".join(parts)}
+
+
+def _printed() -> dict[str, list[Any]]:
+    """By command: the JSON of some runs of it, or the lines of one."""
+    found: dict[str, list[Any]] = {}
+    with tempfile.TemporaryDirectory() as given:
+        for name, arguments in command_lines(Path(given)).items():
+            # Names that differ in spaces only are several runs of one command.
+            found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
+    counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
+    counts.damaged.append(UnreadableBytes("a", 0, "a reason"))
+    found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]  # noqa: SLF001 - its run would need a key log
+    found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
+    found["demo"] = [_of_demo()]
+    found["answers"] = [_of_answers()]
+    found |= _of_calls()
+    found["tap, each line"] = tap_output()
+    ran_on = [
+        KernelStatus("Cython", None, True, "a reason"),
+        KernelStatus("nothing", None, False, ""),
+    ]
+    found["warmup"] = [
+        warmup._as_json(running, seconds)  # noqa: SLF001 - its run would compile
+        for running, seconds in zip(ran_on, (1.0, None), strict=True)
+    ]
+    return found
+
+
+def _run(arguments: list[str], *, lines: bool = False) -> list[Any]:
+    ran = CliRunner().invoke(app, [*arguments, "--format", "json"])
+    if not ran.stdout:
+        raise RuntimeError(f"{arguments} printed nothing: {ran.output} {ran.exception}")
+    return [json.loads(one) for one in (ran.stdout.splitlines() if lines else [ran.stdout])]
+
+
+def command_lines(place: Path) -> dict[str, list[str]]:
+    """Return the arguments of each command that is run, with its files below ``place``."""
+    metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
+    record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
+    specs = place / "releases" / "4.4.0" / "clients"
+    specs.mkdir(parents=True)
+    (specs / "PingRequest.json").write_text(SPEC, encoding="utf-8")
+    log = place / "00000000000000000000.log"
+    log.write_bytes(encode_batch([record]) + b"damage")
+    told, older = str(specs), place / "older"
+    older.mkdir()
+    (older / "PingRequest.json").write_text(SPEC.replace("int16", "int32"), encoding="utf-8")
+    vectors = place / "some.jsonl"
+    sent = {"message": "HeartbeatResponse", "version": 4, "hex": "00000000001900"}
+    vectors.write_text(json.dumps(sent) + '\n{"message": "None", "version": 0, "hex": ""}')
+    explained = ["explain", "MetadataRequest", "-V", "4"]
+    return {
+        "decode": ["decode", "MetadataRequest", "-V", "4", "0000000100016101"],
+        "decode --frame": ["decode", "--frame", metadata],
+        "decode --frame --compact, several and the last cut off, each line": [
+            *("decode", "--frame", metadata + metadata[:-4], "--compact")
+        ],
+        "explain": [*explained, "0000000100016101"],
+        "explain ": [*explained, "0000000100016101ff"],
+        "explain --frame": ["explain", "--frame", metadata],
+        "explain --size": ["explain", "--size", "369295616"],
+        "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
+        "schema list": ["schema", "list", "Metadata"],
+        "schema resolve": ["schema", "resolve", "FetchRequest", "-V", "12"],
+        "schema errors": ["schema", "errors"],
+        "schema lint": ["schema", "lint", told],
+        "schema breaking": ["schema", "breaking", told, "--against", str(older)],
+        "schema cost": ["schema", "cost", "--vectors", str(vectors), "--error-tags"],
+        "schema error-tags": ["schema", "error-tags", told, "--out", str(place / "tagged")],
+        "schema import": [
+            *("schema", "import", str(specs.parents[1]), "--fresh", "--out", str(place / "c"))
+        ],
+        "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
+    }
+
+
+_LOGS = replace(
+    EMPTY, logs=LogFacts(topics=1, partitions=1, segments=1, bytes=70, batches=1, records=1)
+)
+_ASKED = replace(
+    SAMPLE,
+    request_logs=RequestLogFacts(files=1, server_logs=0, lines=1, requests=1),
+    unanswered=(UnansweredQuestion("lag", "Who lags?", "a reason"),),
+)
+
+
+def analysis_of(facts: Facts) -> Analysis:
+    """Return an analysis that found these facts."""
+    return Analysis(Output(OutputDirectory("out")), facts, {}, notes=("a note",))
+
+
+def _of_analysis(facts: Facts) -> Any:
+    with patch("flexwire.spark.analyze.analyze", return_value=analysis_of(facts)):
+        return _run(["analyze", "captures", "--out", "out"])[0]
+
+
+def _of_demo() -> Any:
+    client = ClientOutcome(
+        client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
+    )
+    outcome = DemoOutcome(DemoTraffic((client,), (), ()), analysis_of(SAMPLE))
+    with patch("flexwire.demo.run.run_demo", return_value=outcome):
+        return _run(["demo"])[0]
+
+
+def _of_answers() -> Any:
+    seen = pa.Table.from_pylist([{"client_id": "a", "bytes": 1}])
+    again: dict[str, Any] = {
+        "answers_of": lambda *_, **__: [AnswerResult(TALKERS, seen, 1)],
+        "notes_of": lambda _: [],
+        "sampled_in": lambda _: (),
+    }
+    with patch.multiple("flexwire.spark.answers.outputs", **again):
+        return _run(["answers", "out", "talkers"])[0]
+
+
+def _of_calls() -> dict[str, list[Any]]:
+    failing = {"topics": [{"name": "a", "errorCode": 3}]}
+    with answering(Answers({"ApiVersions": (0, 3), "Metadata": (0, 12)}, Metadata=failing)) as (
+        address,
+        _,
+    ):
+        asked = _run(["call", address, "Metadata", '{"topics": null}', "--version", "4"])
+        return {"call": asked, "call --apis": _run(["call", address, "--apis"])}
+
+
+def tap_output() -> list[Any]:
+    """What a tap prints that is stopped as soon as it listens."""
+
+    async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
+        ready(SimpleNamespace(listen_address=HostPort("127.0.0.1", 19092)))
+        return TapStatistics(requests=3)
+
+    arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
+    # With a handler there already, the tap sets up none.
+    handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
+    with patch("flexwire.tap.tap.run_tap", run_tap), handlers:
+        ran = CliRunner().invoke(app, arguments)
+    if ran.exit_code:
+        raise RuntimeError(ran.output)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def shape(*values: Any, indent: str = "") -> str:
+    """The shape that some values have together."""
+    kinds = dict.fromkeys(_kind(one) for one in values)
+    return " | ".join(
+        _of_kind(kind, [one for one in values if _kind(one) == kind], indent)
+        for kind in sorted(kinds)
+    )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, dict):
+        # Rows of several kinds stand side by side, told apart by their type.
+        return f"object {value['type']}" if value.get("type") in _ROWS else "object"
+    names = {bool: "true or false", int: "int", float: "float", str: "text", list: "list"}
+    return "null" if value is None else names[type(value)]
+
+
+_ROWS = {"file", "batch", "record", "finding", "gap", "listening", "stopped"}
+
+
+def _of_kind(kind: str, values: list[Any], indent: str) -> str:
+    within = indent + "  "
+    if kind == "list":
+        items = [item for one in values for item in one]
+        return f"[{shape(*items, indent=indent) if items else ''}]"
+    if not kind.startswith("object"):
+        return kind
+    names = dict.fromkeys(name for one in values for name in one)
+    if not names:
+        return "{}"
+    if not any(re.fullmatch(r"_?[a-z]\w*", name) for name in names):
+        return (
+            "{text: " + shape(*(one[name] for one in values for name in one), indent=indent) + "}"
+        )
+    lines = []
+    for name in names:
+        inner = [one[name] for one in values if name in one]
+        if name == "type" and kind != "object":
+            lines.append(f'{within}"type": "{inner[0]}"')
+            continue
+        mark = "" if len(inner) == len(values) else "?"
+        lines.append(f'{within}"{name}"{mark}: {shape(*inner, indent=within)}')
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+
+
+if __name__ == "__main__":
+    write_files(files())

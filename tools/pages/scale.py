@@ -1,0 +1,98 @@
+"""docs/scale.md: its second table, what a day of traffic takes, computed from the first table."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from flexwire.spark.capture_job import range_bytes
+from flexwire.storage.input_file import PIECE_BYTES
+from flexwire.storage.uploads import PART_BYTES
+from tools.pages.files import DOCS, replace_between, write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = DOCS / "scale.md"
+_DAY = 86_400
+_BEGIN, _END = "<!-- computed -->\n", "<!-- end -->\n"
+_ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<figure>[\d.,]+) \|", re.MULTILINE)
+
+
+def files() -> dict[Path, str]:
+    """Return the page, with its second table computed anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    return {PAGE: replace_between(text, _BEGIN, _END, _table(measured(text)))}
+
+
+def measured(page: str) -> dict[str, float]:
+    """Return the figures of the first table by name."""
+    return {row["name"]: float(row["figure"].replace(",", "")) for row in _ROW.finditer(page)}
+
+
+def derived(of: dict[str, float]) -> list[tuple[str, str]]:
+    """Return what a day takes: each quantity and its figure."""
+    size = of["traffic"] * 1e9 * _DAY
+    files = size / (of["file"] * 1e6)
+    range_size = range_bytes(int(size), 10_000)
+    tasks = size / range_size
+    small = tasks * (of["tables"] - of["large_tables"])
+    decoding = size / 1e6 / of["analysis"]
+    seconds = {
+        "files": files * of["per_file"] / 1e3,
+        "tasks": tasks * of["per_task"] / 1e3,
+        "joining": small * of["per_part"] / 1e3,
+    }
+    total = decoding + sum(seconds.values())
+    state = of["connections"] * of["state"] * 1e3
+    tables = size * of["share"]
+    reads = 2 * size / PIECE_BYTES * 2 + files * 8
+    writes = small + tables / PART_BYTES + 2 * of["large_tables"] * tasks + 2 * tasks
+    driver = {
+        name: of[f"{name}_s"] for name in ("list", "ask", "commit", "plan", "sums", "publish")
+    }
+    memory = max(of[f"{name}_mb"] for name in driver)
+    frames = of["traffic"] * 1e9 / of["small_frame"]
+    return [
+        ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
+        ("tasks", f"{tasks:,.0f} of {range_size / 1e9:,.2f} GB"),
+        ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
+        *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
+        ("cores that are busy all day", f"{total / _DAY:,.1f}"),
+        ("their workers' memory", f"{total / _DAY * of['worker']:,.0f} GB"),
+        ("of these for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
+        ("the fold of its pieces, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
+        ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
+        ("tables", f"{tables / 1e12:,.1f} TB"),
+        (
+            "files of tables",
+            f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined of {small:,.0f}",
+        ),
+        (
+            "requests that read captures",
+            f"{reads / 1e6:,.0f} million, {reads / _DAY:,.0f} a second",
+        ),
+        ("requests that write tables", f"{writes / 1e6:,.1f} million"),
+        ("requests that read and remove parts", f"{small * 1.001 / 1e6:,.1f} million"),
+        (
+            f"state at all cuts, with {of['connections']:,.0f} connections",
+            f"{state * tasks / 1e12:,.2f} TB, {state / range_size:.1%} of the captures",
+        ),
+        (
+            "connections with which that is a tenth",
+            f"{0.1 * range_size / (of['state'] * 1e3):,.0f}",
+        ),
+        (
+            f"if all were frames of {of['small_frame']:,.0f} bytes",
+            f"{frames / 1e3:,.0f} thousand a second, {frames * of['per_frame'] / 1e6:,.0f} cores",
+        ),
+    ]
+
+
+def _table(of: dict[str, float]) -> str:
+    rows = "".join(f"| {quantity} | {figure} |\n" for quantity, figure in derived(of))
+    return f"| a day | |\n|---|---|\n{rows}"
+
+
+if __name__ == "__main__":
+    write_files(files())

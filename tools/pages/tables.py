@@ -1,0 +1,65 @@
+"""docs/tables.md: a line for every column of every table, as the schemas describe it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.pandas.types import from_arrow_type
+
+from flexwire.tables.log_schema import LOG_TABLES
+from flexwire.tables.schema import REQUEST_LOG_TABLES, TABLES
+from tools.pages.files import DOCS, write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from flexwire.tables.schema import Table
+
+PAGE = DOCS / "tables.md"
+_HEAD = """# The tables of an analysis
+
+`flexwire analyze CAPTURE --out OUT` writes these tables below `OUT/tables`: Parquet, one directory
+for each table. The types are Spark's. A timestamp is in UTC and has microseconds. Spark allows null
+in every column. The last column of each list says when a value is null; where it is empty, no value
+is null. The file `OUT/tables/_SUCCESS` appears when all tables are complete. The tables of logs,
+`log_…`, exist only where log segments were given. Without a capture the tables of traffic have no
+rows. `python -m tools.pages.tables` writes this page from `flexwire.tables.schema` and
+`flexwire.tables.log_schema`.
+"""
+
+
+def files() -> dict[Path, str]:
+    """Return the page."""
+    tables = (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)
+    return {PAGE: _HEAD + "".join(map(section, tables))}
+
+
+def section(table: Table) -> str:
+    """Return the part of the page about one table."""
+    lines = [
+        f"| `{column.name}` | `{spark_type(column.type)}` | {markdown(column.meaning)} "
+        f"| {markdown(column.null)} |"
+        for column in table.columns
+    ]
+    head = f"\n## `{table.place}`\n{markdown(table.row)}\n"
+    return "\n".join([head, "| column | type | what | null |", "|---|---|---|---|", *lines, ""])
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """Return Spark's name for an Arrow type."""
+    return from_arrow_type(kind).simpleString()
+
+
+def markdown(text: str) -> str:
+    """Return a docstring's text as Markdown.
+
+    >>> markdown("what ``True`` means")
+    'what `True` means'
+    """
+    return text.replace("``", "`")
+
+
+if __name__ == "__main__":
+    write_files(files())

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "guard")
-EXAMPLE = b">>> "
 SESSIONS = 2
 """How many processes of a run start a session of Spark. Each takes 2 GB, and half a minute of a
 processor until its queries are fast."""
@@ -87,20 +86,6 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]]:
-    """Collect examples in docstrings only from files that have any.
-
-    pytest imports each file and inspects each object in it, which takes most of a collection. Each
-    worker of a run collects everything. One file in eight has an example.
-    """
-    found = yield
-    if file_path.suffix != ".py" or EXAMPLE in file_path.read_bytes():
-        return found
-    # The collector of examples is a subclass.
-    return [collector for collector in found if type(collector) is pytest.Module]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -146,7 +146,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Return where the rows are that the page does not show, and which columns none of them fills."""
+    """Return where the rows are that the page omits, and which columns no row fills."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:

@@ -111,7 +111,7 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """Return what a cell shows of a long text, and what only once it is opened: "" where it is short.
+    """Return what a cell shows of a long text, and the rest that opens on demand ("" if short).
 
     >>> folded("orders, payments", "text")
     ('orders, payments', '')

@@ -88,7 +88,7 @@ def build(
 
 
 def of(facts: Facts, name: str) -> int:
-    """Return how many there are of what the facts list under a name, with those that they leave out."""
+    """Return how many items the facts list under a name, with those that they leave out."""
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 

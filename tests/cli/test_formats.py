@@ -261,7 +261,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
                 DemoTraffic((), (), ()), analysis_of(SAMPLE)
             ),
-            "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
+            "flexwire.spark.answers.outputs.stored_answers": lambda *_, **__: [
                 AnswerResult(TOLD, ROWS, len(ROWS))
             ],
             "flexwire.spark.answers.outputs.notes_of": lambda _: [],

@@ -72,7 +72,7 @@ def run(
     count: int = 0,
 ) -> Any:
     answered = AnswerResult(ANSWER, table(rows), count or len(rows))
-    monkeypatch.setattr(outputs, "answers_of", lambda *_, **__: [answered])
+    monkeypatch.setattr(outputs, "stored_answers", lambda *_, **__: [answered])
     monkeypatch.setattr(outputs, "notes_of", lambda _: ())
     monkeypatch.setattr(outputs, "sampled_in", lambda _: ())
     return CliRunner().invoke(app, ["answers", "out", *given_arguments])

@@ -374,7 +374,7 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
         AnswerResult(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
         for name in ("latency", "lag")
     ]
-    for name, value in (("answers_of", given), ("notes_of", ()), ("sampled_in", ())):
+    for name, value in (("stored_answers", given), ("notes_of", ()), ("sampled_in", ())):
         monkeypatch.setattr(outputs, name, lambda *_, value=value, **__: value)
     whole = CliRunner().invoke(app, ["answers", "out"])
     assert whole.output.startswith("Who sends most?")

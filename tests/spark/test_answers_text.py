@@ -58,7 +58,7 @@ def given(answer: Answer) -> AnswerResult:
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, answers: list[AnswerResult]) -> str:
-    for name, told in (("answers_of", answers), ("notes_of", ()), ("sampled_in", ())):
+    for name, told in (("stored_answers", answers), ("notes_of", ()), ("sampled_in", ())):
         monkeypatch.setattr(outputs, name, lambda *_, told=told, **__: told)
     done = CliRunner().invoke(app, ["answers", "out", *(one.answer.name for one in answers)])
     assert done.exit_code == 0, done.output

@@ -154,7 +154,9 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    monkeypatch.setattr("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=4_096))
+    monkeypatch.setattr(
+        "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=4_096)
+    )
 
 
 def ranges_of(out: Path) -> int:

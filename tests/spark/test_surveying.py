@@ -122,7 +122,7 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     if not is_seen:
         # Then the fold notices it.
-        monkeypatch.setattr(capture_job, "likely_overlap", lambda *_: False)
+        monkeypatch.setattr(capture_job, "is_overlap_likely", lambda *_: False)
     shape = replace(UNORDERED, connections=4, compressed=1.0)
     files = write_capture(tmp_path / "capture", 1, shape)
     pieces, of_pieces = survey_of(None, files, tmp_path / "pieces")

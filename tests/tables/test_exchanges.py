@@ -140,7 +140,7 @@ def test_what_is_left_out_says_nothing_more(
     else:
         files = write_capture(tmp_path, 1, MORE[name])
     found = handed_over(files)
-    monkeypatch.setattr(piece_survey, "without_exchanges", lambda frames, *_, **__: frames)
+    monkeypatch.setattr(piece_survey, "drop_exchanges", lambda frames, *_, **__: frames)
     every = handed_over(files)
     assert sum(len(one.connection) for one in found) < sum(len(one.connection) for one in every) / 2
     for some, full in zip(found, every, strict=True):

@@ -179,7 +179,7 @@ def _of_demo() -> Any:
 def _of_answers() -> Any:
     seen = pa.Table.from_pylist([{"client_id": "a", "bytes": 1}])
     again: dict[str, Any] = {
-        "answers_of": lambda *_, **__: [AnswerResult(TALKERS, seen, 1)],
+        "stored_answers": lambda *_, **__: [AnswerResult(TALKERS, seen, 1)],
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }

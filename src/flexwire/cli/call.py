@@ -573,15 +573,13 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
         form = {"broker": str(broker.address), "releases": list(releases), "apis": rows}
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
-    releases_text = ", ".join(releases) or "no release in the catalog"
-    print_line(f"{broker.address}: the versions are those of {releases_text}")
+    named = ", ".join(releases) or "no release in the catalog"
+    print_line(f"{broker.address}: the versions are those of {named}")
     print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
     for row in rows:
         name = row["api"] or "(not in the catalog)"
-        effect = "reads" if row["reads"] else "may write"
-        usable = row["usable"] or "none"
-        line = f"{row['apiKey']:5}  {name:38}  {row['broker']:9}  {usable:9}  {effect:9}"
-        print(line.rstrip())
+        effect, usable = "reads" if row["reads"] else "may write", row["usable"] or "none"
+        print(f"{row['apiKey']:5}  {name:38}  {row['broker']:9}  {usable:9}  {effect}")
 
 
 def _apis(broker: Broker) -> Iterator[dict[str, Any]]:

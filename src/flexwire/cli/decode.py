@@ -108,12 +108,11 @@ def decode(
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
         if lines:
-            _print_lines(
-                data,
-                notation,
-                lambda raw: _line(frames_of(raw, notation, framing, version)),
-                _is_part,
-            )
+
+            def read_line(raw: bytes) -> Any:
+                return _line(frames_of(raw, notation, framing, version))
+
+            _print_lines(data, notation, read_line, _is_part)
             return
         frames = read_frames(data, notation, framing, version)
         for shown in frames:

@@ -209,11 +209,10 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns; ``out`` is a directory, here or in a store. Logs
-    become tables named "log_…", request logs (local times are of ``timezone``) those of captures.
-    Other files fail the analysis, or are left out and named with ``skip_unreadable``. What does not
-    decode is a row of bytes. Credentials are withheld unless ``show_credentials``. An analysis in
-    ``out`` is replaced; with ``format`` "delta" and ``append`` it grows. Only its owner reads it.
+    ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
+    Logs become tables named "log_…", request logs (local times in ``timezone``) those of captures.
+    Other files are errors, or with ``skip_unreadable`` left out and named. Credentials are withheld
+    unless ``show_credentials``. An analysis in ``out`` is replaced, or grows (``append``).
 
     The session is ``spark``, a running one, or one started on ``master`` ("local[4]"; by default as
     `spark-submit` says, or here) and stopped in the end. All machines must see the files and
@@ -238,9 +237,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
     asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
-    return _run(
-        paths, out, spark, progress, start, AnalysisOptions(asked, reading, report, asks, to)
-    )
+    options = AnalysisOptions(asked, reading, report, asks, to)
+    return _run(paths, out, spark, progress, start, options)
 
 
 def _warn_of_objects(by_objects: object) -> None:

@@ -240,8 +240,7 @@ def cluster_state(
     Args:
         spark: a session, classic or of Spark Connect.
         log_dir: as in `metadata_records`.
-        offset: the state from all records before it, like a snapshot of that name; by default the
-            log's end.
+        offset: the state from all records before it, as a snapshot has it. Default: the log's end.
         time: instead of ``offset``: before the first record with a later timestamp. It needs a time
             zone.
         committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file

@@ -153,7 +153,7 @@ class AnswerResult:
         batches = (
             zip(*batch.to_pydict().values(), strict=True) for batch in self.rows.to_batches()
         )
-        return to_csv(self.rows.shown_columns, (row for batch in batches for row in batch))
+        return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
 
     def facts(self, as_of: str = "") -> AnswerFacts:
         """Return the facts for the report; state is ``as_of`` a moment, or of the end."""

@@ -38,7 +38,7 @@ BOUNDED = {
     ),
     "processes.py": (4, "after each it waits, or a process ended; the lines of processes"),
     "relay.py": (2, "lines for debugging, once for each connection"),
-    "saying.py": (2, "these are the lines once a second"),
+    "log_limit.py": (2, "these are the lines once a second"),
     "tap.py": (1, "once for each run"),
     "worker.py": (1, "after each it does not ask for some seconds"),
 }

@@ -99,7 +99,7 @@ cdef inline bint take_source(PyObject **arguments, Source *source) noexcept:
 
 
 cdef inline PyObject *make_sum(int64_t base, int64_t delta, PyObject *likely) noexcept:
-    """Make the int that is base + delta; NULL if it overflows. ``likely`` is the base's int, or NULL."""
+    """Make the int base + delta; NULL if it overflows. ``likely`` is the base's int, or NULL."""
     cdef int64_t total
     if delta == 0 and likely != NULL:
         return Py_NewRef(likely)

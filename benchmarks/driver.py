@@ -178,7 +178,7 @@ def ask(asked: argparse.Namespace) -> str:
     told = AnalysisRequest(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
-        job = commit._Job(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
+        job = commit._TaskJob(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
         size = (Path(place) / job.left).stat().st_size
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 
@@ -202,7 +202,7 @@ def files_of(number: int) -> list:
 def results(asked: argparse.Namespace, place: object) -> list:
     """Through the file that a commit leaves, as it is in an analysis."""
 
-    job = commit._Job(None, surveyed, place, bytes(32))
+    job = commit._TaskJob(None, surveyed, place, bytes(32))
     job.leave(
         (number, pickle.dumps(CommittedTask(number, WrittenFiles(files_of(number)), None)))
         for number in range(asked.tasks)

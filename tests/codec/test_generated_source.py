@@ -100,10 +100,10 @@ def test_any_name_is_read_and_written_as_by_the_reference(kind: Any, encoding: E
     for seed, version in itertools.product(range(5), (0, 2)):
         value = random_message(kind(), version, seed, encoding)
         raw = definition.encode(value, version, encoding)
-        assert definition.encode_generated_source(value, version, encoding) == raw
+        assert definition.encode_generated(value, version, encoding) == raw
         again, end = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
         assert (again, end) == definition.decode_reference(raw, version, encoding=encoding)
-        assert definition.encode_generated_source(again, version, encoding) == raw
+        assert definition.encode_generated(again, version, encoding) == raw
 
 
 @pytest.mark.parametrize("kind", ODD)
@@ -249,7 +249,7 @@ def test_rows_are_read_and_written_as_by_the_reference(
             for row in value.rows[seed % 2 :]:
                 row.unknown_tagged_fields = {}
         raw = definition.encode_reference(value, version)
-        assert definition.encode_generated_source(value, version) == raw
+        assert definition.encode_generated(value, version) == raw
         for at, byte in itertools.product(range(len(raw)), (0, 1, 2, 0xFF)):
             damaged = raw[:at] + bytes([byte]) + raw[at + 1 :]
             decoded_alike(definition, damaged, version)
@@ -285,7 +285,7 @@ def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> No
 def test_thousands_of_tagged_fields_compile() -> None:
     many: Any = made([field(f"t{tag}", "int8", tag) for tag in range(5000)], valid="2-2")
     value = many(t0=1, t4999=2)
-    raw = many.definition.encode_generated_source(value, 2)
+    raw = many.definition.encode_generated(value, 2)
     assert many.decode(raw, 2) == value
     assert many.definition.encode_reference(value, 2) == raw
 
@@ -293,7 +293,7 @@ def test_thousands_of_tagged_fields_compile() -> None:
 def test_thousands_of_fields_of_fixed_width_compile() -> None:
     many: Any = made([field(f"f{at}", "int32" if at % 2 else "int64") for at in range(5000)])
     value = many(f0=1, f4999=2)
-    raw = many.definition.encode_generated_source(value, 0)
+    raw = many.definition.encode_generated(value, 0)
     assert (len(raw), many.decode(raw, 0)) == (30_000, value)
     for text in generated_source(many.definition, 0).values():
         assert max(map(len, text.splitlines())) <= LONGEST_LINE
@@ -302,8 +302,8 @@ def test_thousands_of_fields_of_fixed_width_compile() -> None:
 def test_an_array_that_is_null_by_default_is_left_out() -> None:
     names = {**field("names", "[]string", 0), "nullableVersions": "0-1", "default": "null"}
     one: Any = made([names])
-    assert one.definition.encode_generated_source(one(), 2) == b"\x00"
-    assert one.definition.encode_generated_source(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
+    assert one.definition.encode_generated(one(), 2) == b"\x00"
+    assert one.definition.encode_generated(one(names=["a"]), 2) == b"\x01\x00\x03\x02\x02a"
 
 
 @pytest.mark.parametrize("version", [0, 2])

@@ -141,6 +141,8 @@ def test_every_error_of_the_generator_has_its_rule() -> None:
         for rule in rules().values()
         if rule.category in {Category.SYNTAX, Category.GENERATOR}
     }
+    # The generator of Kafka 4.5 has errors about header versions, which that of 2024 did not know.
+    own = {rule for rule in own if not rule.startswith("HEADER_VERSION")}
     # What Jackson and Java throw before the generator can speak.
     assert own - named == {"TEXT_NOT_JSON", "VALUE_INVALID", "VERSIONS_INVALID"}
     assert named <= own

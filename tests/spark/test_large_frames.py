@@ -125,10 +125,10 @@ from pyspark import SparkContext
 from flexwire.errors import AnalysisError
 from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.archive import with_archive
-from flexwire.spark.failures import stopped
+from flexwire.spark.failures import stop_at_end
 from flexwire.spark.session import session
 try:
-    with stopped(session(memory="512m", conf=with_archive(SMALL_JAVA))):
+    with stop_at_end(session(memory="512m", conf=with_archive(SMALL_JAVA))):
         java = SparkContext._gateway.proc
         java.send_signal(signal.SIGSTOP)
         Timer(0.5, java.kill).start()

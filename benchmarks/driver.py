@@ -178,7 +178,9 @@ def ask(asked: argparse.Namespace) -> str:
     told = AnalysisRequest(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
-        job = commit._TaskJob(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
+        job = commit._TaskJob(
+            None, partial(surveyed, told), OutputDirectory(place), bytes(32)
+        ).light()
         size = (Path(place) / job.left).stat().st_size
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 

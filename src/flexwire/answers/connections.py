@@ -88,9 +88,10 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     beginning or end was captured.
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
-    rows = _connection_rows(tables)
-    rows = rows.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(rows), [*_WHO], "left")
-    minutes = rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
+    kafka_rows = _connection_rows(tables)
+    clients = kafka_rows.groupBy(*_WHO).agg(*_sums(short_us))
+    rows = clients.join(_busiest(kafka_rows), [*_WHO], "left")
+    minutes = kafka_rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
     # A capture shorter than a minute counts as a whole minute.
     a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
     nothing = F.lit(0).cast("bigint")

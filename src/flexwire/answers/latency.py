@@ -181,7 +181,7 @@ def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFra
     responses = tables.message(message)
     if requests is None or responses is None:
         return frames.withColumn("waited", F.lit(col=False))
-    connection, key = connection_key(responses.columns), frame_key(responses.columns)
+    connection, key = connection_key(frames.columns), frame_key(frames.columns)
     requested = requests.select(
         *connection,
         "correlation_id",

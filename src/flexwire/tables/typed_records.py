@@ -414,8 +414,8 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
         given_messages = [
             None if typed is None else typed.message for typed in map(messages.__getitem__, rows)
         ]
-        column = message_column(schema, message_type(name), given_messages)
-        column = _put(column, rows, _conformed(column, kind))
+        of_layout = message_column(schema, message_type(name), given_messages)
+        column = _put(column, rows, _conformed(of_layout, kind))
     return column
 
 

@@ -94,6 +94,27 @@ def test_the_parser_s_rules_are_those_that_it_names() -> None:
     assert own - {"TEXT_NOT_JSON", "ALLOW_UNUSED"} == named & set(RULES)
 
 
+def test_header_versions_of_a_message_without_valid_versions_are_not_judged() -> None:
+    spec = {
+        "name": "ApiVersionsResponse",
+        "type": "response",
+        "apiKey": 18,
+        "validVersions": "none",
+        "flexibleVersions": "3+",
+        "headerVersions": {"3-4": "9", "5+": "1"},
+        "fields": [],
+    }
+    found = findings({"ApiVersionsResponse.json": json.dumps(spec)})
+    assert [one.rule for one in found if one.rule.startswith("HEADER")] == []
+    found = findings({"ApiVersionsResponse.json": json.dumps(spec | {"validVersions": "0-4"})})
+    assert {one.rule for one in found if one.rule.startswith("HEADER")} == {
+        "HEADER_VERSIONS_INCOMPLETE",
+        "HEADER_VERSIONS_ABOVE_VALID",
+        "HEADER_VERSION_LOWERED",
+        "HEADER_VERSION_FIXED",
+    }
+
+
 def test_a_mark_is_where_it_stands() -> None:
     page = "About.\n\nFlagged:\n\n    { a,\n      b }\n      ^\n\nInstead:\n\n    { a }\n"
     shown = example(page, "Flagged")

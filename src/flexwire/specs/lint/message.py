@@ -64,6 +64,18 @@ class CheckedMessage:
         """Whether the message's own members could be read, whatever its fields are."""
         return self.top not in self.damaged
 
+    @property
+    def header_ranges(self) -> tuple[tuple[Versions, int], ...]:
+        """The ranges of ``headerVersions`` with their header versions, if rules judge them.
+
+        There are none if the spec has no such key or cannot be read. Kafka ignores the key in a
+        message without valid versions.
+        """
+        headers = self.spec.header_versions
+        if headers is None or not self.readable or not self.spec.valid_versions:
+            return ()
+        return headers.ranges
+
     @cached_property
     def _objects(self) -> dict[Position, JsonObject]:
         return {

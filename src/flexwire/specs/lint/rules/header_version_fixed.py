@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    spec = message.spec
-    if not message.readable or spec.header_versions is None or not has_fixed_header(spec):
+    if not has_fixed_header(message.spec):
         return
-    for versions, header in spec.header_versions:
+    for versions, header in message.header_ranges:
         if header:
             reason = f"versions {versions} have response header {header}; this response has 0"
             yield message.at(None, "headerVersions"), reason

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    headers = message.spec.header_versions
-    if not message.readable or headers is None or not message.spec.valid_versions:
-        return
-    for (before, higher), (after, lower) in pairwise(headers):
+    for (before, higher), (after, lower) in pairwise(message.header_ranges):
         if lower < higher:
             reason = (
                 f"versions {before} have header {higher} and {after} have {lower}; keep {higher}"

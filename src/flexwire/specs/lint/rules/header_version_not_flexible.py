@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
-    if not message.readable or spec.header_versions is None or has_fixed_header(spec):
+    if has_fixed_header(spec):
         return
     lowest = int(spec.type is MessageType.REQUEST) + 1
     flexible = spec.flexible_versions & spec.valid_versions
-    for versions, header in spec.header_versions:
+    for versions, header in message.header_ranges:
         if spec.type.is_api and header < lowest and versions & flexible:
             reason = (
                 f"versions {versions & flexible} are flexible and have {spec.type.value} header "

@@ -53,12 +53,11 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         if message.readable and message.spec.type is MessageType.HEADER
     }
     for message in directory.messages:
-        spec = message.spec
-        header_name = HEADER_NAMES.get(spec.type, "")
-        if not message.readable or spec.header_versions is None or header_name not in valid:
+        header_name = HEADER_NAMES.get(message.spec.type, "")
+        if header_name not in valid:
             continue
-        for versions, header in spec.header_versions:
-            if spec.valid_versions and header not in valid[header_name]:
+        for versions, header in message.header_ranges:
+            if header not in valid[header_name]:
                 reason = (
                     f"versions {versions} have header {header}, and {header_name} has the versions "
                     f"{valid[header_name]}"

@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    spec = message.spec
-    if not message.readable or spec.header_versions is None or not spec.valid_versions:
-        return
-    highest = spec.valid_versions.highest
-    for versions, _ in spec.header_versions:
+    highest = message.spec.valid_versions.highest
+    for versions, _ in message.header_ranges:
         if versions.lowest > highest:
             reason = f"{versions} is above the highest valid version, {highest}; remove it"
             yield message.at(None, "headerVersions"), reason

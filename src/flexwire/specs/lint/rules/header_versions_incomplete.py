@@ -34,12 +34,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    spec = message.spec
-    headers = spec.header_versions
-    if not message.readable or headers is None or not spec.valid_versions:
+    ranges = [versions for versions, _ in message.header_ranges]
+    if not ranges:
         return
     at = message.at(None, "headerVersions")
-    ranges = [versions for versions, _ in headers]
     if ranges[0].lowest:
         yield at, f"the header versions begin at version {ranges[0].lowest}; begin at 0"
     for before, after in pairwise(ranges):

@@ -265,6 +265,15 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
     assert isinstance(before[0], WholeTask)
 
 
+@pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
+def test_what_goes_with_tasks_is_the_same_each_time(name: str, tmp_path: Path) -> None:
+    """It would not be with an address of the survey's memory in it."""
+    write_capture(tmp_path, 1, replace(SHAPES[name], connections=4, compressed=0.0))
+    asked = options(tmp_path)
+    asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))
+    assert plan(asked) == plan(asked)
+
+
 def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     kept, known = SurveyStore(), pickle.dumps(RangeContext((), None, Hindsight(), {}))
     for part, starts in ((b"before", 3), (b"after", 2)):

@@ -132,7 +132,7 @@ class Flows:
 
     def __getstate__(self) -> dict[str, Any]:
         self._take_all_back()
-        return {**self.__dict__, "lent": None}
+        return {**self.__dict__, "fast_path": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state

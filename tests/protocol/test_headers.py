@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.errors import UnknownMessageError
-from flexwire.protocol import request_header_version, response_header_version
+from flexwire.errors import FrameError, UnknownMessageError
+from flexwire.protocol import (
+    parse_request,
+    parse_response,
+    request_header_version,
+    response_header_version,
+)
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 
@@ -82,6 +88,20 @@ def test_every_released_response_has_the_header_its_own_spec_asks_for() -> None:
                     exceptions.append((entry.name, version))
     assert {name for name, _ in exceptions} == {"ApiVersionsResponse"}
     assert min(version for _, version in exceptions) == 3
+
+
+@pytest.mark.parametrize("version", [-1, -32768])
+def test_a_negative_version_has_the_header_that_all_read(version: int) -> None:
+    """Kafka answers it so since KAFKA-21160."""
+    for entry in released(MessageType.REQUEST):
+        assert entry.api_key is not None
+        assert request_header_version(entry.api_key, version) == 1
+        assert response_header_version(entry.api_key, version) == 0
+        frame = struct.pack(">hhih", entry.api_key, version, 7, -1)
+        with pytest.raises(FrameError, match=f"version {version} of api key .* is negative"):
+            parse_request(frame)
+        response = parse_response(bytes(4), api_key=entry.api_key, api_version=version)
+        assert response.header_version == 0
 
 
 @pytest.mark.parametrize("api_key", [-1, 999, 32767])

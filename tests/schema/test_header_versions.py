@@ -7,7 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import Catalog, bundled_catalog
 from flexwire.schema.error_tags import tag_errors
@@ -109,9 +111,22 @@ def test_the_first_response_of_a_connection_has_header_0_whatever_its_spec_says(
     assert str(header_versions(REQUEST, 18, Versions.parse("3+"))) == "1 in 0-2, 2 in 3+"
 
 
-def test_a_version_below_all_ranges_has_no_header() -> None:
-    with pytest.raises(ValueError, match="no header version is known for version 2"):
-        HeaderVersions.parse({"3+": "2"}).of(2)
+def test_every_version_has_a_header_where_ranges_leave_some_out() -> None:
+    headers = HeaderVersions.parse({"2-3": "1", "6+": "2"})
+    assert [headers.of(version) for version in (-1, 0, 2, 4, 5, 6, 99)] == [1, 1, 1, 1, 1, 2, 2]
+
+
+def test_commands_take_specs_whose_ranges_leave_out_versions(tmp_path: Path) -> None:
+    tmp_path.joinpath("FooRequest.json").write_text(spec({"1": "1", "2+": "2"}), encoding="utf-8")
+    for command, status, text in [
+        ("lint {0}", 100, "HEADER_VERSIONS_INCOMPLETE"),
+        ("breaking {0} --against {0}", 0, "no findings"),
+        ("resolve FooRequest -V 0 --specs {0}", 0, "header"),
+        ("import --fresh --release 9.9 --out {0}/made {0}", 0, ""),
+    ]:
+        words = ["schema", *command.format(tmp_path).split()]
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert (result.exit_code, text in result.output) == (status, True), result.output
 
 
 def test_a_spec_of_fewer_versions_has_no_range_above_them() -> None:

@@ -27,7 +27,7 @@ from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageE
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.frames import begins_with_length
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.header_versions import HEADER_NAMES
+from flexwire.schema.header_versions import HEADER_NAMES, READ_BY_ALL
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -81,7 +81,7 @@ def request_header_version(
     >>> request_header_version(18, 3, Numbering.KIP_482)
     1
     """
-    header = _header_versions(api_key, MessageType.REQUEST).of(version)
+    header = _header_version(api_key, MessageType.REQUEST, version)
     if numbering is Numbering.KAFKA:
         return header
     if header == 0:
@@ -105,7 +105,7 @@ def response_header_version(
     """
     if numbering is Numbering.KIP_482:
         return int(version in _flexible_versions(api_key, MessageType.RESPONSE))
-    return _header_versions(api_key, MessageType.RESPONSE).of(version)
+    return _header_version(api_key, MessageType.RESPONSE, version)
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
@@ -131,6 +131,12 @@ def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
 @cache
 def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
     return _newest_entry(api_key, kind).flexible_versions
+
+
+def _header_version(api_key: int, kind: MessageType, version: int) -> int:
+    headers = _header_versions(api_key, kind)
+    # No broker has a negative version, so it answers as to any version that it lacks.
+    return headers.of(version) if version >= 0 else READ_BY_ALL[HEADER_NAMES[kind]]
 
 
 @per_catalog

@@ -222,15 +222,16 @@ class HeaderVersions:
         return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))
 
     def of(self, version: int) -> int:
-        """Return the header version of a body version that one of the ranges holds.
+        """Return the header version of a body version, whichever it is.
 
         A version above all ranges has the header of the last range, as a version above the
-        catalog's has. Raises `ValueError` for a version below all ranges.
+        catalog's has; one in a gap has that of the range before it, and one below all ranges that
+        of the first. `flexwire schema lint` reports such specs (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
             if version >= versions.lowest:
                 return header
-        raise ValueError(f"no header version is known for version {version}: {self}")
+        return self.ranges[0][1]
 
     def up_to(self, highest: int) -> HeaderVersions:
         """Return the same without ranges that begin above a version; the last range is open.

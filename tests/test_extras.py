@@ -98,9 +98,9 @@ NEED_EXTRAS = {
     "answers", "columnar", "kernels", "measures", "spark", "survey", "tables", "tasks",
     "capture.files.blocks", "capture.pairing", "capture.reassembly.flows",
     "capture.reassembly.frames", "capture.reassembly.merging", "capture.reassembly.packet_scan",
-    "capture.reassembly.segments", "demo.clients", "demo.run", "logs.diverging", "logs.finding",
-    "logs.following", "logs.holes", "logs.metadata", "logs.planning", "logs.positions",
-    "logs.reading", "logs.replicas", "specs.cost.columns", "specs.guide.traffic",
+    "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
+    "logs.follower", "logs.holes", "logs.metadata", "logs.pieces", "logs.positions",
+    "logs.records", "logs.replicas", "specs.cost.columns", "specs.guide.traffic",
     "storage.arrow_files", "tap.authority", "__main__",
 }  # fmt: skip
 

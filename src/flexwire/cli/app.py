@@ -321,7 +321,7 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
 def _system_error_text(error: OSError) -> str:
     """Word what the system refused: the file first, and without the number of the error.
 
-    >>> _told(PermissionError(13, "Permission denied", "out/index.html"))
+    >>> _system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
     'out/index.html: Permission denied'
     """
     if error.filename is not None and error.strerror:

@@ -89,7 +89,7 @@ def looks_like(*heads: bytes) -> str | None:
 def tls_record_length(head: bytes) -> int | None:
     """The length of the record of TLS that begins with these bytes, its head included.
 
-    >>> tls_record(bytes.fromhex("1703030010"))
+    >>> tls_record_length(bytes.fromhex("1703030010"))
     21
     """
     found = _TLS_RECORD.match(head)

@@ -67,8 +67,8 @@ def parse(text: str) -> ConnectValue:
     makes up something, and for nesting deeper than `MAX_DEPTH`.
 
     >>> parse("300"), parse("[1, 2.5]"), parse("plain: text")
-    (Value(kind='int16', value=300), Value(kind='array', value=[1.0, 2.5]), \
-Value(kind='string', value='plain: text'))
+    (ConnectValue(kind='int16', value=300), ConnectValue(kind='array', value=[1.0, 2.5]), \
+ConnectValue(kind='string', value='plain: text'))
     """
     parser = _ConnectParser(text)
     try:

@@ -134,7 +134,7 @@ def single_version(spec: MessageSpec, version: int) -> MessageSpec:
     """Return a spec with one version only, in which each field stays as it is in that version.
 
     >>> from flexwire.schema.catalog import catalog
-    >>> fetch = only(catalog().entry("FetchRequest").spec(12), 12)
+    >>> fetch = single_version(catalog().entry("FetchRequest").spec(12), 12)
     >>> [one.name for one in fetch.fields][:3]
     ['ClusterId', 'ReplicaId', 'MaxWaitMs']
     """

@@ -8,12 +8,15 @@ GUARD_ARGS ?=
 SITE_ARGS ?=
 KILLS_ARGS ?=
 CLIENTS ?=
+# What `make preview` reads: a source tree of Kafka, or REV: of git in one.
+SOURCE ?=
+PREVIEW_ARGS ?=
 OUT ?= out/demo
 # What `make try-wheel` tries the wheel on.
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint classes wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -62,6 +65,8 @@ help:
 	@echo "            secrets in all fields, searched for"
 	@echo "make browser  the report and the guide in the machine's own browser, looked at by axe: a minute"
 	@echo "make site   the documentation as a web site that needs no network, in out/site: a minute"
+	@echo "make preview SOURCE=../kafka  what a source tree of Kafka brings since the newest release, and what"
+	@echo "            flexwire would misread of it"
 	@echo "make lint   the same without the tests"
 	@echo "make lock   pin the dependencies anew, at the newest versions pyproject.toml allows"
 	@echo "make clean  remove what the other targets wrote, except .venv"
@@ -149,6 +154,9 @@ browser: environment
 site: environment
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools/site/requirements.lock
 	.venv/bin/python -m tools.site $(SITE_ARGS)
+
+preview: environment
+	.venv/bin/python -m tools.preview $(PREVIEW_ARGS) $(SOURCE)
 
 guard: environment
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)

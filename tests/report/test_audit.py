@@ -52,12 +52,18 @@ def test_without_requests_nothing_can_be_said() -> None:
 
 
 def test_why_these_releases_is_told() -> None:
-    assert "asked for; the captured brokers may be Kafka 3.9.2" in audit.chosen(AUDIT)
+    def why(told: Audit, *releases: str) -> str:
+        return audit.chosen(dataclasses.replace(EMPTY, audit=told, releases=releases))
+
+    assert "asked for; the captured brokers may be Kafka 3.9.2" in why(AUDIT)
     unknown = dataclasses.replace(AUDIT, brokers=())
-    assert "asked for; which release the captured brokers are is not" in audit.chosen(unknown)
+    assert "asked for; which release the captured brokers are is not" in why(unknown)
     by_brokers = dataclasses.replace(AUDIT, asked=False)
-    assert "of every major from the brokers' on" in audit.chosen(by_brokers)
-    assert "--release" in audit.chosen(Audit(("4.4.0",)))
+    assert "of every major from the brokers' on" in why(by_brokers)
+    assert "--release" in why(Audit(("4.4.0",)))
+    assert "preview" not in why(AUDIT, "4.4.0", "mine")
+    told = why(AUDIT, "4.4.0", "4.5.0-SNAPSHOT")
+    assert told.endswith(" 4.5.0-SNAPSHOT is a preview: nothing is judged by 4.5.0-SNAPSHOT.")
 
 
 def test_the_question_names_the_releases() -> None:

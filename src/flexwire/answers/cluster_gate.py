@@ -73,7 +73,8 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
         old_batches=None if tables.logs is None else _old_batches(tables.logs.batches),
         is_whole=True,
     )
-    rows = gate_rows([gate for each in catalog().releases for gate in judge_cluster(seen, each)])
+    releases = catalog().final_releases
+    rows = gate_rows([gate for each in releases for gate in judge_cluster(seen, each)])
     session = tables.frames.sparkSession
     return session.createDataFrame(rows, spark_schema(schema_of(COLUMNS)))
 

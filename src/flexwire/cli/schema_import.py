@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from flexwire.cli.options import Format, format_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
+
+if TYPE_CHECKING:
+    from flexwire.schema.importer import ImportReport
 
 
 @click.command("import")
@@ -29,6 +33,11 @@ from flexwire.cli.terminal import print_line
 @click.option(
     "--fresh", is_flag=True, help="Only what the sources have, without what a catalog has already."
 )
+@click.option(
+    "--preview",
+    is_flag=True,
+    help="The sources are not released yet: add -preview to the name of a final release.",
+)
 @format_option
 @takes_standard_input(sources=spec_name)
 def schema_import(
@@ -38,6 +47,7 @@ def schema_import(
     release: str | None,
     drop: tuple[str, ...],
     fresh: bool,
+    preview: bool,
     output: Format,
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
@@ -49,6 +59,9 @@ def schema_import(
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
     a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source
     tree, a directory of releases (<release>/<module>/*.json), or - for a jar from standard input.
+
+    A release whose name is not final, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or 4.5.0-preview, is a
+    preview. All commands read its messages, and the audit judges nothing by it.
     """
     import flexwire.schema
     from flexwire.schema.catalog import INDEX, Catalog, catalog
@@ -60,21 +73,29 @@ def schema_import(
     base = None
     if not fresh:
         base = Catalog(target) if (target / INDEX).is_file() else catalog()
-    report = import_specs(sources, target, base=base, release=release, drop=drop)
+    report = import_specs(sources, target, base=base, release=release, drop=drop, preview=preview)
     if output is Format.JSON:
-        form = {
-            "read": list(report.read),
-            "files": report.files,
-            "messages": report.messages,
-            "pairs": report.pairs,
-            "specs": report.specs,
-            "bytes": report.written_bytes,
-            "releases": list(report.releases),
-            "changed": [{"message": name, "version": version} for name, version in report.changed],
-            "written": str(target),
-        }
-        print(json.dumps(form, ensure_ascii=False, indent=2))
-        return
+        _print_json(report, target)
+    else:
+        _print_text(report, target)
+
+
+def _print_json(report: ImportReport, target: Path) -> None:
+    form = {
+        "read": list(report.read),
+        "files": report.files,
+        "messages": report.messages,
+        "pairs": report.pairs,
+        "specs": report.specs,
+        "bytes": report.written_bytes,
+        "releases": list(report.releases),
+        "changed": [{"message": name, "version": version} for name, version in report.changed],
+        "written": str(target),
+    }
+    print(json.dumps(form, ensure_ascii=False, indent=2))
+
+
+def _print_text(report: ImportReport, target: Path) -> None:
     files = "1 file" if report.files == 1 else f"{report.files} files"
     print_line(f"read     {files} of {', '.join(report.read) or 'no release'}")
     messages = "1 message" if report.messages == 1 else f"{report.messages} messages"

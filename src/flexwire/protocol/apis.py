@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
-from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.catalog import catalog, is_preview, per_catalog
 from flexwire.schema.coercion import nearest
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
@@ -16,6 +16,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from flexwire.schema.catalog import CatalogEntry
 
+_CLIENTS = "clients"  # the module of requests and responses
 Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 
 
@@ -127,26 +128,34 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     """What a release (None: the newest) thinks of a request version.
 
-    "deprecated" is accepted there and removed by the newest release in the catalog. "removed" was
-    accepted by an older release; "unknown" was not: the version is newer than the release, or of
-    no release. Raises `UnknownMessageError` for a release that the catalog does not have.
+    "deprecated" is accepted there and removed by the newest final release in the catalog.
+    "removed" was accepted by an older release; "unknown" was not: the version is newer than the
+    release, or of no release. Raises `UnknownMessageError` for a release that the catalog does not
+    have.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
     """
     # What was removed is sure, and what a spec once announced (``deprecatedVersions``, KIP-896)
     # is not: Metadata 0-3 was to go with 4.0, and is still there.
-    newest = catalog().newest_release_of("clients")
+    newest = _newest_final_release()
     release = newest if release is None else catalog().release(release)
     releases = catalog().releases
     if _has(api_key, version, release):
-        return "accepted" if _has(api_key, version, newest) else "deprecated"
+        kept = is_preview(release) or _has(api_key, version, newest)
+        return "accepted" if kept else "deprecated"
     older = releases[: releases.index(release)]
     return (
         "removed"
         if any(_has(api_key, version, older_release) for older_release in older)
         else "unknown"
     )
+
+
+def _newest_final_release() -> str:
+    modules = catalog().release_modules
+    having = (name for name in reversed(catalog().final_releases) if _CLIENTS in modules[name])
+    return next(having, None) or catalog().newest_release_of(_CLIENTS)
 
 
 def _has(api_key: int, version: int, release: str) -> bool:

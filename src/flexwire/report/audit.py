@@ -10,6 +10,7 @@ from flexwire.facts import units
 from flexwire.facts.audit import findings
 from flexwire.report.matrix import client_name
 from flexwire.report.tables import ReportCell, ReportColumn, ReportTable, build, number, text
+from flexwire.schema.catalog import is_preview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,17 @@ def title(facts: Facts) -> str:
     return f"Who breaks on Kafka {', '.join(named[:-1])}{last}?"
 
 
-def chosen(audit: Audit) -> str:
-    """Why these releases."""
+def chosen(facts: Facts) -> str:
+    """Return why the audit has these releases, and which previews it leaves out."""
+    previews = [release for release in facts.releases if is_preview(release)]
+    if not previews:
+        return _reason(facts.audit)
+    are = "is a preview" if len(previews) == 1 else "are previews"
+    named = " and ".join(previews)
+    return f"{_reason(facts.audit)} {named} {are}: nothing is judged by {named}."
+
+
+def _reason(audit: Audit) -> str:
     may_be = f"the captured brokers may be Kafka {' or '.join(audit.brokers)}, by what they offer"
     if audit.asked:
         basis = may_be if audit.brokers else "which release the captured brokers are is not known"

@@ -138,7 +138,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
         "script": _inlined("report.js"),
         "question": audit.title(facts),
         "further_findings": facts.left_out.get(FINDINGS, 0),
-        "chosen": audit.chosen(facts.audit),
+        "chosen": audit.chosen(facts),
         "sentences": audit.sentences(facts),
         "newest": [
             footnotes.newest_sentence(share, facts.totals.requests) for share in facts.audit.newest

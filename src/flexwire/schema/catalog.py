@@ -64,6 +64,20 @@ def release_order(release: str) -> Order:
     return (*numbers, stage, int(candidate or 0), preview or "")
 
 
+def is_preview(release: str) -> bool:
+    """Return whether a release is not final: a candidate, or what becomes a release.
+
+    A release whose name is not a number belongs to somebody's own catalog, and is final.
+
+    >>> [is_preview(release) for release in ("4.5.0-SNAPSHOT", "4.5.0-rc1", "4.5.0", "mine")]
+    [True, True, False, False]
+    """
+    try:
+        return release_order(release)[_NUMBERS] != _FINAL
+    except SpecError:
+        return False
+
+
 def is_since(release: str, first: str) -> bool:
     """Return whether a release is ``first`` or newer; candidates count as their release.
 
@@ -402,7 +416,8 @@ class Catalog:
     """The messages in a directory that `import_specs` wrote.
 
     ``bundled`` marks the catalog that ships in the package. ``packed`` is a catalog that another
-    process sent. Raises `SpecError` if there is no catalog.
+    process sent. ``releases`` are all its releases, oldest first, and ``final_releases`` are those
+    that are no previews. Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -431,6 +446,7 @@ class Catalog:
             reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
+        self.final_releases = tuple(name for name in self.releases if not is_preview(name))
         self._entries: dict[str, CatalogEntry] = {}
 
     def read(self, *path: str) -> str:

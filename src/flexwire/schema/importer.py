@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.atomic_files import write_together
 from flexwire.errors import SpecError
-from flexwire.schema.catalog import INDEX, release_order
+from flexwire.schema.catalog import INDEX, is_preview, release_order
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import read_sources
@@ -62,20 +62,22 @@ def import_specs(
     base: Catalog | None = None,
     release: str | None = None,
     drop: Iterable[str] = (),
+    preview: bool = False,
 ) -> ImportReport:
     """Read releases, and write a catalog of them and of ``base`` into ``out``.
 
     ``sources`` are paths that `read_sources` accepts, and directories of releases
     (``<release>/<module>/*.json``). ``release`` names the release of all sources. Without it, the
-    release is taken from the jar, the source tree or the directory. A module that is read replaces
-    the module of the same release in ``base``. Releases in ``drop`` are left out. Files that an
+    release is taken from the jar, the source tree or the directory. With ``preview`` a final name
+    gets ``-preview`` at its end. A module that is read replaces the module of the same release in
+    ``base``. Releases in ``drop`` are left out. Files that an
     earlier import wrote and this import does not are removed. No other file is.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
     release in ``drop``. Nothing is written then.
     """
     paths = [sources] if isinstance(sources, str | Path) else sources
-    releases, files = _read(map(str, paths), release)
+    releases, files = _read(map(str, paths), release, preview=preview)
     dropped = {base.release(release) for release in drop} if base else set()
     modules = {release_name: sorted(read.specs) for release_name, read in releases.items()}
     if base is not None:
@@ -136,13 +138,17 @@ def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, Histo
             messages.setdefault(name, History(name)).add_served(release, modules, served)
 
 
-def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Release], int]:
+def _read(
+    sources: Iterable[str], release: str | None, *, preview: bool
+) -> tuple[dict[str, _Release], int]:
     """Return the releases in the sources, and the number of files."""
     releases: dict[str, _Release] = {}
     files = 0
     for source in read_sources(sources):
         named = release or source.release or _directory_release(source)
         release_order(named)
+        if preview and not is_preview(named):
+            named += "-preview"
         spec = parse_spec(source.text().text, source.name)
         files += 1
         specs = releases.setdefault(named, _Release()).specs.setdefault(source.module, [])

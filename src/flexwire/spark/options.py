@@ -11,6 +11,7 @@ from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.results import choose_answers, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.protocol.audit import to_audited_releases
 from flexwire.schema.catalog import catalog
 from flexwire.survey.survey import AnalysisRequest
 
@@ -91,8 +92,9 @@ def to_asked(
 
 
 def to_releases(releases: object) -> tuple[str, ...]:
-    """Return the releases of the audit, each by its whole number."""
-    return tuple(map(_release, to_list(releases, "releases", "a list of releases")))
+    """Return the releases of the audit, each by its whole number; previews are refused."""
+    names = to_list(releases, "releases", "a list of releases")
+    return to_audited_releases([to_text(name, "a release") for name in names])
 
 
 def to_answers(

@@ -42,9 +42,9 @@ from flexwire.protocol.audit import (
     judge_cluster,
     libraries_are_about,
     newest_version,
+    to_audited_releases,
 )
 from flexwire.report.audit_files import audit_row
-from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import AUDIT_TABLE
@@ -129,7 +129,7 @@ def gather_audit(
     somebody knows them. Otherwise the versions that they offer in ApiVersions decide. ``labels``
     map clients to teams. Raises `UnknownMessageError` for an unknown release.
     """
-    named = tuple(dict.fromkeys(map(catalog().release, releases)))
+    named = to_audited_releases(releases)
     evidence = gathered.evidence()
     running = tuple(brokers) or evidence.brokers
     chosen = named or audited_releases(running)

@@ -23,6 +23,7 @@ from flexwire.protocol.audit.evidence import (
     newest_version,
     refusal,
     role_of,
+    to_audited_releases,
 )
 from flexwire.protocol.audit.software import (
     LIBRARIES,
@@ -59,4 +60,5 @@ __all__ = [
     "pinning_settings",
     "refusal",
     "role_of",
+    "to_audited_releases",
 ]

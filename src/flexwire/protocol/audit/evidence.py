@@ -13,8 +13,9 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from flexwire.errors import ArgumentError
 from flexwire.protocol.apis import request_entries
-from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.catalog import catalog, is_preview, per_catalog
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
     >>> refusal(1, 3, catalog().newest_release)[0] in catalog().releases
     True
     """
-    releases = catalog().releases
+    releases = catalog().final_releases
     upto = releases[: releases.index(release) + 1]
     reading = [
         place
@@ -180,7 +181,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
 
 def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
     """The first later release that reads the version again, as 4.0.1 does JoinGroup 0 and 1."""
-    releases = catalog().releases
+    releases = catalog().final_releases
     later = releases[releases.index(release) + 1 :]
     return next(
         (candidate for candidate in later if version in read_versions(api_key, candidate)), None
@@ -214,19 +215,33 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 
 
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
-    """The releases to judge by where none was named: of every major from the brokers' on.
+    """Return the releases to judge by if none is named: of every major from the brokers' on.
 
     ``brokers`` are the releases that the captured brokers may be, of which the oldest counts.
-    Where that is not known, the catalog's newest two majors are judged by. The newest release of a
-    major stands for it, as an upgrade leads there; each finding says where the refusal began.
+    If that is not known, they are of the catalog's newest two majors. The newest release of a
+    major stands for it, because an upgrade leads there. Each finding says where the refusal began.
+    Previews of releases are left out.
     """
-    releases = catalog().releases
-    majors = [list(group) for _, group in groupby(releases, key=_major)]
-    positions = [releases.index(broker) for broker in brokers if broker in releases]
-    if not positions:
+    known = catalog().releases
+    majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
+    running = [_major(broker) for broker in brokers if broker in known]
+    if not running:
         return tuple(group[-1] for group in majors[-_MAJORS:])
-    oldest = _major(releases[min(positions)])
-    return tuple(group[-1] for group in majors if _major(group[0]) >= oldest)
+    return tuple(group[-1] for group in majors if _major(group[0]) >= min(running))
+
+
+def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the releases of the catalog that somebody names, each once.
+
+    Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
+    preview of a release: it can still change, so nothing is judged by it.
+    """
+    releases = tuple(dict.fromkeys(map(catalog().release, names)))
+    for release in filter(is_preview, releases):
+        raise ArgumentError(
+            f"releases: name final releases, or none; {release} is a preview, and can still change"
+        )
+    return releases
 
 
 def _major(release: str) -> int:

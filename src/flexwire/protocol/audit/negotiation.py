@@ -60,7 +60,7 @@ def versions_spoken_with(api_key: int, version: int) -> Versions:
     >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
     (Versions('0'), Versions('1'), Versions('0-1'))
     """
-    releases = catalog().releases
+    releases = catalog().final_releases
     each = [read_versions(api_key, release) for release in releases]
     if each[-1] and version > each[-1].highest:
         return each[-1]
@@ -73,13 +73,13 @@ def versions_spoken_with(api_key: int, version: int) -> Versions:
 
 def first_common_release(party: Party, use: Use) -> str | None:
     """Return the first release that offers a version which the client may speak."""
-    releases = catalog().releases
+    releases = catalog().final_releases
     return next((release for release in releases if common_versions(party, use, release)), None)
 
 
 def first_release_reading(use: Use) -> str | None:
     """Return the first release that offers the version that was seen."""
-    releases = catalog().releases
+    releases = catalog().final_releases
     each = (release for release in releases if use.version in stable_versions(use.api_key, release))
     return next(each, None)
 

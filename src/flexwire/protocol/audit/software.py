@@ -210,7 +210,7 @@ def heeds_offers_from(party: Party) -> str:
 
 def libraries_are_about(release: str) -> bool:
     """Return whether the first releases that work are known to work on this release."""
-    releases, rows = catalog().releases, _FACTS["libraries"]
+    releases, rows = catalog().final_releases, _FACTS["libraries"]
     bounds = [rows["from"], rows["to"], release]
     if not {*bounds} <= {*releases}:
         return False
@@ -270,7 +270,7 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
         return False
     if refused:
         # It has to have been there once: an old release that never had it is another matter.
-        older = catalog().releases[: catalog().releases.index(release)]
+        older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return _numbers(release) >= _numbers(row["from_release"])
 

@@ -36,6 +36,7 @@ GRACE_SECONDS = 20.0
 """How long after its limit `faulthandler` ends a run that the thread did not end."""
 
 _TRACEBACK_SECONDS = 5.0
+_TOLD = 3
 _DUMP = signal.SIGUSR1
 
 
@@ -84,6 +85,13 @@ class Watch:
         for name, tests in of.items():
             yield f"  {name}: {', '.join(tests) or 'no test'}"
 
+    def waiting(self) -> Iterator[str]:
+        """Yield a line for each worker: the tests that it has and that did not end yet."""
+        for node, units in dict(getattr(self.scheduler, "assigned_work", {})).items():
+            tests = [test for unit in units.values() for test, ended in unit.items() if not ended]
+            more = f" and {len(tests) - _TOLD} more" if len(tests) > _TOLD else ""
+            yield f"  {node.gateway.id}: {', '.join(tests[:_TOLD]) or 'no test'}{more}"
+
     def end_workers(self) -> None:
         """Kill the workers and all that they started."""
         for pid in descendants(os.getpid()):
@@ -127,6 +135,12 @@ class Watch:
             f"The tests that were running:\n{doing}",
             returncode=pytest.ExitCode.INTERRUPTED,
         )
+
+    def pytest_internalerror(self) -> None:
+        """Say which tests the workers had: one that is lost early fails what xdist sends to it."""
+        lines = ["The run itself failed. Tests of its workers that did not end:", *self.waiting()]
+        os.write(self._stderr, "\n".join([*lines, ""]).encode())
+        self.end_workers()
 
     def _keep(self) -> None:
         while (left := self._at - time.monotonic()) > 0:

@@ -123,9 +123,33 @@ def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
     assert done.returncode not in {0, 5}, told
     assert "test_lost" in told
     assert "replacing crashed worker" not in told
-    if how != "broken":
+    # A worker that is lost before xdist has sent it all of its tests fails what is sent.
+    if how != "broken" and "cannot send (already closed?)" not in told:
         assert re.search(r"The worker gw\d was lost \(.*\); the run ends here", told), told
         assert re.search(r"  gw\d: test_a.py::test_lost for \d+ s", told), told
+
+
+FAILS = """
+from tests import conftest
+from tests.conftest import *
+
+class Fails:
+    def pytest_runtest_logstart(self):
+        raise OSError("cannot send (already closed?)")
+
+def pytest_configure(config):
+    conftest.pytest_configure(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Fails())
+"""
+
+
+def test_a_run_that_fails_itself_names_the_tests_that_its_workers_had(tmp_path: Path) -> None:
+    done = session(tmp_path, {"conftest.py": FAILS, "test_b.py": WAITS}, *BESIDE)
+    assert done.returncode not in {0, 5}
+    assert re.search(r"did not end:\n(.*\n)*  gw\d: test_b.py::test_waits", done.stderr), (
+        done.stderr
+    )
 
 
 SHARES = """

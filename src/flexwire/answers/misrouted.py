@@ -1,0 +1,89 @@
+"""Misrouted connections: clients that reached another broker or cluster than they meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.messages import exchanges
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.protocol.error_codes import ERROR_NAMES
+from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+# The error with which a broker refuses a client that meant another broker (KIP-1242).
+_REFUSED: Final = next(code for code, name in ERROR_NAMES.items() if name == "REBOOTSTRAP_REQUIRED")
+_BY: Final = ("client_id", "address", "broker", "cluster_id", "node_id")
+COLUMNS: Final = (
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "the client's host", heading="Host"),
+    Column("broker", pa.string(), "the broker's end that the connection reached",
+           heading="Reached", is_about=True),
+    Column("cluster_id", pa.string(), "the id of the cluster that the client meant",
+           "if the client names none, for example in versions of ApiVersions before 5",
+           heading="Cluster meant"),
+    Column("node_id", pa.int32(), "the id of the broker that the client meant",
+           "if the client names none", heading="Broker meant"),
+    Column("connections", pa.int64(), "how many connections the broker refused",
+           heading="Refused"),
+    Column("first_time", MOMENT, "when the first of them was refused", heading="From"),
+    Column("last_time", MOMENT, "when the last of them was refused", heading="To"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def misrouted(tables: AnalysisTables) -> DataFrame | None:
+    """Return the connections that a broker refused because the client meant another broker.
+
+    Since KIP-1242 (Kafka 4.4) a client can say in ApiVersions which broker of which cluster it
+    connects to. A broker that is another one responds with REBOOTSTRAP_REQUIRED. Older brokers and
+    clients do not check that, so their misrouted connections are missing. So are connections whose
+    first request and response were not captured.
+    """
+    asked = exchanges(tables, "ApiVersions")
+    # A catalog of releases before 4.4 has no such fields.
+    if asked is None or "node_id" not in asked.select("request.*").columns:
+        return None
+    refused = asked.where(F.col("response.error_code") == _REFUSED)
+    key = connection_key(refused.columns)
+    ends = tables.connections.select(*key, "broker", address(F.col("client")))
+    node_id = F.col("request.node_id")
+    rows = refused.join(ends, [*key]).select(
+        *key,
+        "client_id",
+        "address",
+        "broker",
+        F.nullif("request.cluster_id", F.lit("")).alias("cluster_id"),
+        F.when(node_id >= 0, node_id).alias("node_id"),
+        "answered",
+    )
+    return rows.groupBy(*_BY).agg(
+        F.count_distinct(*key).alias("connections"),
+        F.min("answered").alias("first_time"),
+        F.max("answered").alias("last_time"),
+    )
+
+
+ANSWER: Final = Answer(
+    name="misrouted",
+    place=105,
+    question="Which connections reached the wrong broker or cluster?",
+    meaning="Connections that a broker of Kafka 4.4 or later refused with REBOOTSTRAP_REQUIRED, "
+    "because the client meant another broker or cluster (KIP-1242).",
+    advice="Find out where the address leads: DNS, a load balancer or a service mesh sends the "
+    "client elsewhere, or the address was given to another cluster. Correct it there, or correct "
+    "the advertised.listeners of the broker that the client meant.",
+    row="a client id at a host, the broker reached, and the broker meant",
+    columns=COLUMNS,
+    order=("-connections", *_BY),
+    ask=misrouted,
+)

@@ -64,6 +64,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Project": (
         "CONTRIBUTING",
         "ARCHITECTURE",
+        "docs/survey",
         "docs/decisions",
         "docs/notes/performance",
         "CHANGELOG",

@@ -40,10 +40,10 @@ from processes import run
 
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.facts.audit import Audit
+from flexwire.inputs import capture_sources
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
 from flexwire.spark.capture_job import SummedFiles, merged_sums
-from flexwire.spark.inputs import capture_sources
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.manifest import (

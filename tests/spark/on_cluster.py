@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from flexwire.inputs import Inputs
+from flexwire.inputs import input_sources as listed
 from flexwire.spark.analyze import analyze
-from flexwire.spark.inputs import Inputs
-from flexwire.spark.inputs import input_sources as listed
 from flexwire.spark.publishing import commit
 from flexwire.survey.survey import AnalysisRequest
 from tests.spark.faulty import begin, wait_for

@@ -12,10 +12,10 @@ from flexwire.answers.asking.audit import AuditTables, TableEvidence
 from flexwire.answers.chargeback import chargeback
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
+from flexwire.inputs import input_sources
 from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.outputs import open_tables
-from flexwire.spark.inputs import input_sources
 from tests.capture.request_lines import PLACE, line, real_lines
 
 if TYPE_CHECKING:

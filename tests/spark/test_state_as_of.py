@@ -16,10 +16,10 @@ from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, CaptureError
+from flexwire.inputs import input_sources
 from flexwire.records import Record
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import notes_of, open_tables, stored_answers
-from flexwire.spark.inputs import input_sources
 from flexwire.spark.settings import set_for_answers
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import batch, elected, value, write

@@ -16,8 +16,7 @@ from flexwire.answers.unused_groups import unused_groups
 from flexwire.answers.unused_topics import ANSWER as UNUSED_TOPICS
 from flexwire.answers.unused_topics import unused_topics
 from flexwire.codec import message
-from flexwire.logs.files import is_log_file
-from flexwire.logs.replicas import WORDS
+from flexwire.logs.files import LOG_NAMES, is_log_file
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.storage.file_search import list_files
@@ -124,7 +123,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any
     analyze([logs], root / "out", spark=spark, answers="none")
     told = traffic().tables(spark)
     both = replace(open_tables(spark, root / "out"), message=told.message, opened=None)
-    files = list_files([logs], is_log_file, WORDS)
+    files = list_files([logs], is_log_file, LOG_NAMES)
     with with_internal(both, spark, files) as found:
         yield found
 

@@ -12,23 +12,17 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pytest
 
+from flexwire import inputs
 from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.facts.facts import UnreadableFile
-from flexwire.spark import inputs
+from flexwire.inputs import Inputs, capture_sources, input_sources
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import table
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.inputs import (
-    SHOWN,
-    Inputs,
-    UnreadableFiles,
-    capture_sources,
-    input_sources,
-    output_directory,
-)
+from flexwire.spark.inputs import SHOWN, UnreadableFiles, output_directory
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.storage.input_file import InputFile

@@ -406,9 +406,9 @@ def _read_content(content: bytes, notation: Notation, source: str) -> bytes:
         except UnicodeDecodeError:
             data = None
         if data is None:
-            from flexwire.capture.files.reading import is_capture
+            from flexwire.capture.files.reading import begins_as_capture
 
-            if is_capture(content):
+            if begins_as_capture(content):
                 raise InputError(
                     f"{source} is a capture: give the number of a packet in it, --frame-number N"
                 )

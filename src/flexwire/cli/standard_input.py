@@ -7,7 +7,6 @@ comes by standard input gets the name that such a file would have, and is gone a
 from __future__ import annotations
 
 import re
-import zlib
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -29,7 +28,7 @@ NAME: Final = "standard-input"
 _HEAD: Final = 1 << 12
 _GZIP: Final = b"\x1f\x8b"
 _SPEC_NAME: Final = re.compile(rb'"name"\s*:\s*"([A-Za-z]\w{0,100})"')
-_OFFSET, _MAGIC, _NEWEST_MAGIC = 8, 16, 2
+_OFFSET = 8
 
 
 def spec_name(head: bytes) -> str:
@@ -51,26 +50,17 @@ def segment_name(head: bytes) -> str:
 
 
 def input_name(head: bytes) -> str:
-    """What an analysis takes by this name: a capture, a log segment, or a broker's request log."""
-    from flexwire.capture.files.reading import is_capture
+    """Return the name that an analysis needs: of a capture, a log segment or a request log."""
+    from flexwire.inputs import InputKind, kind_by_bytes
 
     if not head:
         raise InputError("standard input is empty")
-    packed = head.startswith(_GZIP)
-    inside = _inflated(head) if packed else head
-    if is_capture(inside):
+    kind = kind_by_bytes(head)
+    if kind is InputKind.CAPTURE:
         return capture_name(head)
-    if not packed and len(head) > _MAGIC and head[_MAGIC] <= _NEWEST_MAGIC:
+    if kind is InputKind.LOG:
         return segment_name(head)
-    return "kafka-request.log.gz" if packed else "kafka-request.log"
-
-
-def _inflated(head: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD)
-    except zlib.error:
-        # Who reads the file says what is wrong with it.
-        return b""
+    return "kafka-request.log.gz" if head.startswith(_GZIP) else "kafka-request.log"
 
 
 def capture_name(head: bytes) -> str:

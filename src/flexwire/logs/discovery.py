@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import broker_of
-from flexwire.logs.files import is_log_file, open_file
+from flexwire.logs.files import LOG_NAMES, is_log_file, open_file
 from flexwire.logs.leadership import Leaderships
 from flexwire.logs.metadata import find_metadata, newest_base
 from flexwire.logs.positions import last_indexed
-from flexwire.logs.replicas import WORDS, Replica, replicas_among
+from flexwire.logs.replicas import Replica, replicas_among
 from flexwire.logs.segments import BatchPlace, Damage, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.storage.file_search import list_files
@@ -45,7 +45,7 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
     A path is a segment, a partition's directory, a directory above those, a pattern, or the URL of
     any of these. Raises `CaptureError` if there is no log, and `StorageError`.
     """
-    return logs_among(list_files(paths, is_log_file, WORDS), query)
+    return logs_among(list_files(paths, is_log_file, LOG_NAMES), query)
 
 
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:

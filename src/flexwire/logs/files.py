@@ -129,6 +129,10 @@ def parse_file(name: str) -> FileName | None:
     return FileName(int(match[1]), match[2] or "", match[3], match[4] or "")
 
 
+LOG_NAMES: Final = "has the name of a log segment"
+"""A description of a log's file names, for errors."""
+
+
 def is_log_file(name: str) -> bool:
     """Return whether a file, by its name, is a log segment or belongs to one."""
     return parse_file(name) is not None

@@ -27,6 +27,7 @@ from flexwire.errors import (
 )
 from flexwire.logs.files import (
     LOG,
+    LOG_NAMES,
     LogQuery,
     Partition,
     is_log_file,
@@ -34,7 +35,7 @@ from flexwire.logs.files import (
     open_file,
     parse_file,
 )
-from flexwire.logs.replicas import WORDS, replicas_among
+from flexwire.logs.replicas import replicas_among
 from flexwire.logs.segments import BatchPlace, place_at, read_batch, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
@@ -243,7 +244,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
     [(directory, snapshots)] = files.items()
     segments: tuple[InputFile, ...] = ()
     if directory in has_log:
-        listed = list_files([directory], is_log_file, WORDS)
+        listed = list_files([directory], is_log_file, LOG_NAMES)
         logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
         segments = tuple(segment.log for log in logs for segment in log.segments)
     return MetadataFiles(directory, segments, tuple(sorted(snapshots.items())))

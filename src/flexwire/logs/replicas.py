@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import log_starts
@@ -16,6 +16,7 @@ from flexwire.logs.files import (
     CLEANED,
     INDEX,
     LOG,
+    LOG_NAMES,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
     Named = dict[FileName, InputFile]
-
-WORDS: Final = "has the name of a log segment"
-"""A description of a log's file names, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
         if all(name.kind == LOG for name in files):
             # Single segments were named, not their directory. The files beside them are needed too.
             beside: dict[str, Named] = defaultdict(dict)
-            for source in list_files([directory], is_log_file, WORDS):
+            for source in list_files([directory], is_log_file, LOG_NAMES):
                 _add(beside, source)
             files |= {
                 name: source for name, source in beside[directory].items() if name.kind != LOG

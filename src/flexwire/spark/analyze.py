@@ -46,6 +46,7 @@ from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
 from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.captures import part_columns
+from flexwire.inputs import Inputs, input_sources
 from flexwire.logs.request_log import Zone
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
@@ -67,10 +68,8 @@ from flexwire.spark.capture_job import (
 from flexwire.spark.failures import explain_failures, stop_at_end
 from flexwire.spark.inputs import (
     CaptureMarks,
-    Inputs,
     UnreadableFiles,
     begin_output,
-    input_sources,
     open_captures,
     output_directory,
     to_key_logs,

@@ -1,4 +1,4 @@
-"""What an analysis is given: its files, what they say of themselves, what is unreadable.
+"""An analysis and its files: what they say of themselves, and which are unreadable.
 
 What is written for it is beside the output, so that every machine sees it, for its owner alone, and
 removed when the analysis has ended. Where the output is in a store, only this machine sees it.
@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import DELTA, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
@@ -26,13 +26,10 @@ from flexwire.facts.captures import (
     sampled_notes,
 )
 from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
-from flexwire.logs.files import is_log_file
-from flexwire.logs.replicas import WORDS
-from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
-from flexwire.logs.request_log.recognition import is_broker_log, log_file
+from flexwire.inputs import Inputs, capture_sources, input_sources  # their old place
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
-from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_captures, list_files
+from flexwire.storage.file_search import SUFFIXES, list_captures
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.local import make_private_directory
 from flexwire.storage.output_directory import OutputDirectory
@@ -45,7 +42,6 @@ if TYPE_CHECKING:
 
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
-    from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import FileMarks
@@ -60,62 +56,6 @@ __all__ = [
     "input_sources",
     "output_directory",
 ]
-
-
-def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
-    """The files that `list_captures` finds, no two of one name."""
-    return _of_one_name(list_captures(paths))
-
-
-class Inputs(NamedTuple):
-    """What paths name: captures, the files of logs, and brokers' request logs."""
-
-    captures: list[InputFile]
-    logs: list[InputFile]
-    request_logs: list[RequestLogFile]
-
-
-def input_sources(paths: Iterable[str | Path]) -> Inputs:
-    """What ``paths`` name: of logs the segments and what is beside them.
-
-    What a file is its name says, and where it says neither, what is in it; of a directory, others
-    are left alone. Any file may be named. Raises `CaptureError` for captures and request logs
-    together: a request that both show would count twice.
-    """
-    words = f"{CAPTURES}, {BROKERS_LOGS}, or {WORDS}"
-    files = _of_one_name(list_files(paths, _is_input, words))
-    captures: list[InputFile] = []
-    logs: list[InputFile] = []
-    request_logs: list[RequestLogFile] = []
-    for file in files:
-        name = file.url.rpartition("/")[2]
-        if is_log_file(name):
-            logs.append(file)
-        elif is_capture(name):
-            captures.append(file)
-        elif (log := log_file(file, len(request_logs))) is not None:
-            request_logs.append(log)
-        else:
-            captures.append(file)
-    if captures and request_logs:
-        raise CaptureError(
-            f"a request log, beside the capture {captures[0].name}: a request that both show would "
-            "count twice, so analyze them one after the other",
-            source=request_logs[0].source.name,
-        )
-    return Inputs(captures, logs, request_logs)
-
-
-def _is_input(name: str) -> bool:
-    return is_capture(name) or is_log_file(name) or is_broker_log(name)
-
-
-def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
-    if len({source.name for source in sources}) < len(sources):
-        names = [source.name for source in sources]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise StorageError("two files differ only in what is not shown of a URL", url=twice)
-    return sources
 
 
 def output_directory(out: str | Path) -> OutputDirectory:

@@ -46,7 +46,7 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
 
     Raises `CaptureError` for a path that gives no file, and `StorageError` where it cannot be told.
     """
-    return list_files(paths, is_capture, CAPTURES)
+    return list_files(paths, has_capture_name, CAPTURES)
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
@@ -148,8 +148,8 @@ def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
     return files
 
 
-def is_capture(name: str) -> bool:
-    """Whether a file is a capture, by its name."""
+def has_capture_name(name: str) -> bool:
+    """Return whether a file has the name of a capture."""
     return name.lower().endswith(SUFFIXES)
 
 

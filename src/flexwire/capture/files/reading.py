@@ -79,8 +79,8 @@ SECRETS = 10
 _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
-def is_capture(head: bytes) -> bool:
-    """Whether a file that begins so is a pcap or pcapng file, and not compressed."""
+def begins_as_capture(head: bytes) -> bool:
+    """Return whether a file that begins so is a pcap or pcapng file that is not compressed."""
     return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
 """The names in a broker's default configuration, including rotated files."""
-WORDS: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
+BROKER_LOG_NAMES: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
 """A description of these names, for errors."""
 
 _LOOKED_AT: Final = 1 << 18

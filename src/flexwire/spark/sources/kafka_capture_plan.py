@@ -21,7 +21,8 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
-from flexwire.spark.inputs import CaptureMarks, UnreadableFiles, capture_sources
+from flexwire.inputs import capture_sources
+from flexwire.spark.inputs import CaptureMarks, UnreadableFiles
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress

@@ -1,0 +1,130 @@
+"""What the files of an analysis are: captures, log segments, or logs of brokers.
+
+This module is the one place that recognises them: by name, by content, and by the first bytes of
+standard input.
+"""
+
+from __future__ import annotations
+
+import zlib
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.capture.files.reading import begins_as_capture
+from flexwire.errors import CaptureError, StorageError
+from flexwire.logs.files import LOG_NAMES, is_log_file
+from flexwire.logs.request_log.lines import GZIP_MAGIC
+from flexwire.logs.request_log.recognition import BROKER_LOG_NAMES, is_broker_log, log_file
+from flexwire.storage.file_search import CAPTURES, has_capture_name, list_captures, list_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from flexwire.logs.request_log.lines import RequestLogFile
+    from flexwire.storage.input_file import InputFile
+
+LOOKED_AT: Final = 1 << 12
+"""So many bytes of an input are enough to recognise it."""
+# A batch or a message set has its magic at this place, up to 2.
+_MAGIC, _NEWEST_MAGIC = 16, 2
+
+
+class InputKind(Enum):
+    """What a file is."""
+
+    CAPTURE = "a capture"
+    LOG = "a log segment, or what is beside one"
+    BROKER_LOG = "a request log, or a broker's own log"
+
+
+class Inputs(NamedTuple):
+    """What paths name: captures, the files of logs, and brokers' request logs."""
+
+    captures: list[InputFile]
+    logs: list[InputFile]
+    request_logs: list[RequestLogFile]
+
+
+def kind_by_name(name: str) -> InputKind | None:
+    """Return what a file with this name is; None if the name does not say it.
+
+    >>> kind_by_name("00000000000000000042.log"), kind_by_name("tap-1.pcapng.gz")
+    (<InputKind.LOG: 'a log segment, or what is beside one'>, <InputKind.CAPTURE: 'a capture'>)
+    >>> kind_by_name("notes.txt")
+    """
+    if is_log_file(name):
+        return InputKind.LOG
+    if has_capture_name(name):
+        return InputKind.CAPTURE
+    return InputKind.BROKER_LOG if is_broker_log(name) else None
+
+
+def kind_by_bytes(head: bytes) -> InputKind:
+    """Return what a file is that begins with these bytes, gzip'd or not.
+
+    ``head`` has `LOOKED_AT` bytes, or the whole file. What is neither a capture nor a log segment
+    can only be the text of a broker's log.
+
+    >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
+    <InputKind.CAPTURE: 'a capture'>
+    """
+    is_gzipped = head.startswith(GZIP_MAGIC)
+    if begins_as_capture(_inflated(head) if is_gzipped else head):
+        return InputKind.CAPTURE
+    if not is_gzipped and len(head) > _MAGIC and head[_MAGIC] <= _NEWEST_MAGIC:
+        return InputKind.LOG
+    return InputKind.BROKER_LOG
+
+
+def _inflated(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, LOOKED_AT)
+    except zlib.error:
+        # The reader of the file says what is wrong with it.
+        return b""
+
+
+def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
+    """Return the files that `list_captures` finds. No two of them have one name."""
+    return _of_one_name(list_captures(paths))
+
+
+def input_sources(paths: Iterable[str | Path]) -> Inputs:
+    """Return what ``paths`` name. With log segments come the files beside them.
+
+    The name of a file says what it is. If it does not, the content does. Any file may be named; of
+    a directory, files with other names are left out. Raises `CaptureError` for captures together
+    with request logs, because a request that both show would count twice.
+    """
+    words = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
+    inputs = Inputs([], [], [])
+    for file in _of_one_name(list_files(paths, _has_input_name, words)):
+        kind = kind_by_name(file.url.rpartition("/")[2])
+        if kind is InputKind.LOG:
+            inputs.logs.append(file)
+        elif kind is InputKind.CAPTURE:
+            inputs.captures.append(file)
+        elif (log := log_file(file, len(inputs.request_logs))) is not None:
+            inputs.request_logs.append(log)
+        else:
+            inputs.captures.append(file)
+    if inputs.captures and inputs.request_logs:
+        raise CaptureError(
+            f"a request log, beside the capture {inputs.captures[0].name}: a request that both "
+            "show would count twice, so analyze them one after the other",
+            source=inputs.request_logs[0].source.name,
+        )
+    return inputs
+
+
+def _has_input_name(name: str) -> bool:
+    return kind_by_name(name) is not None
+
+
+def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
+    if len({source.name for source in sources}) < len(sources):
+        names = [source.name for source in sources]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StorageError("two files differ only in what is not shown of a URL", url=twice)
+    return sources

@@ -138,7 +138,7 @@ class _PortPair:
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | UnusedBytes]:
-        """What the frames say, and those held before them, once the connection is known."""
+        """Yield the messages of frames, and of those held before, once the connection is known."""
         for frame in frames:
             one = self._read(frame)
             self._held.setdefault(frame.connection, []).append((one, frame.size))
@@ -214,7 +214,7 @@ class PacketFrame(NamedTuple):
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """The frames that end in a packet; where none does, the one of which it carries a part.
+    """Return the frames that end in a packet; if none does, the frame that it holds a part of.
 
     ``number`` counts the packets of the file from 1. What was seen in the same microsecond and
     direction of its connection counts as in it. Raises `CaptureError` where the file has no such
@@ -260,7 +260,7 @@ class _Conversations:
 
 
 def _wanted(path: Path, number: int) -> Segment:
-    """The segment of a packet."""
+    """Return the segment of a packet."""
     packets = 0
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):

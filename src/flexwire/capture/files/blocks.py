@@ -93,7 +93,7 @@ def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
 def guess_boundary(
     name: str, known: FileHead, offset: int, opener: Opener | None = None
 ) -> int | None:
-    """Where the first block with a packet begins that does not begin before ``offset``."""
+    """Return where the first block with a packet begins that is not before ``offset``."""
     # All blocks of a pcapng file have sizes that can be divided by four.
     offset += -offset % _ALIGNED if isinstance(known.head, SectionHead) else 0
     try:
@@ -116,7 +116,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 
 
 def _leads_on(words: NumpyArray, place: int) -> bool:
-    """Whether a chain of blocks begins at a word: each says its length twice."""
+    """Return whether a chain of blocks begins at a word: each block has its length twice."""
     for _ in range(CHAIN):
         if place + 1 >= len(words):
             return True
@@ -133,7 +133,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Whether a whole packet is read there, whose time is then the latest one known."""
+    """Return whether a whole packet is read there whose time is the latest one so far."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
@@ -175,7 +175,7 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
 
 
 def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
-    """The 32-bit number at each byte from ``start`` on."""
+    """Return the 32-bit number at each byte from ``start`` on."""
     found = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
         size = (count - shift + _ALIGNED - 1) // _ALIGNED
@@ -228,7 +228,7 @@ class WholeBlocks:
         return self.end < size
 
     def _length(self, file: ByteStream) -> int:
-        """The length of the next block, which is passed over; 0 where it cannot be told."""
+        """Skip the next block and return its length; 0 if the length is unknown."""
         if not self.end:
             return self._first(file.read(_MAGIC), file)
         if self.is_pcap:

@@ -51,7 +51,7 @@ _OPTIONS_AT: Final = 24
 
 
 def sampling_comment(share: float) -> bytes:
-    """The comment that says which share of connections is captured.
+    """Return the comment that says which share of connections is captured.
 
     >>> sampling_comment(0.1)
     b'flexwire: captured of all connections: {"share": 0.1}'
@@ -60,7 +60,7 @@ def sampling_comment(share: float) -> bytes:
 
 
 def share_in(file: BufferedReader[Any]) -> float | None:
-    """The share of connections that an open file says it holds, without reading on; else None.
+    """Return the share of connections that an open file names, without reading on; else None.
 
     What is damaged says none, and whatever reads it next finds the damage.
     """
@@ -70,7 +70,7 @@ def share_in(file: BufferedReader[Any]) -> float | None:
 
 
 def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
-    """The comments on the first section header of an open file, without reading on."""
+    """Yield the comments on the first section header of an open file, without reading on."""
     try:
         head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
     except DAMAGE:
@@ -128,24 +128,24 @@ class CaptureFilter:
             raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
 
     def __bool__(self) -> bool:
-        """Whether anything is left out at all."""
+        """Return whether anything is left out."""
         return bool(self.apis or self.client_ids or self.topics)
 
     def __str__(self) -> str:
-        """What is captured, in words."""
+        """Return in words what is captured."""
         named = ("APIs", self.apis), ("client ids", self.client_ids), ("topics", self.topics)
         return "; ".join(f"{name} {', '.join(given)}" for name, given in named if given)
 
     def takes_api(self, name: str) -> bool:
-        """Whether requests of the API are captured, as far as that goes."""
+        """Return whether requests of the API may be captured."""
         return not self.apis or name in self.apis
 
     def takes_client(self, client_id: str | None) -> bool:
-        """Whether requests with the client id are."""
+        """Return whether requests with the client id may be captured."""
         return not self.client_ids or _fits(client_id or "", self._client_parts)
 
     def takes_topic(self, topic: str) -> bool:
-        """Whether requests about the topic are."""
+        """Return whether requests about the topic may be captured."""
         return not self.topics or _fits(topic, self._topic_parts)
 
     @cached_property
@@ -168,7 +168,7 @@ class CapturedPart(NamedTuple):
 
 
 def filter_comment(only: CaptureFilter) -> bytes:
-    """The comment that says which frames are captured.
+    """Return the comment that says which frames are captured.
 
     >>> filter_comment(CaptureFilter(topics=("orders",)))
     b'flexwire: captured of all frames: {"topics": ["orders"]}'
@@ -184,7 +184,7 @@ ALL_FRAMES: Final = CaptureFilter()
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
-    """What an open file says that it holds, without reading on; None where it says nothing.
+    """Return what an open file says that it holds, without reading on; None if it says nothing.
 
     What is damaged says nothing, and whatever reads it next finds the damage.
     """
@@ -196,7 +196,7 @@ def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
 
 
 def _parsed_filter(comment: bytes) -> CaptureFilter | None:
-    """What a comment says of frames; None where anybody else wrote it."""
+    """Return the filter that a comment names; None if somebody else wrote the comment."""
     if not comment.startswith(_FILTER_PREFIX):
         return None
     try:
@@ -207,7 +207,7 @@ def _parsed_filter(comment: bytes) -> CaptureFilter | None:
 
 
 def _fits(text: str, patterns: list[list[str]]) -> bool:
-    """Whether a text is one of these patterns, each given by its parts between what is any text."""
+    """Return whether a text matches a pattern, given as its parts between the wildcards."""
     return any(_is_one(text, *parts) for parts in patterns)
 
 
@@ -246,7 +246,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
-    """The comment that says which tags a request was sent on with; values are hexadecimal.
+    """Return the comment that says which tags a request was sent on with, in hexadecimal.
 
     >>> stamp_comment(7, {10042: b"hi"})
     b'flexwire: sent on with header tags: {"correlation_id": 7, "tags": {"10042": "6869"}}'
@@ -256,7 +256,7 @@ def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
 
 
 def added_tags_comment(tags: Iterable[int]) -> bytes:
-    """The comment of a file that says which tags its tap adds to the requests that it sends on.
+    """Return the comment that says which tags the tap of a file adds to requests.
 
     >>> added_tags_comment([10043, 10042])
     b'flexwire: captured of a tap that adds header tags: {"tags": [10042, 10043]}'
@@ -265,7 +265,7 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 
 
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
-    """The tags that the tap of an open file adds, as it says, ascending, without reading on.
+    """Return the tags that the tap of an open file adds, in ascending order, without reading on.
 
     None where it says nothing: then no tap wrote it, or one that adds none, or an older one. What
     is damaged says nothing, and whatever reads it next finds the damage.
@@ -274,7 +274,7 @@ def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
 
 
 def _parsed_tags(comment: bytes) -> tuple[int, ...]:
-    """What a comment says of a file; nothing where anybody else wrote it."""
+    """Return the tags that a comment names; none if somebody else wrote the comment."""
     if not comment.startswith(_TAGS_PREFIX):
         return ()
     try:
@@ -288,7 +288,7 @@ def _parsed_tags(comment: bytes) -> tuple[int, ...]:
 
 
 def read_stamps(path: Path) -> Iterator[Stamp]:
-    """The stamped requests of a capture file, in order; other packets and comments give nothing.
+    """Yield the stamped requests of a capture file, in order; other packets yield nothing.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -309,7 +309,7 @@ def read_stamps(path: Path) -> Iterator[Stamp]:
 
 
 def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
-    """What a comment says of a request; None where anybody else wrote it."""
+    """Return the request and tags that a comment names; None if somebody else wrote it."""
     if not comment.startswith(_STAMP_PREFIX):
         return None
     try:

@@ -63,7 +63,7 @@ class UnreadablePacketError(Exception):
 
 
 def read_segment(packet: CapturedPacket) -> Segment:
-    """The TCP segment of a packet; raises `Skipped` or `UnreadablePacketError`."""
+    """Return the TCP segment of a packet; raises `Skipped` or `UnreadablePacketError`."""
     find = _LINKS.get(packet.linktype)
     if find is None:
         raise Skipped(other_link(packet.linktype))
@@ -83,23 +83,23 @@ def read_segment(packet: CapturedPacket) -> Segment:
 
 
 def other_link(linktype: int) -> str:
-    """A link that is not read."""
+    """Return the reason for a link type that is not read."""
     return f"link type {linktype} is not supported"
 
 
 def other_network(protocol: int) -> str:
-    """A network protocol besides IP."""
+    """Return the reason for a network protocol other than IP."""
     return f"network protocol 0x{protocol:04x}"
 
 
 def other_transport(protocol: int) -> str:
-    """A protocol on IP besides TCP."""
+    """Return the reason for a protocol on IP other than TCP."""
     return f"IP protocol {protocol}"
 
 
 @lru_cache(maxsize=65536)
 def endpoint_name(address: bytes, port: int) -> str:
-    r"""An endpoint as a person writes it.
+    r"""Return an endpoint as a person writes it.
 
     >>> endpoint_name(bytes([10, 0, 0, 1]), 9092), endpoint_name(bytes(15) + b"\x01", 9092)
     ('10.0.0.1:9092', '[::1]:9092')
@@ -235,7 +235,7 @@ __all__ = ["Segment", "SegmentCounts", "UnreadableBytes", "read_segments"]
 def read_segments(
     path: str | os.PathLike[str], counts: SegmentCounts | None = None
 ) -> Iterator[Segment | UnreadableBytes]:
-    """The TCP segments of a pcap or pcapng file (gzip'd or not), in the file's order.
+    """Yield the TCP segments of a pcap or pcapng file, gzip'd or not, in the file's order.
 
     Packets that hold no TCP segment are counted in ``counts.skipped`` by what they are; packets
     whose segment cannot be read are `Unreadable`, and so is the place where a damaged file breaks
@@ -263,7 +263,7 @@ def read_segments(
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
 ) -> UnreadableBytes:
-    """What is told of a packet that should hold a segment and gives none."""
+    """Return the note on a packet that should hold a segment and holds none."""
     sample = packet.data[:SAMPLE_BYTES]
     return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)

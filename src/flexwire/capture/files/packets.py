@@ -71,7 +71,7 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """The sum of the big-endian 16-bit words modulo 65535; an odd byte at the end is a high one.
+    """Return the sum of the big-endian 16-bit words modulo 65535; an odd last byte is a high one.
 
     The checksum of IP and TCP is its ones' complement (RFC 1071).
 
@@ -170,7 +170,7 @@ def tcp_packet(
     payload: bytes = b"",
     identification: int = 0,
 ) -> bytes:
-    """An IPv4 or IPv6 packet with one TCP segment: `SegmentHeaders` and the payload."""
+    """Return an IPv4 or IPv6 packet with one TCP segment: `SegmentHeaders` and the payload."""
     headers = SegmentHeaders(source, destination)
     return headers.make(sequence, acknowledgment, flags, payload, identification) + payload
 

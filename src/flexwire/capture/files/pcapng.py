@@ -61,13 +61,13 @@ _MOST_DIGITS = 9  # of a file's number; a longer one is not one of ours, and the
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """A block of pcapng."""
+    """Return a block of pcapng."""
     length = struct.pack("<I", 12 + len(body))
     return b"".join((struct.pack("<I", kind), length, body, length))
 
 
 def option(code: int, value: bytes) -> bytes:
-    """An option in a block; code 0 ends them."""
+    """Return an option in a block; code 0 ends the options."""
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
@@ -118,7 +118,7 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
 
 
 def _after(pieces: Sequence[_Bytes], written: int) -> list[_Bytes]:
-    """What is left of pieces once so many bytes of them are written."""
+    """Return the rest of some pieces after so many of their bytes were written."""
     rest: list[_Bytes] = []
     for piece in pieces:
         if written < len(piece):
@@ -309,7 +309,7 @@ class PcapngWriter(Closeable):
         self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:
-        """The next file whose name is free: another writer may be at work in the directory."""
+        """Create the next file whose name is free; another writer may use the same directory."""
         number = self._number
         while True:
             number += 1

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         """What gives the bytes of a file, as many as are asked for while there are any."""
 
         def read(self, size: int, /) -> bytes:
-            """Give the next bytes, b"" at the end."""
+            """Return the next bytes, or b"" at the end."""
 
 
 # dpkt reads the first section and the first interface of a pcapng file only, allocates whatever
@@ -87,7 +87,7 @@ def begins_as_capture(head: bytes) -> bool:
 def read_packets(
     path: str | Path, opener: Opener | None = None, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
+    """Yield every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
     gives the packets before the damage and then one `Unreadable` that says where it is. What a
@@ -100,7 +100,7 @@ def read_packets(
 def packets_of(
     name: str, file: ByteStream, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """The same of a file that is open, and uncompressed."""
+    """Yield the packets of a file that is open and uncompressed, as `read_packets` does."""
     source = ForwardReader(name, file)
     blocks = begin_blocks(source)
     if isinstance(blocks, PcapngBlocks):
@@ -215,7 +215,7 @@ class DamagedError(Exception):
         super().__init__(reason)
 
     def unreadable(self, source: ForwardReader) -> UnreadableBytes:
-        """What is told of the file."""
+        """Return the note on the file."""
         sample = self.data[:SAMPLE_BYTES]
         return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
@@ -241,7 +241,7 @@ class ForwardReader:
         return data
 
     def start(self, size: int) -> bytes:
-        """The first ``size`` bytes of the next block, or b"" at the end of the file."""
+        """Return the first ``size`` bytes of the next block, or b"" at the end of the file."""
         self.block = self.offset
         data = self._read(size)
         if data and len(data) < size:
@@ -283,7 +283,7 @@ class PcapHead(NamedTuple):
 
     @property
     def to_us(self) -> int:
-        """How many of the units that times are in make a microsecond."""
+        """How many units of the timestamps make a microsecond."""
         return self.per_second // MILLION
 
 
@@ -317,7 +317,7 @@ class PcapRecords:
 
     @property
     def head(self) -> PcapHead | None:
-        """What the file's head says, once it was read."""
+        """The head of the file, once it was read."""
         return self._head if isinstance(self._head, PcapHead) else None
 
 
@@ -330,7 +330,7 @@ class Interface(NamedTuple):
     offset_seconds: int
 
     def timestamp_us(self, high: int, low: int) -> int:
-        """The time that both halves of a packet's ticks say."""
+        """Return the time that both halves of a packet's ticks give."""
         ticks = high << 32 | low
         if self.per_second != MILLION:
             ticks = ticks * MILLION // self.per_second
@@ -346,7 +346,7 @@ class SectionHead(NamedTuple):
 
 
 def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """The options of a block from a position on: their codes and values.
+    """Yield the options of a block from a position on: their codes and values.
 
     Raises `DamagedError` for one that ends beyond the block.
     """
@@ -376,7 +376,7 @@ class Section:
 
     @property
     def known(self) -> SectionHead:
-        """What another reader needs to go on here."""
+        """What another reader needs to continue here."""
         return SectionHead(self.order, tuple(self.interfaces), self.last_us)
 
     def add_interface(self, body: bytes) -> None:
@@ -396,7 +396,7 @@ class Section:
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | UnreadableBytes:
-        """The packet of a packet block; what is wrong inside the block spoils nothing else."""
+        """Return the packet of a packet block; damage inside does not affect other blocks."""
         layout = self._enhanced if kind == ENHANCED_PACKET else self._old
         if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
@@ -431,7 +431,7 @@ class Section:
         )
 
     def _comments(self, body: bytes, options: int) -> tuple[bytes, ...]:
-        """The comments on a packet, up to where its options are damaged."""
+        """Return the comments on a packet, up to the place where its options are damaged."""
         comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
             return ()
@@ -513,7 +513,7 @@ class PcapngBlocks:
 
     @property
     def head(self) -> SectionHead | None:
-        """What is known of the section, once its header was read."""
+        """The facts about the section, once its header was read."""
         return None if self.section is None else self.section.known
 
 

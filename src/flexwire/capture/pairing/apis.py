@@ -52,23 +52,23 @@ class ApiTable:
 
     @property
     def versions(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return int(self.words.shape[1])
 
     def is_handshake(self, payload: bytes) -> bool:
-        """Whether bare tokens may follow what begins as this request."""
+        """Return whether bare tokens may follow bytes that begin as this request."""
         api_key = int.from_bytes(payload[:2], "big", signed=True)
         version = int.from_bytes(payload[2:4], "big", signed=True)
         return self.shakes_hands(api_key, version)
 
     def shakes_hands(self, api_key: int, version: int) -> bool:
-        """Whether bare tokens may follow a request of this api key and version."""
+        """Return whether bare tokens may follow a request of this api key and version."""
         if not (0 <= api_key < len(self.words) and 0 <= version < self.versions):
             return False
         return int(self.words[api_key, version]) >> L.CLASS_SHIFT & L.THREE_BITS == L.HANDSHAKE
 
     def names_of(self, api_keys: NumpyArray, versions: NumpyArray) -> NumpyArray:
-        """Give for each request the number of its name."""
+        """Return the number of each request's name."""
         found: NumpyArray = self.names[api_keys, np.minimum(versions, self.versions - 1)]
         return found
 
@@ -76,7 +76,7 @@ class ApiTable:
 @per_catalog
 @cache
 def api_table() -> ApiTable:
-    """The table of the catalog."""
+    """Return the table of the catalog."""
     known = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
     ranges = [one.versions for key in known for one in request_entries(key)]
     newest = max((one.highest for one in ranges if one and not one.open_ended), default=0)
@@ -122,7 +122,7 @@ def _class(name: str, version: int) -> int:
 
 
 def _header(schema: Schema) -> tuple[int, bool] | None:
-    """How the client id is written, and whether tagged fields follow; None for another header."""
+    """Return how the client id is written and whether tags follow; None for another header."""
     inline = [one for one in schema.fields if one.presence is Presence.INLINE]
     ends, end = [], 0
     for one in inline[:3]:

@@ -84,7 +84,7 @@ class HeaderColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
-        """Give all rows of the parts, whose clients count in the same; none of them is odd."""
+        """Return all rows of the parts, which number clients alike; none of the rows is odd."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
@@ -94,7 +94,7 @@ class HeaderColumns:
         return replace(fresh, **columns)
 
     def take(self, rows: NumpyArray) -> HeaderColumns:
-        """Give what some of the frames say, in the order of ``rows``."""
+        """Return the headers of some frames, in the order of ``rows``."""
         names = [name for name, _ in (*_INT32, *_BYTES)]
         some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
         return replace(self, **some, odd=pick_rows(self.odd, rows))
@@ -196,7 +196,7 @@ class PairingRun:
         self.waiting.words.expects = int(expects)
 
     def number(self, row: int) -> int:
-        """Give which of the states is that of a row's connection."""
+        """Return the number of the state of a row's connection."""
         return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
@@ -241,7 +241,7 @@ class ConnectionReader:
     def read(
         self, frame: CapturedFrame
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
-        """Give what the frame says, and what the request says that it answers.
+        """Return the header of a frame, and what its request says if it is a response.
 
         Or, of a request, the index of the response that came before it.
         """
@@ -262,18 +262,18 @@ class ConnectionReader:
         return told, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Give the requests that have surely given up waiting, once."""
+        """Yield each request, once, that certainly waits no more."""
         while len(self._asked) > DEFAULT_IN_FLIGHT:
             index, _ = self._asked.pop(next(iter(self._asked)))
             yield index
 
     def unanswered(self) -> list[int]:
-        """Give the requests that wait, or have given up."""
+        """Return the requests that wait, or have given up waiting."""
         return [index for index, _ in self._asked.values()]
 
 
 def summarize_request(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
-    """What a request that was read says of its response."""
+    """Return what a request says about its response."""
     return RequestSummary(
         told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us
     )
@@ -313,7 +313,7 @@ class FrameReader:
         self.client_id = client_id  # of the last request that is surely one
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """The columns of `FRAMES` that the frame's header and its place give."""
+        """Return the columns of `FRAMES` that the frame's header and its place determine."""
         turn = hear(frame, self.conversation)
         told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":

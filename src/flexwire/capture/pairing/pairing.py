@@ -122,12 +122,12 @@ class Pairing:
         return headers
 
     def flags(self, connection: str) -> int:
-        """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
+        """Return the known flags of a connection: some of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
-        """The same for a part of the capture that shows some connections alone."""
+        """Return the pairing for a part of the capture that shows only some connections."""
         some = Pairing(show_credentials=self._show_credentials)
         pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
         some._names = [name for name, _ in pairs]
@@ -149,14 +149,14 @@ class Pairing:
         return some
 
     def awaiting(self, api_key: int) -> set[str]:
-        """Give the connections on which a request of an api waits that was read by a kernel."""
+        """Return the connections on which a request of an API waits that a kernel read."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
         return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
 
     def waiting(self) -> dict[str, NumpyArray]:
-        """Give the correlation ids of what waits on each connection that a kernel reads."""
+        """Return the correlation ids that wait on each connection that a kernel reads."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
         ids = entries[:, _KEY] & L.CORRELATION_MASK
@@ -179,11 +179,11 @@ class Pairing:
         self._free.append(number)
 
     def forgotten(self) -> dict[str, list[int]]:
-        """Give by connection the index of every request that surely gets no response any more."""
+        """Return, by connection, the index of each request that certainly gets no response."""
         return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
 
     def unanswered(self) -> dict[str, list[int]]:
-        """Give those, and the requests that wait for a response, in ascending order."""
+        """Return these requests and those that wait for a response, in ascending order."""
         found = self.forgotten()
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
@@ -195,7 +195,7 @@ class Pairing:
         return {name: sorted(indexes) for name, indexes in found.items()}
 
     def early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Give what requests say that came after their response, by connection and its index."""
+        """Return the requests that came after their response, by connection and response index."""
         return {name: dict(found) for name, found in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
@@ -204,7 +204,7 @@ class Pairing:
         return found
 
     def _numbered(self, frames: FrameColumns) -> NumpyArray:
-        """Give for each connection of the frames its number here, -1 where it has no frames."""
+        """Return the number of each connection of the frames; -1 for one without frames."""
         numbers = np.full(len(frames.connections), -1, np.int64)
         used = np.flatnonzero(np.bincount(frames.connection, minlength=len(numbers)))
         for place in used.tolist():

@@ -110,7 +110,7 @@ class Hindsight:
 def build_paired(
     frames: FrameColumns, headers: HeaderColumns, told: Hindsight, *, show_credentials: bool = False
 ) -> pa.RecordBatch:
-    """Give the frames of a chunk as `PAIRED` has them, in their order.
+    """Return the frames of a chunk in the columns of `PAIRED`, in their order.
 
     Raises `CaptureError` where the payloads together have more than 2 GiB.
     """
@@ -235,7 +235,7 @@ class _PairedRows:
         return names.take(pa.array(numbers[self._frames.connection]))
 
     def _answer_late(self) -> None:
-        """Give responses what their request said later."""
+        """Fill in responses whose request came later."""
         early = self._told.early
         judgements = self._told.judgements
         places = [
@@ -322,7 +322,7 @@ class _PairedRows:
         return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
 
     def _unanswered(self, places: list[int], rows: NumpyArray) -> dict[int, list[int]]:
-        """Give by connection the requests without a response, from its first row to its last."""
+        """Return, by connection, the requests without a response from its first to its last row."""
         frames, found = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
@@ -364,7 +364,7 @@ def _nullable(values: NumpyArray, valid: NumpyArray) -> pa.Array:
 
 
 def _payloads(frames: FrameColumns, wanted: NumpyArray) -> pa.Array:
-    """Give the payloads of the rows wanted, and null for the others."""
+    """Return the payloads of the rows wanted, and null for the others."""
     sizes = np.where(wanted, frames.stop - frames.start, 0)
     ends = np.cumsum(sizes)
     size = int(ends[-1]) if len(ends) else 0

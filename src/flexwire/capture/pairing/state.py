@@ -37,7 +37,7 @@ class ClientIds:
             self.number(one)
 
     def number(self, text: str | None) -> int:
-        """Give the number of a client id, a new one if it is new; `NO_CLIENT` for null."""
+        """Return the number of a client id, a new one for a new id; `NO_CLIENT` for null."""
         if text is None:
             return L.NO_CLIENT
         found = self._numbers.setdefault(text, len(self._numbers))
@@ -55,7 +55,7 @@ class ClientIds:
         return found
 
     def text(self, number: int) -> str | None:
-        """Give the client id of a number."""
+        """Return the client id of a number."""
         return None if number == L.NO_CLIENT else self.texts[number]
 
     def _enter(self, number: int, data: NumpyArray) -> None:
@@ -102,7 +102,7 @@ class PendingTable:
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Give all that waits, which goes on waiting."""
+        """Return all entries that wait. They keep waiting."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries
@@ -130,7 +130,7 @@ class PendingTable:
 
 
 def make_states(count: int) -> NumpyArray:
-    """Give the states of connections of which nothing was seen."""
+    """Return the states of connections of which nothing was seen."""
     states = np.full((count, L.STATE), L.NOWHERE, np.int64)
     states[:, L.FLAGS] = 0
     states[:, L.WAITING : L.FIRST] = 0
@@ -150,5 +150,5 @@ WITHHELD_BYTES = WITHHELD.encode()
 
 
 def withhold_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
+    """Return a value of `RAW_TAGGED_FIELDS` with "withheld" in place of the fields' bytes."""
     return [{**one, "data": WITHHELD_BYTES} for one in raw]

@@ -61,7 +61,7 @@ _NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
-    """The same text for both directions of a connection, and every connection on these ports.
+    """Return the same text for both directions, and for each connection on these ports.
 
     One `FrameAssembler` takes the segments of one key.
     """
@@ -69,7 +69,7 @@ def connection_key(segment: Segment) -> str:
 
 
 def key_of_ends(one: str, other: str) -> str:
-    """The key of all connections between two ends, whichever is named first."""
+    """Return the key of all connections between two ends, in either order."""
     return f"{one}|{other}" if one <= other else f"{other}|{one}"
 
 
@@ -186,14 +186,14 @@ class FrameAssembler:
         return frames + connection.push(segment)
 
     def finish(self) -> list[CapturedFrame]:
-        """The connections have ended: give out what is incomplete. New ones may follow."""
+        """End the connections and return incomplete frames. New connections may follow."""
         frames: list[CapturedFrame] = []
         for connection in sorted(self._open, key=lambda one: one.ordinal):
             frames += self._close(connection)
         return frames
 
     def ended(self) -> list[CapturedConnection]:
-        """The connections that have ended since this was last asked, in order.
+        """Return the connections that have ended since the last call, in order.
 
         All frames of each have been given out.
         """
@@ -201,11 +201,11 @@ class FrameAssembler:
         return ended
 
     def reads_as_kafka(self, connection: str) -> bool:
-        """Whether what an open connection carried until now shows that it is Kafka."""
+        """Return whether the frames of an open connection so far show that it is Kafka."""
         return any(one.name == connection and one.reads_as_kafka for one in self._open)
 
     def seen_from_start(self, connection: str) -> bool:
-        """Whether the SYN of an open connection was captured."""
+        """Return whether the SYN of an open connection was captured."""
         return any(one.name == connection and one.seen_from_start for one in self._open)
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
@@ -214,7 +214,7 @@ class FrameAssembler:
         return [frame for one in found for frame in one.cut_requests()]
 
     def activity(self) -> KeyActivity:
-        """What may be forgotten of it: see `Idle`."""
+        """Return what may be forgotten of it: see `Idle`."""
         last_us = max((one.last_us for one in self._open), default=0)
         return KeyActivity(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
 
@@ -223,7 +223,7 @@ class FrameAssembler:
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:
-        """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
+        """Return the state of the connection if it goes on in order and is Kafka or has no frames.
 
         None otherwise, and where others are open that are not over. See
         `flexwire.capture.reassembly.streams`.
@@ -346,7 +346,7 @@ class _OpenConnection:
         return [self._frame("request", number, one) for number, one in enumerate(found, half.count)]
 
     def close(self) -> CapturedConnection | None:
-        """What the connection was, after `finish`."""
+        """Return the facts about the connection, after `finish`."""
         if self._client is None:
             return None
         return self._account.close(self.name, self._client, self._broker)
@@ -379,7 +379,7 @@ class _OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """An end that is sure to go on in order, beside ``others``; None where that is not sure."""
+        """Return an end that certainly goes on in order beside ``others``; None if unsure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -407,7 +407,7 @@ class _OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """What is to be known of a payload, that it surely begins no frame."""
+        """Return what must be known of a payload so that it certainly begins no frame."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:
@@ -418,7 +418,7 @@ class _OpenConnection:
 
     @property
     def _may_answer_earlier(self) -> bool:
-        """Whether there may be responses to requests from before the capture, of which none is."""
+        """Whether there may be responses to requests from before the capture."""
         answers = self._halves["response"].framer
         is_known = answers is not None and answers.ever_synchronized
         return not (is_known or self._waiting.any_request or self._is_tls)
@@ -522,7 +522,7 @@ class _OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """Whether captured bytes of requests wait for a gap, or the broker has more of them."""
+        """Whether bytes of requests wait for a gap, or the broker received more of them."""
         half = self._halves["request"]
         if half.stream.waits:
             return True

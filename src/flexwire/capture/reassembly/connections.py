@@ -221,7 +221,7 @@ class Roles:
         return None
 
     def guess(self) -> str:
-        """Which end is the client, by what has been seen until now."""
+        """Return which end is the client, by the segments seen so far."""
         if len(self._sure) == 1:
             return next(iter(self._sure))
         if self._known is not None:
@@ -280,11 +280,11 @@ class BrokerEnds:
         return cls(ports, frozenset(map(parse_end, brokers)))
 
     def __bool__(self) -> bool:
-        """Whether any end was given."""
+        """Return whether any end was given."""
         return bool(self.ports or self.ends)
 
     def named(self) -> tuple[str, ...]:
-        """All that was given, ports first.
+        """Return all ends that were given, ports first.
 
         >>> BrokerEnds.parse([19092, 9092], ["10.0.0.1:9093"]).named()
         ('port 9092', 'port 19092', '10.0.0.1:9093')
@@ -292,11 +292,11 @@ class BrokerEnds:
         return (*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends))
 
     def has(self, end: str) -> bool:
-        """Whether an end, as `Segment` writes it, was given."""
+        """Return whether an end, as `Segment` writes it, was given."""
         return end in self.ends or int(end.rpartition(":")[2]) in self.ports
 
     def client(self, segment: Segment) -> str | None:
-        """The end that is the client, where exactly the other one was given as a broker."""
+        """Return the end that is the client, if exactly the other one was given as a broker."""
         if not self:
             return None
         sends, receives = self.has(segment.source), self.has(segment.destination)
@@ -306,7 +306,7 @@ class BrokerEnds:
 
 
 def parse_end(text: str) -> str:
-    """An end of a connection as `Segment` writes it, from one as a person writes it.
+    """Return an end of a connection as `Segment` writes it, from the text of a person.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'

@@ -90,7 +90,7 @@ class _Reach:
         return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
 
     def outside(self, position: int) -> int:
-        """How far a position is from the bytes seen."""
+        """Return how far a position is from the bytes seen."""
         return max(self.low - position, position - self.high, 0)
 
 
@@ -109,7 +109,7 @@ class Course:
         return self.is_reset or all(one.end is not None for one in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Whether a segment without SYN, FIN and RST is the next of its end; then it is noted."""
+        """Note a segment without SYN, FIN and RST and return True if it is the next of its end."""
         # Nearly all do, so this comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
@@ -121,13 +121,13 @@ class Course:
         return True
 
     def next_of(self, source: str) -> int | None:
-        """The sequence number that an end goes on with; None unless it has begun and not ended."""
+        """Return the next sequence number of an end; None unless it has begun and not ended."""
         reach = self._reach[source]
         is_going = reach.is_seen and reach.end is None and not self.is_reset
         return reach.high % MODULUS if is_going else None
 
     def passed(self, source: str) -> int:
-        """How many bytes of an end, up to the next one, are known to be of this connection."""
+        """Return how many bytes of an end, up to the next one, are surely of this connection."""
         reach = self._reach[source]
         return reach.high - reach.low
 
@@ -168,7 +168,7 @@ class Course:
             receives.acknowledge(segment.acknowledgment)
 
     def refuses_syn(self, segment: Segment) -> bool:
-        """Whether a SYN opens another connection than this one."""
+        """Return whether a SYN opens another connection than this one."""
         source, other, sequence = segment.source, segment.destination, segment.sequence
         is_answer = bool(segment.flags & ACK)
         if is_answer and other in self._initial:
@@ -190,11 +190,11 @@ class Course:
 
     @property
     def _is_young(self) -> bool:
-        """Whether what came first may still be captured."""
+        """Whether earlier segments may still be captured."""
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
-        """How many bytes an end of another connection can send before these could be of this one.
+        """Return how many bytes another connection's end can send before they may be of this one.
 
         0 where that is not known, as it is not over.
         """
@@ -208,7 +208,7 @@ class Course:
         return 0 if is_within else (first - sequence) % MODULUS
 
     def is_replaced(self, segment: Segment) -> bool:
-        """Whether a SYN of another connection has a number from among those of this one.
+        """Return whether a SYN of another connection has a number within those of this one.
 
         Segments of the two could not be told apart.
         """
@@ -217,7 +217,7 @@ class Course:
         return sends.is_seen and sends.low - 1 <= position <= sends.high
 
     def distance(self, segment: Segment) -> int | None:
-        """How far a segment is from where the connection stands; None if it is of another."""
+        """Return how far a segment is from the connection's state; None for another connection."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
         is_early = False  # what is acknowledged is still to be captured
@@ -246,12 +246,12 @@ class Course:
         return abs(position - sends.high) + ahead
 
     def _may_precede(self, reach: _Reach, position: int) -> bool:
-        """Whether a position before all that was seen of an end may be one of its first bytes."""
+        """Return whether a position before all seen bytes of an end may be one of its first."""
         is_before = position < reach.low and reach.low - position <= NEAR_BYTES
         return is_before and not reach.is_anchored and self._is_young
 
     def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
-        """Whether an end cannot send these bytes, from where it has come."""
+        """Return whether an end cannot send these bytes, judging by how far it has come."""
         if not sends.is_seen:
             return self.is_reset and position > sends.high
         if position < sends.low:
@@ -304,11 +304,11 @@ class PendingRequests:
             self._noted.append(frame)
 
     def expects(self, head: bytes) -> bool:
-        """Whether a request awaits the response frame that begins with ``head``."""
+        """Return whether a request awaits the response frame that begins with ``head``."""
         return self._in_flight().first(_id_in(head)) is not None
 
     def follows(self, head: bytes) -> bool:
-        """Whether the response may answer a request from before those that were seen.
+        """Return whether the response may answer a request from before those that were seen.
 
         Clients count correlation ids upwards, so its id is a little below theirs; where no
         request was seen at all, anything may.

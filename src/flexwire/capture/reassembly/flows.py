@@ -155,7 +155,7 @@ class Flows:
         return frames
 
     def finish(self) -> list[FrameColumns]:
-        """The capture has ended: give out what is incomplete, by the file that each ended in."""
+        """End the capture and return incomplete frames, by the file in which each ended."""
         self._take_all_back()
         found: dict[str, list[CapturedFrame]] = {}
         for key, assembler in self._assemblers.items():
@@ -168,7 +168,7 @@ class Flows:
         ]
 
     def ended(self) -> list[CapturedConnection]:
-        """The connections that have ended since this was last asked."""
+        """Return the connections that have ended since the last call."""
         ended, self._ended = self._ended, []
         return ended
 
@@ -177,7 +177,7 @@ class Flows:
         self._ended += assembler.ended()
 
     def number(self, connection: str) -> int:
-        """The place of a connection in ``connections``, where it is put if it is new."""
+        """Return the place of a connection in ``connections``; a new one is added there."""
         number = self._numbers.get(connection)
         if number is None:
             number = self._numbers[connection] = len(self.connections)
@@ -185,7 +185,7 @@ class Flows:
         return number
 
     def assembler(self, key: str) -> FrameAssembler:
-        """The assembler of a connection key."""
+        """Return the assembler of a connection key."""
         assembler = self._assemblers.get(key)
         if assembler is None:
             assembler = FrameAssembler(limit=self.limit, brokers=self.brokers, endless=self.endless)
@@ -193,11 +193,11 @@ class Flows:
         return assembler
 
     def has(self, key: str) -> bool:
-        """Whether segments of a key were taken in."""
+        """Return whether segments of a key were taken in."""
         return key in self._assemblers
 
     def only(self, keys: Iterable[str]) -> Flows:
-        """The same for a part of the capture that shows these keys alone, and does not end it."""
+        """Return the flows for a part of the capture that shows only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
         known = self._assemblers
@@ -227,7 +227,7 @@ class Flows:
         return self.fast_path.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
-        """The assembler of a key, knowing all that the kernels did."""
+        """Return the assembler of a key, with all that the kernels did."""
         assembler = self.assembler(key)
         if key in self.fast_path.places:
             taken = self.fast_path.remove(key)
@@ -310,7 +310,7 @@ class _FastPath:
             side[name] = told.get(name, 0)
 
     def remove(self, key: str) -> HandoffResult:
-        """What became of a connection, which the kernels go on with no more."""
+        """Take a connection from the kernels and return what became of it."""
         place = self.places.pop(key)
         self.limited.discard(key)
         self._free.append(place)
@@ -406,7 +406,7 @@ class _ChunkAssembly:
         return self._frames(in_order=in_order)
 
     def _files(self, runs: list[tuple[str, int, int]]) -> dict[str, str]:
-        """The file of the last segment of each key."""
+        """Return the file of the last segment of each key."""
         origins = self._segments.origins
         if origins is None:
             return dict.fromkeys((key for key, _, _ in runs), self._segments.file)
@@ -423,7 +423,7 @@ class _ChunkAssembly:
         ]
 
     def _by_objects(self, key: str, start: int, stop: int) -> int:
-        """Give the assembler segments until it lends the connection; give where that is."""
+        """Push segments to the assembler until it lends the connection; return where that is."""
         while start < stop:
             if self._kernels is not None and self._flows.hand_off(key) is not None:
                 return start

@@ -61,11 +61,11 @@ class FrameColumns:
         return len(self.connection)
 
     def payload(self, row: int) -> bytes:
-        """Give the payload of a frame."""
+        """Return the payload of a frame."""
         return self.data[self.start[row] : self.stop[row]].tobytes()
 
     def frame(self, row: int) -> CapturedFrame:
-        """Give the frame of a row as an object."""
+        """Return the frame of a row as an object."""
         return CapturedFrame(
             connection=self.connections[self.connection[row]],
             direction="response" if self.is_response[row] else "request",
@@ -79,7 +79,7 @@ class FrameColumns:
         )
 
     def take(self, rows: NumpyArray) -> FrameColumns:
-        """Give some of the frames, in the order of ``rows``."""
+        """Return some of the frames, in the order of ``rows``."""
         error = pick_rows(self.error, rows)
         unplaced = set(pick_rows(dict.fromkeys(self.unplaced), rows))
         columns = ("connection", "is_response", "index", "time_us", "first_us", "size")
@@ -124,7 +124,7 @@ class FrameColumns:
 
 
 def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
-    """Give bytes of ``data`` from ``starts`` on, of each as many as lie between two ``offsets``.
+    """Return bytes of ``data`` from ``starts`` on; the differences of ``offsets`` are the sizes.
 
     ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
     """

@@ -73,7 +73,7 @@ _SHORTEST_TEXT = 8
 
 
 def looks_like(*heads: bytes) -> str | None:
-    """The protocol that the first of the heads begins with, the first that is known.
+    """Return the protocol that one of the heads begins with, the first one known.
 
     >>> looks_like(b"", bytes.fromhex("160303007a"))
     'TLS'
@@ -87,7 +87,7 @@ def looks_like(*heads: bytes) -> str | None:
 
 
 def tls_record_length(head: bytes) -> int | None:
-    """The length of the record of TLS that begins with these bytes, its head included.
+    """Return the length of the TLS record that begins with these bytes, its head included.
 
     >>> tls_record_length(bytes.fromhex("1703030010"))
     21
@@ -129,7 +129,7 @@ REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
-    """Whether a frame that begins with ``head`` is a request of a released version.
+    """Return whether a frame that begins with ``head`` is a request of a released version.
 
     ``head`` begins with the length prefix. None: too few bytes to tell; `REQUEST_HEAD_BYTES`
     always suffice.
@@ -164,7 +164,7 @@ def _client_id_follows(head: bytes, rest: int) -> bool | None:
 
 
 def looks_like_response(head: bytes, limit: int) -> bool | None:
-    """Whether ``head`` begins with the length and correlation id of a response.
+    """Return whether ``head`` begins with the length and correlation id of a response.
 
     None: too few bytes to tell; `RESPONSE_HEAD_BYTES` suffice. Many other bytes do as well, so
     something else must speak for it: that a request awaits it, or what follows it.
@@ -176,7 +176,7 @@ def looks_like_response(head: bytes, limit: int) -> bool | None:
 
 
 def looks_like_responses(head: bytes, limit: int) -> bool | None:
-    """Whether lengths lead from response to response through ``head``, as far as it goes.
+    """Return whether lengths lead from response to response through all of ``head``.
 
     None: too few bytes to tell.
     """
@@ -191,7 +191,7 @@ def looks_like_responses(head: bytes, limit: int) -> bool | None:
 
 
 def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | None:
-    """Whether a response begins ``size`` bytes of a stream, by what follows where it ends.
+    """Return whether ``size`` bytes begin with a response, judging by what follows its end.
 
     The next one must begin there, with a correlation id that is a little higher, as clients count
     them; or the bytes must end there, as segments do where a frame ends. None: too few bytes to
@@ -212,7 +212,7 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
 
 
 def possible_correlation_ids(head: bytes) -> tuple[int, int]:
-    """What the correlation id is if ``head`` begins a request, and if it begins a response.
+    """Return the correlation id if ``head`` begins a request, and if it begins a response.
 
     ``head`` has at least `SHORTEST_HEAD` bytes.
     """
@@ -257,7 +257,7 @@ class PieceBuffer:
         return self.pieces[-1].end - self.pieces[0].position if self.pieces else 0
 
     def peek(self, start: int, count: int) -> bytes:
-        """The bytes from ``start`` on, ``count`` of them or as many as there are."""
+        """Return ``count`` bytes from ``start`` on, or as many as there are."""
         # To join them all at every look would take time that grows with the square of their size.
         if not self.pieces:
             return b""
@@ -305,7 +305,7 @@ class Framer:
         return found
 
     def finish(self) -> list[FramedBytes]:
-        """The connection has ended: give out what is incomplete."""
+        """End the connection and return what is incomplete."""
         self._decide(final=True)
         if self._why is not None:
             self._report_skipped()
@@ -325,7 +325,7 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """Whether a part of a frame is held, and where that frame ends is known."""
+        """Whether a part of a frame is held whose end is known."""
         return self._length is not None
 
     @property
@@ -334,7 +334,7 @@ class Framer:
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
-        """What is held of a frame that is not whole, and when it was seen, if it is framing."""
+        """Return the held bytes of an incomplete frame and their times, if it is framing."""
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:
@@ -350,17 +350,17 @@ class Framer:
 
     @property
     def is_seeking(self) -> bool:
-        """Whether no frame is known to begin, and nothing waits to be told whether one does."""
+        """Whether no frame is known to begin, and no bytes wait for that decision."""
         return self._why is not None and not self._candidates.pieces
 
     @property
     def is_tls(self) -> bool:
-        """Whether bytes without frames are so often records of TLS that nothing else is likely."""
+        """Whether so many bytes without frames are TLS records that nothing else is likely."""
         return self._tls_records >= SURELY_TLS
 
     @property
     def has_sample(self) -> bool:
-        """Whether of what is passed over nothing more is kept."""
+        """Whether enough is kept of the skipped bytes."""
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:

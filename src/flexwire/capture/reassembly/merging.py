@@ -118,7 +118,7 @@ class MergedReader:
 
     @property
     def position(self) -> MergePosition | None:
-        """Where what was given out ends; None where gzip'd files have gone on for too long."""
+        """Where the returned segments end; None if gzip'd files have gone on for too long."""
         if sum(one.skipped for one in self._files) > self._most_skipped:
             return None
         return MergePosition(tuple(one.place for one in self._files), self._begun)
@@ -207,11 +207,11 @@ class MergedReader:
         one.open(reader, scan)
 
     def _limit(self) -> QueuedFile | None:
-        """The segment up to which all is known that comes before."""
+        """Return the segment before which everything is known."""
         return min((one.end for one in self._files), default=None)
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
-        """All that is held, in one order."""
+        """Yield all that is held, in one order."""
         merged = _merged(held)
         if self._left is not None:
             if len(merged) > self._left:
@@ -269,7 +269,7 @@ class _MergedFile:
 
     @property
     def has_chunk(self) -> bool:
-        """Whether it has segments that were not given out."""
+        """Whether it has segments that were not returned yet."""
         return self._chunk is not None
 
     @property
@@ -279,12 +279,12 @@ class _MergedFile:
 
     @property
     def end(self) -> QueuedFile:
-        """The last segment of the chunk, as it stands among those of others."""
+        """The last segment of the chunk, in the order of all files."""
         return QueuedFile(self._clock, self.name)
 
     @property
     def place(self) -> FileProgress:
-        """Where what was given out ends."""
+        """Where the returned segments end."""
         at, skip, clock = self._at, self._row, self._clock_at
         if self._chunk is None:
             at, skip, clock = self._after, 0, self._clock
@@ -337,7 +337,7 @@ class _MergedFile:
         return True
 
     def take(self, limit: QueuedFile) -> _SegmentSlice | None:
-        """Give what stands before a limit, or at it."""
+        """Return the segments up to a limit, the limit included."""
         chunk, first = self._chunk, self._row
         side: Any = "right" if self.name <= limit.file else "left"
         stop = int(np.searchsorted(self._clocks, limit.first_us, side))
@@ -387,7 +387,7 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
 
 
 def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
-    """The bytes of slices one after the other, and where each payload stands in them."""
+    """Return the bytes of slices one after the other, and the place of each payload in them."""
     data, places, base = [], [], 0
     for one in held:
         at, size = one.column("payload_at"), one.column("payload_size")

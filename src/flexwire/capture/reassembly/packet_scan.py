@@ -107,7 +107,7 @@ class ConnectionKeys:
         self._numbers: dict[str, int] = {}
 
     def number(self, segment: Segment) -> tuple[int, bool]:
-        """Give the number of a segment's key, and whether its sender is the end after the "|"."""
+        """Return the number of a segment's key, and whether its sender is the end after the "|"."""
         key = connection_key(segment)
         number = self._numbers.setdefault(key, len(self.keys))
         if number == len(self.keys):
@@ -152,7 +152,7 @@ class FlowTable:
 
 
 def _ends(flow: np.void) -> tuple[str, str]:
-    """Give the texts of both ends of a flow, the sender's first."""
+    """Return the texts of both ends of a flow, the sender's first."""
     raw, ports = flow["addresses"].tobytes(), flow["ports"].tobytes()
     is_ipv4 = int(flow["ports"]) >> _VERSION_BIT == 4  # noqa: PLR2004 - IPv4
     size = _IPV4_BYTES if is_ipv4 else _IPV6_BYTES
@@ -194,7 +194,7 @@ class UnusedPackets:
         self.packets.update(dict.fromkeys(reasons, 0))
 
     def counted(self) -> UnusedPackets:
-        """Give only the reasons that packets were counted for."""
+        """Return only the reasons for which packets were counted."""
         counted = {reason: packets for reason, packets in self.packets.items() if packets}
         return UnusedPackets(counted, self.samples)
 
@@ -215,7 +215,7 @@ class FileNotes:
     error: CaptureError | None = None
 
     def unused(self) -> UnusedPackets:
-        """Give both kinds together, as the notes of an analysis have them."""
+        """Return both kinds together, as the notes of an analysis have them."""
         together = UnusedPackets()
         together.add_all(self.unreadable)
         if self.error is not None:
@@ -285,12 +285,12 @@ class FileWindow:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is room for no more bytes of the file."""
+        """Whether there is no room for more bytes of the file."""
         return self.filled == self.room
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the next block begins where the part of the file ends that is to be read."""
+        """Whether the next block begins at the end of the part of the file that is to be read."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:
@@ -314,7 +314,7 @@ class FileWindow:
         return count > 0
 
     def read(self, size: int) -> bytes:
-        """Give the next bytes to objects, what is not in the buffer directly from the file."""
+        """Return the next bytes for objects; those outside the buffer come from the file."""
         end = min(self.position + size, self.filled)
         data = self.buffer[self.position : end].tobytes()
         self.position = end
@@ -338,7 +338,7 @@ class FileWindow:
         return at
 
     def data(self) -> NumpyArray:
-        """Give what payloads are part of."""
+        """Return the bytes that hold the payloads."""
         return self.buffer[: self.filled if self.used == self.room else self.used]
 
     def go_on(self, *, with_new_buffer: bool) -> None:
@@ -390,7 +390,7 @@ class PacketScan:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self._words.row)
 
     @property
@@ -407,7 +407,7 @@ class PacketScan:
         run.capacity, run.row = capacity, 0
 
     def keys_of(self, flow: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-        """Give the key of each of some rows, and whether its sender is the higher end."""
+        """Return the key of each of some rows, and whether its sender is the higher end."""
         self.flows.name()
         own = flow < 0
         named = np.where(own, 0, flow)
@@ -418,7 +418,7 @@ class PacketScan:
         return key, is_high
 
     def columns(self) -> list[NumpyArray]:
-        """Give the columns with the rows that they have."""
+        """Return the columns, cut to the rows that they have."""
         return [column[: self.rows] for column in self._columns]
 
     def begin_file(self) -> None:
@@ -506,7 +506,7 @@ class PacketScan:
 
 
 def reason_of(what: int) -> str:
-    """Give the words for what the kernel counts by a number."""
+    """Return the words for a number under which the kernel counts."""
     if what >= SKIPPED_LINK:
         return other_link(what - SKIPPED_LINK)
     if what >= SKIPPED_PROTOCOL:
@@ -515,7 +515,7 @@ def reason_of(what: int) -> str:
 
 
 def interface_row(interface: Interface) -> tuple[int, ...]:
-    """Give an INTERFACE_ROW of an interface."""
+    """Return the INTERFACE_ROW of an interface."""
     per_second, offset_us = interface.per_second, interface.offset_seconds * MILLION
     how, number, most = _TICKS_REFUSED, 1, 0
     if abs(offset_us) > _MOST_US:

@@ -68,7 +68,7 @@ class FileOrigins(NamedTuple):
     of_row: NumpyArray
 
     def take(self, rows: NumpyArray) -> FileOrigins:
-        """Give those of some rows."""
+        """Return the origins of some rows."""
         return FileOrigins(self.files, self.of_row[rows])
 
 
@@ -103,7 +103,7 @@ class SegmentColumns:
     origins: FileOrigins | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
-        """How many segments there are."""
+        """Return the number of segments."""
         return len(self.key)
 
     @property
@@ -120,13 +120,13 @@ class SegmentColumns:
         return np.cumsum(steps)[:-1]
 
     def take(self, rows: NumpyArray) -> SegmentColumns:
-        """Give some of the segments; their ordinals are lost."""
+        """Return some of the segments; their ordinals are lost."""
         some = {name: getattr(self, name)[rows] for name in OF_EACH}
         origins = None if self.origins is None else self.origins.take(rows)
         return replace(self, unreadable_before=(), origins=origins, **some)
 
     def segment(self, row: int) -> Segment:
-        """Give the segment of a row, as `flexwire.capture.read_segments` does."""
+        """Return the segment of a row, as `flexwire.capture.read_segments` does."""
         source, destination = self.keys[self.key[row]].split("|")
         if self.is_high[row]:
             source, destination = destination, source
@@ -201,7 +201,7 @@ class SegmentReader:
 
     @property
     def position(self) -> FilePosition | None:
-        """Where what was given out ends; None before the first file, and within a gzip'd one."""
+        """Where the returned segments end; None before the first file, and within a gzip'd one."""
         return self._position if self._reading is None else self._reading.position
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
@@ -365,7 +365,7 @@ class _FileReading:
         self._unreadable_before.append(self._scan.rows)
 
     def _chunk(self) -> Iterator[SegmentColumns]:
-        """Give out the rows, and begin the next chunk with what is left."""
+        """Yield the rows as a chunk, and begin the next chunk with the rest."""
         scan, window = self._scan, self._window
         rows, columns, data = scan.rows, scan.columns(), window.data()
         if self._beyond:

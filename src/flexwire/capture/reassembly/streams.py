@@ -42,7 +42,7 @@ _WIDEST_WINDOW = 1 << 30
 
 
 def unwrap(sequence: int, near: int) -> int:
-    """The position with this sequence number that is nearest to another position."""
+    """Return the position with this sequence number that is nearest to another position."""
     return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
@@ -115,7 +115,7 @@ class Stream:
             self._acknowledged = max(known, position)
 
     def standing(self) -> int | None:
-        """The sequence number of the next byte.
+        """Return the sequence number of the next byte.
 
         None where the stream has not begun, waits for something, or has ended. How far before it
         all is acknowledged never matters again.
@@ -137,7 +137,7 @@ class Stream:
         return bool(self._pending)
 
     def passed(self) -> int:
-        """How many bytes, up to the next one, were given out and none of them as lost."""
+        """Return how many bytes, up to the next one, were given out and none of them as lost."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
     def resume(self, sequence: int) -> None:
@@ -186,7 +186,7 @@ class Stream:
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
     def finish(self, timestamp_us: int) -> list[StreamPiece]:
-        """Give up every gap, and say what is missing at the end."""
+        """Give up every gap, and return what is missing at the end."""
         pieces: list[StreamPiece] = []
         while self._pending:
             pieces += self._give_up()
@@ -228,7 +228,7 @@ class Stream:
             self.repeated += stop - position - late
 
     def _in_gaps(self, start: int, stop: int) -> int:
-        """How many bytes from ``start`` to ``stop`` were given out as lost."""
+        """Return how many bytes from ``start`` to ``stop`` were given out as lost."""
         gaps = self._gaps
         index = max(0, bisect_left(gaps, (start,)) - 1)
         lost = 0

@@ -141,7 +141,7 @@ def open_captures(
 
 
 def _first_us(name: str, opener: Opener | None) -> int:
-    """When a file's first packet was captured."""
+    """Return when a file's first packet was captured."""
     packets = read_packets(name, opener)
     return next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
 
@@ -179,13 +179,13 @@ class _CaptureRewriter(ExitStack):
         ends.take(packet, segment)
 
     def finish(self) -> None:
-        """All was taken in."""
+        """Take in the end of all captures."""
         for ends in self._ends.values():
             ends.finish()
         self._ends.clear()
 
     def paths(self) -> tuple[Path, ...]:
-        """The files, once they are closed."""
+        """Return the files, once they are closed."""
         copied = (self._copier.path,) if self._copier.packets else ()
         return (*(() if self._writer is None else self._writer.paths), *copied)
 
@@ -213,7 +213,7 @@ EMBEDDED: Final = "embedded"
 
 
 def read_key_logs(paths: Sequence[str]) -> KeyLog:
-    """The secrets of key logs; `CaptureError` for one that is none."""
+    """Return the secrets of key logs; raises `CaptureError` for a file that is no key log."""
     keys = KeyLog()
     for path in paths:
         if path != EMBEDDED:

@@ -124,7 +124,7 @@ class EndPair:
                 self._push(segment)
 
     def finish(self) -> None:
-        """The connection has ended, or the capture."""
+        """End the connection, or the capture."""
         if self._state in {_TlsState.TRYING, _TlsState.OPENED}:
             self._take_frames(self._assembler.finish())
         if self._state is _TlsState.TRYING:
@@ -268,11 +268,11 @@ class TlsCounts:
 
     @property
     def connections(self) -> int:
-        """All that are TLS."""
+        """The number of connections that are TLS."""
         return self.opened + self.partly.total() + self.unopened.total()
 
     def lines(self) -> list[str]:
-        """What became of them, for a terminal."""
+        """Return lines for a terminal that say what became of them."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
         sent = f"{self.plain_bytes:,} bytes were sent in them"
         told = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]

@@ -135,7 +135,7 @@ class TlsConnection:
         return found
 
     def miss(self, end: Direction, size: int) -> None:
-        """So many bytes of an end are missing from the capture."""
+        """Take in that so many bytes of an end are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
         if self._hello_of(end) is None:
@@ -144,7 +144,7 @@ class TlsConnection:
         self._ends[end].miss(size)
 
     def why_not(self) -> str:
-        """Why nothing was opened of a connection that has ended."""
+        """Return why no record was opened of a connection that has ended."""
         if self.reason is not None:
             return self.reason
         return NOT_WHOLE if self._server is None else NOTHING
@@ -188,7 +188,7 @@ class TlsConnection:
         return self._version != TLS_1_2 and side.next_kind() == APPLICATION
 
     def _waits(self, end: Direction) -> bool:
-        """Whether only the ServerHello says what the record is that comes next."""
+        """Return whether only the ServerHello tells what the next record is."""
         is_change = self._ends[end].next_kind() == CHANGE_CIPHER
         return is_change and self._server is None and end == "request"
 
@@ -245,7 +245,7 @@ class TlsConnection:
         far.opener = RecordKeys13(suite, secrets[SERVER])
 
     def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
-        """The end closes, or something failed: nothing of it follows."""
+        """Take in an alert: the end closes, or something failed, and nothing more follows."""
         self._ended.add(end)
         ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:

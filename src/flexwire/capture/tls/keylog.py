@@ -54,20 +54,20 @@ class KeyLog:
 
     @property
     def connections(self) -> int:
-        """Of how many connections there are secrets."""
+        """The number of connections whose secrets are there."""
         return len(self._secrets) + len(self._masters)
 
     def may_open(self, random: bytes) -> bool:
-        """Whether there are secrets of a connection, or of sessions, of which it may be one."""
+        """Return whether there are secrets of a connection, or of sessions that it may be of."""
         return bool(self._masters) or random in self._secrets
 
     def master(self, random: bytes, session: bytes) -> bytes | None:
-        """The master secret of a connection of TLS 1.2."""
+        """Return the master secret of a connection of TLS 1.2."""
         own = self.secrets_of(random).get(MASTER)
         return self._masters.get(session) if own is None else own
 
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
-        """The secrets of a connection by their label, none if the logs have none."""
+        """Return the secrets of a connection by their label; none if the logs have none."""
         return self._secrets.get(random, {})
 
     def add_file(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class KeyLog:
             self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
 
     def _add_line(self, line: bytes) -> bool:
-        """Whether the line is one of a key log, and not a comment."""
+        """Add a line and return whether it is one of a key log, and not a comment."""
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return False

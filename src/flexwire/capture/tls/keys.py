@@ -36,24 +36,24 @@ class Hello(NamedTuple):
 
 
 def begins_client_hello(data: bytes) -> bool:
-    """Whether a stream that begins so begins with a record of a ClientHello, as far as it shows."""
+    """Return whether a stream begins with a record of a ClientHello, as far as it shows."""
     kind = data[_KIND_AT : _KIND_AT + 1]
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
 
 def read_random(data: bytes) -> bytes | None:
-    """The random of a ClientHello, from the start of its record on; None if it is cut off."""
+    """Return the random of a ClientHello record; None if it is cut off."""
     random = data[_RANDOM_AT : _RANDOM_AT + RANDOM_BYTES]
     return random if len(random) == RANDOM_BYTES else None
 
 
 def looks_encrypted(data: bytes) -> bool:
-    """Whether a record of TLS stands here."""
+    """Return whether a TLS record stands here."""
     return 20 <= data[0] <= 23 and data[1:2] == b"\x03" if data else False  # noqa: PLR2004 - types
 
 
 def parse_client_hello(body: bytes) -> Hello | None:
-    """What a ClientHello says; None if it is not one."""
+    """Return the content of a ClientHello; None if it is not one."""
     try:
         version, random, at = _begin(body)
         at += 2 + struct.unpack_from(">H", body, at)[0]
@@ -64,7 +64,7 @@ def parse_client_hello(body: bytes) -> Hello | None:
 
 
 def parse_server_hello(body: bytes) -> Hello | None:
-    """What a ServerHello says; None if it is not one."""
+    """Return the content of a ServerHello; None if it is not one."""
     try:
         version, random, at = _begin(body)
         (suite,) = struct.unpack_from(">H", body, at)
@@ -142,7 +142,7 @@ class _Primitives(NamedTuple):
 
 
 def load_primitives() -> _Primitives:
-    """What opens records; `TlsError` where the package is missing."""
+    """Return the functions that open records; raises `TlsError` if the package is missing."""
     with needed_by("a key log", "tls"):
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - optional
         from cryptography.hazmat.primitives.ciphers.aead import (  # noqa: PLC0415 - optional
@@ -166,10 +166,10 @@ class RecordKeys(Protocol):
     finished: int
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """The content's type and the content, None if these are not its key and number."""
+        """Return the content's type and the content; None if these are not its key and number."""
 
     def next(self) -> RecordKeys | None:
-        """The keys after a KeyUpdate, None where there is no such thing."""
+        """Return the keys after a KeyUpdate; None if there is no such thing."""
 
 
 class _Cipher:
@@ -250,7 +250,7 @@ class RecordKeys12:
 def derive_keys_12(
     suite: Suite, master: bytes, client: bytes, server: bytes
 ) -> tuple[RecordKeys, RecordKeys]:
-    """The client's and the server's, from the master secret and both randoms."""
+    """Return the client's and the server's keys, from the master secret and both randoms."""
     sizes = (suite.key_bytes, suite.key_bytes, suite.implicit_bytes, suite.implicit_bytes)
     block = _prf(suite.hash_name, master, b"key expansion" + server + client, sum(sizes))
     parts, start = [], 0

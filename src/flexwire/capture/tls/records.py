@@ -79,7 +79,7 @@ class RecordStream:
             raise BrokenError("what opens it is not in the capture")
 
     def miss(self, size: int) -> None:
-        """So many bytes are missing here."""
+        """Take in that so many bytes are missing here."""
         self.is_seeking = True
         self.unread += size
         # What is held is the beginning of a record whose end is lost.
@@ -87,7 +87,7 @@ class RecordStream:
         self._position += size
 
     def plain(self) -> TlsRecord | None:
-        """The next record, not opened; None if it is not whole yet."""
+        """Return the next record, not opened; None if it is incomplete."""
         record = self._peek(0)
         if record is not None:
             self._drop(record.size)
@@ -95,11 +95,11 @@ class RecordStream:
         return record
 
     def next_kind(self) -> int | None:
-        """The type of the record that begins here, if one does."""
+        """Return the type of the record that begins here, if one does."""
         return self._held[0] if self._held else None
 
     def open(self, *, skips: bool) -> OpenedRecord | None:
-        """The next record, opened; None if it is not whole yet.
+        """Return the next record, opened; None if it is incomplete.
 
         ``skips``: before the first one there may be others that other keys opened.
         """
@@ -109,7 +109,7 @@ class RecordStream:
                 return opened
 
     def change_keys(self) -> None:
-        """The records from here on have the next keys."""
+        """Use the next keys from here on."""
         assert self.opener is not None  # noqa: S101 - what says so was opened
         self.opener = self.opener.next()
         self._sequence = 0
@@ -134,7 +134,7 @@ class RecordStream:
         return None
 
     def _seek(self) -> OpenedRecord | None:
-        """The next record after a gap, wherever it begins."""
+        """Return the next record after a gap, wherever it begins."""
         place = 0
         while place + HEADER_BYTES <= len(self._held):
             kind, major, minor = self._held[place], self._held[place + 1], self._held[place + 2]
@@ -157,7 +157,7 @@ class RecordStream:
         return None
 
     def _guess(self, record: TlsRecord, place: int) -> OpenedRecord | None:
-        """The record, if one of the numbers that it could have opens it."""
+        """Return the record if one of its possible numbers opens it."""
         assert self.opener is not None  # noqa: S101 - nothing is opened before
         gone = self.unread - len(self._held) + place
         after = self.opener.next()

@@ -157,17 +157,17 @@ class Analysis:
 
     @property
     def tables(self) -> Tables:
-        """The tables, by path; `FlexwireError` where they are in a store."""
+        """The tables, by path; raises `FlexwireError` if they are in a store."""
         return Tables(self._path("tables"))
 
     @property
     def report(self) -> Path:
-        """The path of the report; `FlexwireError` where it is in a store."""
+        """The path of the report; raises `FlexwireError` if it is in a store."""
         return self._path(REPORT)
 
     @property
     def facts_file(self) -> Path:
-        """The path of the facts; `FlexwireError` where they are in a store."""
+        """The path of the facts; raises `FlexwireError` if they are in a store."""
         return self._path(FACTS)
 
     def _path(self, name: str) -> Path:
@@ -409,7 +409,7 @@ class _AnalysisJob:
         return marks.add_to(unreadable.add_to(self.measure(sums))), notes
 
     def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
-        """The same of the tables of traffic that request logs tell of."""
+        """Return the facts and notes of the tables of traffic that request logs show."""
         logs, sums = self._write_request_logs(files)
         notes = undivided_note(files)
         return replace(self.measure(sums), request_logs=logs), notes

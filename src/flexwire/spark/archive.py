@@ -54,7 +54,7 @@ def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_archive() -> Path | None:
-    """The archive for the Java and the Spark that there are here, if one is kept."""
+    """Return the archive for this machine's Java and Spark, if one is kept."""
     directory = next(cache_directories())
     with suppress(OSError):
         for archive in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
@@ -103,12 +103,12 @@ def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
 
 
 def _finished_name(draft: Path) -> Path:
-    """The name that a whole archive has."""
+    """Return the name of a complete archive."""
     return draft.with_name(f"{_name()}-{draft.stat().st_size}{_SUFFIX}")
 
 
 def _name() -> str:
-    """What tells archives apart that are for other Javas, for another Spark or for other jars."""
+    """Return a name that differs for another Java, another Spark and other jars."""
     digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         digest.update(_release(java))
@@ -121,7 +121,7 @@ def _name() -> str:
 
 
 def _place() -> str:
-    """Where Spark and the Javas lie: what is installed there anew takes the place of the old."""
+    """Return a name for the places of Spark and the Javas; an upgrade in a place keeps it."""
     digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
         digest.update(f"{java} ".encode())
@@ -129,12 +129,12 @@ def _place() -> str:
 
 
 def _spark() -> Path:
-    """The directory of the Spark that PySpark starts."""
+    """Return the directory of the Spark that PySpark starts."""
     return Path(os.environ.get("SPARK_HOME") or pyspark.__file__.removesuffix("__init__.py"))
 
 
 def _release(java: Path) -> bytes:
-    """What a Java says of itself, and the size and time of what an archive lies on top of."""
+    """Return what a Java says of itself, and size and time of the files below an archive."""
     description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]
@@ -145,7 +145,7 @@ def _release(java: Path) -> bytes:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether only this user and root can write to it: what Java maps, it runs."""
+    """Return whether only this user and root can write to it: Java runs what it maps."""
     status = path.lstat()
     return status.st_uid in {os.getuid(), _ROOT} and not status.st_mode & _OTHERS_WRITE
 

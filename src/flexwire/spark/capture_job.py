@@ -150,14 +150,14 @@ def _look(number: int, task_output: TaskOutput) -> None:
 
 
 def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
-    """What tasks saw of all files, in their order; None if none has looked."""
+    """Return what tasks saw of all files, in their order; None if no task has looked."""
     if not look_tasks:
         return None
     return [look for number in range(look_tasks) for look in _get(directory, _looks(number))]
 
 
 def read_kept(directory: OutputDirectory, name: str) -> bytes:
-    """Give what the survey kept, by its name."""
+    """Return what the survey kept under a name."""
     return decompress(directory.read(f"{KEPT}/{name}"))
 
 
@@ -355,7 +355,7 @@ ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
 def range_bytes(total: int, tasks_at_once: int) -> int:
-    """How many bytes of a capture of ``total`` bytes a task is to decode.
+    """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
     Two rounds of tasks where they are large enough for large files, and else one, as far as that
     does not make them too small.

@@ -56,7 +56,7 @@ _REGISTERED: WeakSet[SparkSession] = WeakSet()
 def table(
     spark: SparkSession, out: str | Path, name: str, columns: Iterable[str] | None = None
 ) -> DataFrame:
-    """The table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
+    """Return the table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
 
     With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
     Raises `FlexwireError` where there is no complete analysis, or no such table.
@@ -70,7 +70,7 @@ def table(
 
 
 def output_of(out: str | Path) -> Output:
-    """The complete output in ``out``, whether analyses replace it or add to it."""
+    """Return the complete output in ``out``, whether analyses replace it or add to it."""
     if isinstance(out, str | Path) and is_delta(OutputDirectory(str(out))):
         with needed_by("reading Delta tables", "delta"):
             from flexwire.spark.delta.output import (  # noqa: PLC0415 - an extra
@@ -82,7 +82,7 @@ def output_of(out: str | Path) -> Output:
 
 
 def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
-    """A table with these columns; those that its files lack are null."""
+    """Return a table with these columns; columns that its files lack are null."""
     if spark not in _REGISTERED:
         # Spark warns of a second one of that name.
         spark.dataSource.register(TablesDataSource)
@@ -154,11 +154,11 @@ class TablesDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `read` calls it."""
+        """Return the name by which `read` calls it."""
         return "flexwire_tables"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Give the reader of the files that the options name."""
+        """Return the reader of the files that the options name."""
         files = [(str(file), int(size)) for file, size in json.loads(self.options[_FILES])]
         return _TablesReader(self.options[_PLACE], files, schema)
 
@@ -179,7 +179,7 @@ class _TablesReader(DataSourceReader):
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
-    """How many rows of a file make a batch of bounded size, in the mean."""
+    """Return how many rows of a file make a batch of bounded size, on average."""
     values = size = 1
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
@@ -191,7 +191,7 @@ def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
 
 
 def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
-    """A column that the file lacks: what its directories say of its partition, or null."""
+    """Return a column that the file lacks: the value of its partition's directory, or null."""
     return pa.repeat(
         pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
     )
@@ -219,7 +219,7 @@ def of_files(
     *,
     only: ValueRanges | None = None,
 ) -> DataFrame:
-    """What ``task`` makes of these columns of these tables of an output: a DataFrame of ``schema``.
+    """Return what ``task`` makes of these columns of an output, as a DataFrame of ``schema``.
 
     Row groups in which no row is as ``only`` says are not read; whatever else is, comes to the
     task. A task has one part of each table at most, so that small tables are read by one task.

@@ -121,7 +121,7 @@ def _is_not_raised_too(record: logging.LogRecord) -> bool:
 def analysis_error(
     stage: str, error: Exception, memory: str | None, worker_memory: str | None = None
 ) -> AnalysisError:
-    """What `explain_failures` raises for an error."""
+    """Return the error that `explain_failures` raises for an error."""
     causes = _java_causes(error)
     if _is_out_of_memory(error, causes):
         return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")
@@ -176,7 +176,7 @@ def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:
 
 
 def _java_exit_code() -> int | None:
-    """How Java ended; None while it runs, and where another process started it."""
+    """Return how Java ended; None while it runs, or if another process started it."""
     context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no other way to it
     gateway = SparkContext._gateway  # noqa: SLF001 - see above
     process = getattr(gateway, "proc", None)
@@ -217,7 +217,7 @@ def _options(name: str, value: str) -> str:
 
 
 def _describe(name: str, message: str) -> str:
-    """A cause's class and message in one line; of a Python traceback, what stands below it."""
+    """Return a cause's class and message in one line; of a Python traceback, its last lines."""
     message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
     lines = [line for line in message.splitlines() if line.strip()]
     indented = [number for number, line in enumerate(lines) if line[0].isspace()]

@@ -59,7 +59,10 @@ __all__ = [
 
 
 def output_directory(out: str | Path) -> OutputDirectory:
-    """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
+    """Return where an analysis writes: a directory here or in a store.
+
+    `StorageError` for another.
+    """
     text = str(out)
     if scheme_of(text) == "memory":
         raise StorageError(
@@ -102,7 +105,7 @@ _PREFIX: Final = ".flexwire-opened-"
 
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
-    """The key logs that a caller gave."""
+    """Return the key logs that a caller gave."""
     paths = to_list(keys, "keys", "a list of paths")
     return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
 
@@ -132,7 +135,7 @@ def open_captures(
 
 
 def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
-    """The facts with what became of the TLS connections."""
+    """Return the facts with what became of the TLS connections."""
     counts = opened.counts
     tls = TlsFacts(
         opened=counts.opened,
@@ -168,7 +171,7 @@ class UnreadableFiles:
 
     @classmethod
     def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
-        """Those that gave these errors."""
+        """Return the files that gave these errors."""
         shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
@@ -190,7 +193,7 @@ class UnreadableFiles:
         raise CaptureError(reason, source=first.source)
 
     def add_to(self, facts: Facts) -> Facts:
-        """The same facts with these files in them."""
+        """Return the same facts with these files in them."""
         return replace(facts, unreadable=self.shown, unreadable_files=self.count)
 
 
@@ -203,7 +206,7 @@ class CaptureMarks:
 
     @classmethod
     def of(cls, marked: Marked) -> CaptureMarks:
-        """What these files say."""
+        """Return the marks of these files."""
         marks_by_file = list(marked)
         return cls(
             sampled_files(marks.part for _, marks in marks_by_file if marks.part is not None),
@@ -211,11 +214,11 @@ class CaptureMarks:
         )
 
     def add_to(self, facts: Facts) -> Facts:
-        """The same facts with this in them."""
+        """Return the same facts with these marks in them."""
         return replace(facts, sampled=self.sampled, added_tags=self.added_tags)
 
     def notes(self) -> tuple[str, ...]:
-        """What a user should hear of it."""
+        """Return notes for the user."""
         return mark_notes(self.sampled, self.added_tags)
 
 
@@ -224,5 +227,5 @@ NO_MARKS: Final = CaptureMarks()
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
-    """What a user should hear of captures that hold a part, or whose taps added tags."""
+    """Return notes on captures that hold only a part, or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

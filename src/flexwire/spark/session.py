@@ -43,13 +43,13 @@ class SessionStart:
     worker_memory: str | None
 
     def session(self, conf: Mapping[str, str] | None) -> SparkSession:
-        """The session that runs, or else the one that is started so."""
+        """Return the session that runs, or start one so."""
         return session(
             master=self.master, memory=self.memory, worker_memory=self.worker_memory, conf=conf
         )
 
     def memories(self) -> tuple[str | None, str | None]:
-        """What Java and Python workers have because we said so, where no session runs yet."""
+        """Return the memory of Java and of Python workers that we set, if no session runs yet."""
         if remote_of(self.master) is not None:
             return None, None
         # On a cluster most of Java's is that of the executors.
@@ -65,7 +65,7 @@ def session(
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The Spark session, started on the Java that `find_java` finds unless one runs already.
+    """Return the Spark session that runs, or start one on the Java that `find_java` finds.
 
     A session that runs is returned with the settings that can still change. ``master`` is where
     Spark is to run: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or
@@ -111,12 +111,12 @@ def session(
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` has started this process, and Java before it."""
+    """Return whether `spark-submit` has started this process, and Java before it."""
     return _GATEWAY in os.environ
 
 
 def remote_of(master: str | None) -> str | None:
-    """The address of Spark Connect's server, if a master or ``SPARK_REMOTE`` says one.
+    """Return the address of Spark Connect's server, if a master or ``SPARK_REMOTE`` names one.
 
     >>> remote_of("sc://127.0.0.1:15002"), remote_of("yarn")
     ('sc://127.0.0.1:15002', None)
@@ -127,7 +127,7 @@ def remote_of(master: str | None) -> str | None:
 
 
 def tasks_at_once(spark: SparkSession) -> int:
-    """How many tasks Spark runs at the same time, or is set to plan for."""
+    """Return how many tasks Spark runs at the same time, or is set to plan for."""
     if is_connect(spark):
         # It does not say, but cuts a range into so many parts where nobody says how many.
         numbers = spark.range(_MANY).select(spark_partition_id())
@@ -175,7 +175,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
 
 
 def times(memory: str, cores: int) -> str:
-    """The memory of all workers of an executor, which Spark divides by the cores it is told of.
+    """Return the memory of all workers of an executor, which Spark divides by its cores.
 
     >>> times("2g", 4)
     '8g'
@@ -197,7 +197,7 @@ def _quiet_java() -> Path:
 
 
 def local_threads(master: str) -> int:
-    """How many threads a local master runs; 0 when ``master`` is a cluster.
+    """Return how many threads a local master runs; 0 if ``master`` is a cluster.
 
     >>> local_threads("local[4]"), local_threads("local"), local_threads("yarn")
     (4, 1, 0)

@@ -146,12 +146,12 @@ def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
 
 
 def java_for(output: Output) -> dict[str, str]:
-    """What to start Java with to ask answers of these tables."""
+    """Return the settings of Java for asking answers of these tables."""
     return SMALL_JAVA if _bytes(output) < ONE_COMPILER_BYTES else {}
 
 
 def are_small(output: Output) -> bool:
-    """Whether to compile queries of these tables takes longer than to run them as they are."""
+    """Return whether compiling queries of these tables takes longer than interpreting them."""
     if _bytes(output) >= SMALL_BYTES:
         return False
     return sum(map(_values, map(output.dataset, output.names))) < SMALL_VALUES
@@ -162,7 +162,7 @@ def _bytes(output: Output) -> int:
 
 
 def _values(table: ds.Dataset) -> int:
-    """Give how many values a table has, those in lists too."""
+    """Return how many values a table has, with those in lists."""
     footers = (part.metadata for part in table.get_fragments())
     return sum(
         footer.row_group(group).column(column).num_values

@@ -47,7 +47,7 @@ _UTC: Final[dict[str, Any]] = (
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The same schema as Arrow has it, with times in UTC."""
+    """Return the same schema in Arrow, with times in UTC."""
     return to_arrow_schema(schema, **_UTC)
 
 
@@ -81,12 +81,12 @@ class Tables:
 
     @property
     def packets(self) -> Path:
-        """The packets of each capture file, and how many were not used for which reason."""
+        """The packets of each capture file, and how many were unused for each reason."""
         return self.root / "packets"
 
     @property
     def audit(self) -> Path:
-        """What the audit found: one row a client, release and finding."""
+        """The findings of the audit: one row for each client, release and finding."""
         return self.root / "audit"
 
     @property
@@ -95,18 +95,18 @@ class Tables:
         return self.root / "messages"
 
     def message(self, name: str) -> Path:
-        """The table of one message."""
+        """Return the table of one message."""
         return self.messages / name
 
     def message_names(self) -> list[str]:
-        """The messages that have a table, by name."""
+        """Return the names of the messages that have a table."""
         if not self.messages.is_dir():
             return []
         return sorted(directory.name for directory in self.messages.iterdir() if directory.is_dir())
 
 
 def finished_tables(root: Path) -> Tables:
-    """The tables below a directory, `FlexwireError` unless they are there and complete."""
+    """Return the tables below a directory; `FlexwireError` unless they are complete."""
     check_finished(OutputDirectory(str(root)))
     return Tables(root)
 
@@ -117,7 +117,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
 
 
 def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
-    """The same, by the place that the tables are in."""
+    """Mark the tables as complete, by the place that they are in."""
     source_names = [*sources]
     description = {
         "format": FORMAT,

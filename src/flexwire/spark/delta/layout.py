@@ -54,7 +54,7 @@ AT_ONCE: Final = 16
 
 
 def possible_tables() -> list[str]:
-    """Every table that an analysis may write."""
+    """Return every table that an analysis may write."""
     return [*ALWAYS, *LOG_SCHEMAS, *(f"{MESSAGES}/{name}" for name in catalog().names())]
 
 
@@ -67,7 +67,7 @@ def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
 
 
 def split(name: str) -> tuple[str, str]:
-    """The table and what comes after it, of a name below the output.
+    """Split a name below the output into the table and the rest.
 
     >>> split("tables/messages/FetchRequest/day=2026-11-22/a.parquet")
     ('messages/FetchRequest', 'day=2026-11-22/a.parquet')
@@ -89,7 +89,7 @@ class DeltaDirectory(OutputDirectory):
 
     @property
     def path(self) -> Path | None:
-        """The directory of the run, where it is on this machine."""
+        """The directory of the run, if it is on this machine."""
         return self._run_directory.path
 
     @property
@@ -110,7 +110,7 @@ class DeltaDirectory(OutputDirectory):
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """All files of this analysis whose names begin so; of others none."""
+        """Yield all files of this analysis whose names begin so, and none of other analyses."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
             start = self.below
@@ -153,14 +153,14 @@ def check_scheme(out: OutputDirectory) -> None:
 
 
 def table_url(directory: OutputDirectory) -> str:
-    """The URL of a table in deltalake."""
+    """Return the URL of a table in deltalake."""
     if directory.path is not None:
         return str(directory.path)
     return f"{_SCHEMES[scheme_of(directory.url)]}://{directory.url.partition('://')[2]}"
 
 
 def storage_options(directory: OutputDirectory) -> dict[str, str]:
-    """What deltalake is to be told beside the environment, which it reads too."""
+    """Return the options for deltalake that are not in the environment, which it reads too."""
     scheme = scheme_of(directory.url)
     if scheme in {"s3", "s3a"}:
         with report_failures(directory.url, "open"):
@@ -214,12 +214,12 @@ _TIMES: Final = {"connections": "first_time"}
 
 
 def has_days(table: str) -> bool:
-    """Whether a table is partitioned by day."""
+    """Return whether a table is partitioned by day."""
     return table not in _WITHOUT_DAYS
 
 
 def day_of(name: str) -> str | None:
-    """The day in the name of a file that `by_day` gave.
+    """Return the day in the name of a file that `by_day` made.
 
     >>> day_of("tables/frames/day=2026-11-22/a.parquet")
     '2026-11-22'
@@ -228,7 +228,7 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Give the files that a finished one becomes, with their names and rows: none without rows."""
+    """Yield the files that a finished one becomes, with their names and rows; none without rows."""
     if not rows:
         return
     if not has_days(table) or day_of(name):
@@ -254,7 +254,7 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
 
 
 def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
-    """The first and last day, by the statistics of the row groups, or by the rows without them."""
+    """Return the first and last day, by the statistics of the row groups or else by the rows."""
     metadata = file.metadata
     at = file.schema_arrow.get_field_index(time)
     statistics = [

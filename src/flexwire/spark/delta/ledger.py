@@ -90,7 +90,7 @@ class LedgerEntry:
 def new_entry(
     run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()
 ) -> LedgerEntry:
-    """An entry of now."""
+    """Return an entry with the current time."""
     return LedgerEntry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
     )  # fmt: skip
@@ -114,7 +114,7 @@ def in_order(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry]) -> list[Led
 
 
 def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
-    """The offsets to go on with in logs, by what is in."""
+    """Return the offsets at which logs continue, by the entries that are in."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
         for entry in entries
@@ -126,7 +126,7 @@ def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
 def with_offsets(
     entries: Iterable[LedgerEntry], offsets: Mapping[Partition, int]
 ) -> list[LedgerEntry]:
-    """The same entries, of which the last one has these offsets, and no other has any."""
+    """Return the same entries; only the last one has these offsets."""
     *older, last = entries
     rows = [
         {**partition._asdict(), "next_offset": offset}
@@ -136,7 +136,9 @@ def with_offsets(
 
 
 def fingerprint(source: InputFile) -> int:
-    """A number for a file as it was listed; another one where it is another file.
+    """Return a number for a file as it was listed.
+
+    Another file has another number.
 
     Eight bytes of a digest: of a million files two are alike once in 37 million times.
     """
@@ -152,11 +154,11 @@ class Ledger:
 
     @property
     def directory(self) -> OutputDirectory:
-        """Where it is."""
+        """The directory of the ledger."""
         return self.out.child(LEDGER)
 
     def entries(self) -> list[LedgerEntry]:
-        """All entries; none before the first."""
+        """Return all entries; none before the first."""
         table = open_table(self.directory)
         return [] if table is None else _entries(table, self.directory)
 

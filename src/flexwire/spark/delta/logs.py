@@ -45,11 +45,11 @@ class TableLog:
 
     @property
     def directory(self) -> OutputDirectory:
-        """Where it and its files are."""
+        """The directory of the table and its files."""
         return self.out.child(f"{TABLES}/{self.name}")
 
     def open(self) -> DeltaTable | None:
-        """The table as it is now, if there is one."""
+        """Return the table in its current state, if there is one."""
         return open_table(self.directory)
 
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
@@ -103,7 +103,7 @@ class TableLog:
         return table.version()
 
     def analyses(self) -> set[str]:
-        """The analyses that have files in it."""
+        """Return the analyses that have files in it."""
         table = self.open()
         return set() if table is None else {file[ANALYSIS] for file in added_files(table)}
 
@@ -138,7 +138,7 @@ class TableLog:
 
 
 def open_table(directory: OutputDirectory) -> DeltaTable | None:
-    """The table at a place, if there is one."""
+    """Return the table at a place, if there is one."""
     if directory.path is not None and not (directory.path / "_delta_log").is_dir():
         return None
     try:
@@ -156,7 +156,7 @@ def make_private(directory: OutputDirectory) -> None:
 
 
 def retry_commit(change: Callable[[], Any], directory: OutputDirectory) -> Any:
-    """What a change of a log gives, tried again where another writer came between."""
+    """Return the result of a change of a log; retry it if another writer came between."""
     for tries_left in reversed(range(_TRIES)):
         try:
             return change()
@@ -173,7 +173,7 @@ def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 
 
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
-    """The files of a table as it is: path, size, and the values that it is partitioned by."""
+    """Return the files of a table in its current state: path, size and partition values."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {"path": "path", "size": "size_bytes", ANALYSIS: f"partition.{ANALYSIS}"}
     if f"partition.{DAY}" in actions.column_names:
@@ -185,7 +185,7 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def _has(schema: Schema, field: Any) -> bool:
-    """Whether a table has a column with all that is in it. `FlexwireError` for another type."""
+    """Return whether a table has a column with all its fields; `FlexwireError` for another type."""
     types = {column["name"]: column["type"] for column in json.loads(schema.to_json())["fields"]}
     if field.name not in types:
         return False

@@ -43,11 +43,11 @@ class DeltaOutput(Output):
 
     @property
     def root(self) -> OutputDirectory:
-        """Where the names of `files` begin."""
+        """The directory below which the names of `files` lie."""
         return self.out
 
     def where(self, name: str) -> str:
-        """The path or URL of a file or directory in it."""
+        """Return the path or URL of a file or directory in it."""
         inner = name.split("/", maxsplit=1)[0] == TABLES
         return str((self.out if inner else self.place).child(name))
 
@@ -57,7 +57,7 @@ class DeltaOutput(Output):
         return sorted({table["name"] for entry in self.entries for table in entry.tables})
 
     def files(self, name: str) -> list[File]:
-        """The files of a table that are in."""
+        """Return the files of a table that are in."""
         runs = {entry.analysis for entry in self.entries}
         files = added_files(self._table(name))
         return [
@@ -67,11 +67,11 @@ class DeltaOutput(Output):
         ]
 
     def schema(self, name: str) -> pa.Schema:
-        """The columns of a table, ``day`` and ``analysis`` the last."""
+        """Return the columns of a table; ``day`` and ``analysis`` are the last."""
         return self.dataset(name).schema
 
     def dataset(self, name: str) -> ds.Dataset:
-        """A table as a dataset of pyarrow."""
+        """Return a table as a dataset of pyarrow."""
         runs = [entry.analysis for entry in self.entries]
         table = self._table(name)
         return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
@@ -114,7 +114,7 @@ class StagedOutput(Output):
 
 
 def output(out: str | Path) -> DeltaOutput:
-    """The grown output in ``out``, by path or URL, with the report of the last analysis."""
+    """Return the grown output in ``out``, by path or URL, with the report of the last analysis."""
     if not isinstance(out, str) and not hasattr(out, "__fspath__"):
         raise refuse("out", "a str or Path", out)
     directory = OutputDirectory(str(out))

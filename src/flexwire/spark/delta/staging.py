@@ -140,7 +140,7 @@ def _ask_logs(
 def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
-    """Whether nothing was written for so long, by the store's own clock: ours may be another."""
+    """Return whether nothing was written for so long, by the clock of the store."""
     newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
@@ -162,17 +162,17 @@ class DeltaStaging(RunStaging):
 
     @cached_property
     def task_output(self) -> TaskOutput:
-        """Where tasks hand over what they wrote, a file for each day."""
+        """Where tasks hand over their files, one for each day."""
         return TaskOutput(self.files, arrange=by_day, keeps_files=True)
 
     @property
     def files(self) -> DeltaDirectory:
-        """For what is to be published."""
+        """The directory for files that are to be published."""
         return DeltaDirectory(self.out.url, self.run)
 
     @property
     def published(self) -> DeltaOutput:
-        """What there is to read in the end."""
+        """The output to read in the end."""
         return DeltaOutput(self.out.child(f"{RUNS}/{self.known_run or self.run}"), self.out)
 
     @property
@@ -261,7 +261,7 @@ class DeltaStaging(RunStaging):
 def find_known_run(
     entries: Iterable[LedgerEntry], digest: str, files: Collection[int], out: OutputDirectory
 ) -> str:
-    """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
+    """Return the analysis of that input that is in, or ""; `FlexwireError` for a part."""
     input_files = set(files)
     for entry in entries:
         if entry.state != IN:
@@ -285,7 +285,7 @@ def delta_staging(
     append: bool,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[DeltaStaging]:
-    """A place for one analysis that adds to the tables in ``out``.
+    """Make a place for one analysis that adds to the tables in ``out``.
 
     ``sources`` are its captures, and ``digest`` is of all its input. With ``append`` it is added to
     those that are in, else it takes their place. What analyses that are over have left is removed

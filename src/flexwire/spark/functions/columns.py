@@ -57,7 +57,7 @@ _OLDEST = (4, 1)
 
 
 def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
-    """Give a function of columns that workers run as ``task``, on the catalog of this process.
+    """Return a function of columns that workers run as ``task``, on the catalog of this process.
 
     ``task`` takes an Arrow array for each column and gives one of type ``kind``. Raises
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
@@ -177,7 +177,7 @@ def to_kafka(
 
 
 def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
-    """Give the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
+    """Return the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
 
     It is a type and not a column: it does not depend on data, and is known before a query runs.
     Its ``simpleString()`` is what SQL takes.
@@ -372,7 +372,7 @@ def register_functions(
 
 
 def typed_function(message: MessageLike, options: FunctionSettings) -> tuple[str, Any]:
-    """Give the function of one message, and its name in SQL."""
+    """Return the function of one message, and its name in SQL."""
     named = messages.portable(message)
     name = f"kafka_{snake_case(named if isinstance(named, str) else named.name)}"
     kind = messages.column_type(named, options)

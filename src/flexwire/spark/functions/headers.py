@@ -56,7 +56,7 @@ class _HeaderItems(NamedTuple):
     of_row: Words
 
     def pairs(self, rows: int) -> list[list[RawHeader]]:
-        """Give the record headers of each row."""
+        """Return the record headers of each row."""
         rows_of_pairs: list[list[RawHeader]] = [[] for _ in range(rows)]
         keys, values = self.keys.to_pylist(), self.values.to_pylist()
         for row, key, value in zip(self.of_row.tolist(), keys, values, strict=True):
@@ -65,7 +65,7 @@ class _HeaderItems(NamedTuple):
 
 
 def find_convention(convention: object) -> Convention:
-    """Give a convention by its name, or as it was made for the case."""
+    """Return a convention by its name, or one that was made for the case."""
     if isinstance(convention, Convention):
         return convention
     if not isinstance(convention, str) or convention not in CONVENTIONS:
@@ -74,13 +74,13 @@ def find_convention(convention: object) -> Convention:
 
 
 def convention_of(name_given: str, key: str, type_name: str) -> Convention:
-    """Give a convention that reads a key as a type: one without types learns that of the key."""
+    """Return a convention that reads a key as a type; one without types learns that of the key."""
     convention = find_convention(name_given)
     return FixedWidth({key: type_name}) if isinstance(convention, FixedWidth) else convention
 
 
 def list_type(options: FunctionSettings) -> pa.ListType:
-    """Give the type of a column of read headers; where asked for, with a field for the error."""
+    """Return the type of a column of read headers, with a field for the error if asked for."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
@@ -109,7 +109,7 @@ def header_lists(
 
 
 def _variants(values: Any) -> pa.StructArray:
-    """Give a column of Variants that were made already; None is null."""
+    """Return a column of Variants that were made already; None is null."""
     mask = pa.array([variant is None for variant in values], pa.bool_())
     columns = [
         pa.array([b"" if variant is None else variant[at] for variant in values]) for at in (0, 1)
@@ -148,7 +148,7 @@ def _error(error: FlexwireError) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Give a value without the type that its convention may keep beside it."""
+    """Return a value without the type that its convention may keep beside it."""
     return value.value if isinstance(value, Typed) else value
 
 
@@ -192,7 +192,7 @@ def _bind(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
 
 
 def _fit(convention: Convention, key: str, name: str, value: Any) -> Any:
-    """Give a value as its type has it, if that takes nothing from it; `RecordHeaderError` else."""
+    """Return a value in its type if nothing is lost; `RecordHeaderError` otherwise."""
     value = plain(value)
     if value is None or _fits(name, value):
         return float(value) if name in _FLOATS and value is not None else value

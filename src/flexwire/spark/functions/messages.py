@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def portable(message: MessageLike) -> str | MessageSpec:
-    """Give a message as what travels to workers: the name of a bundled one, or a spec.
+    """Return a message as it travels to workers: the name of a bundled one, or a spec.
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
@@ -60,7 +60,7 @@ def check_version(message: MessageLike, version: int, options: FunctionSettings)
 
 
 def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
-    """Give the type of a column of messages: of all fields, or of those that are asked for.
+    """Return the type of a column of messages: all fields, or those that are asked for.
 
     In PERMISSIVE mode it has a field more, for the error.
     """
@@ -69,7 +69,7 @@ def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructTyp
 
 
 def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
-    """Give a type with the field for what did not decode, which is the last."""
+    """Return a type with an additional last field for what did not decode."""
     if options.corrupt in {field.name for field in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
@@ -224,12 +224,12 @@ class FunctionSettings:
 
     @property
     def is_permissive(self) -> bool:
-        """Whether what does not decode is told in a column, and not raised."""
+        """Whether a column holds what does not decode, instead of an error that is raised."""
         return self.mode == "PERMISSIVE"
 
 
 def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
-    """Give options, of which a function knows some; names are in upper or lower case.
+    """Return options, some of which a function knows; names are in upper or lower case.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
     option does not take: one that is misspelt would be one that was never given.
@@ -266,7 +266,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Give names with commas between them; none of no text."""
+    """Return names that commas separate; none of empty text."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names with commas between them", text)
@@ -290,7 +290,7 @@ FRAME = pa.struct(
 
 
 def frame_type(options: FunctionSettings) -> pa.StructType:
-    """Give the type of a column of frames; where it is asked for, with a field for the error."""
+    """Return the type of a column of frames, with a field for the error if asked for."""
     return with_error(FRAME, options, ERROR) if options.is_permissive else FRAME
 
 
@@ -371,7 +371,7 @@ def _check_request(request: tuple[int, int]) -> None:
 
 
 def _payload(frame: bytes) -> bytes:
-    """Give a frame without its length, which must be its own."""
+    """Return a frame without its length, which must be its own."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(f"a frame begins with a length of {PREFIX_LENGTH} bytes, got {len(frame)}")
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]

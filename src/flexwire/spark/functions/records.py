@@ -44,7 +44,7 @@ _POSITION = "batch_position"
 
 
 def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
-    """Give the type of a column of records; where it is asked for, with a field for the error."""
+    """Return the type of a column of records, with a field for the error if asked for."""
     types = RECORD_COLUMNS | BATCH_COLUMNS
     kind = pa.struct([(name, types[name]) for name in columns])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
@@ -85,12 +85,12 @@ def record_lists(
 
 @lru_cache(maxsize=64)
 def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - each has its own
-    """Give what earlier rows of a worker took, from one batch of Spark's to the next."""
+    """Return the sizes that earlier rows of a worker took, across Spark's batches."""
     return SizeHints()
 
 
 def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
-    """Give the records of batches, whose positions count from the beginnings of their rows."""
+    """Return the records of batches, with positions that count from the start of their rows."""
     at = group.records.schema.get_field_index(_POSITION)
     if at < 0:
         return group.records
@@ -136,7 +136,7 @@ class _RecordLists:
         self._of_row.append(of_row)
 
     def lists(self, kind: pa.ListType, data: pa.Array) -> pa.ListArray:
-        """Give the records of each row as a list."""
+        """Return the records of each row as a list."""
         of_row = np.concatenate([*self._of_row, np.zeros(0, np.int64)])
         records = pa.concat_arrays([*self._made, pa.array([], self._kind)])
         if self._is_unread.any():
@@ -180,7 +180,7 @@ def _read(
 
 
 def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
-    """Give what is said of the batch that a full fetch was cut off in."""
+    """Yield the row about the batch in which a full fetch was cut off."""
     if reader.partial is not None:
         declared_size = reader.partial.declared_size or "an unknown number of"
         reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {declared_size} bytes"
@@ -188,7 +188,7 @@ def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
 
 
 def _extents(data: pa.Array) -> tuple[Words, Words]:
-    """Give where the bytes of each row begin and end; a null has none."""
+    """Return where the bytes of each row begin and end; a null has none."""
     if not len(data):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     width = np.int32 if data.type == pa.binary() else np.int64
@@ -270,7 +270,7 @@ def _named(name: str | None) -> str:
 
 
 def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
-    """Give what PERMISSIVE mode says of messages that the catalog does not have."""
+    """Return PERMISSIVE mode's rows for messages that the catalog does not have."""
     validate(data, full=True)
     row = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
     error_rows = variants([row] * len(data))

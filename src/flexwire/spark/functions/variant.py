@@ -66,7 +66,7 @@ _SIZED, _DAYS = struct.Struct("<BI"), struct.Struct("<Bi")
 
 
 def to_variant(value: Any) -> tuple[bytes, bytes]:
-    r"""Give a value and its metadata.
+    r"""Return a value and its metadata.
 
     None, bool, int, float, Decimal, str, bytes, date and datetime are what they are; a UUID is
     text, and so is a number of more than 38 digits and what else has no type there; a list is an
@@ -83,7 +83,7 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
 
 
 def variants(values: Iterable[Any]) -> pa.StructArray:
-    """Give a column of Variants; None is the null of Variants and not of the column."""
+    """Return a column of Variants; None is the null of Variants and not of the column."""
     pairs = [to_variant(value) for value in values]
     columns = [pa.array([pair[at] for pair in pairs], pa.binary()) for at in (0, 1)]
     return pa.StructArray.from_arrays(columns, fields=list(VARIANT))
@@ -157,7 +157,7 @@ def _array(items: list[bytes]) -> bytes:
 
 
 def array_head(count: int, width: int) -> bytes:
-    """Give what stands before an array's items, whose places are numbers of ``width`` bytes."""
+    """Return the bytes before an array's items, whose places are numbers of ``width`` bytes."""
     is_large = count > _BYTE
     return bytes([(is_large << 2 | width - 1) << 2 | _ARRAY]) + _count(count)
 
@@ -174,7 +174,7 @@ def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
 
 
 def object_head(numbers: list[int], width: int) -> bytes:
-    """Give what stands before an object's items: which names its fields have, by their numbers."""
+    """Return the bytes before an object's items: the numbers of its fields' names."""
     is_large, id_width = len(numbers) > _BYTE, width_of(max(numbers, default=0))
     head = (is_large << 4 | (id_width - 1) << 2 | width - 1) << 2 | _OBJECT
     ids = b"".join(number.to_bytes(id_width, "little") for number in numbers)
@@ -187,7 +187,7 @@ def _known_fields(keys: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
-    """Give keys with their names, which are text, in the order in which an object has them."""
+    """Return keys with their names, which are text, in the order in which an object has them."""
     texts = {key if isinstance(key, str) else str(key): key for key in keys}
     if len(texts) < len(keys):
         raise EncodeError(f"two keys of {short(keys)} are the same as text")
@@ -195,7 +195,7 @@ def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Give names as an object has its fields: in the order of their bytes."""
+    """Return names in the order in which an object has its fields: that of their bytes."""
     return sorted(names, key=lambda name: name.encode("utf-8", "surrogatepass"))
 
 
@@ -204,7 +204,7 @@ def _count(count: int) -> bytes:
 
 
 def joined(items: Sequence[bytes], width: int) -> bytes:
-    """Give where each item begins and the last ends, in numbers of ``width`` bytes, and all."""
+    """Return the offsets of the items, in numbers of ``width`` bytes, and then the items."""
     ends = accumulate(map(len, items), initial=0)
     if width == 1:
         return bytes(ends) + b"".join(items)
@@ -212,7 +212,7 @@ def joined(items: Sequence[bytes], width: int) -> bytes:
 
 
 def metadata_of(names: Iterable[str]) -> bytes:
-    """Give the metadata of a Variant that has these names, by their numbers."""
+    """Return the metadata of a Variant that has these names, by their numbers."""
     texts = [_encoded(name) for name in names]
     size = sum(map(len, texts))
     width = width_of(max(size, len(texts)))
@@ -228,7 +228,7 @@ def _encoded(text: str) -> bytes:
 
 
 def width_of(number: int) -> int:
-    """Give how many bytes hold a number that is not negative."""
+    """Return how many bytes hold a number that is not negative."""
     return max(1, (number.bit_length() + 7) // 8)
 
 
@@ -249,7 +249,7 @@ _BYTE_OF_COLUMN = 255
 
 
 def struct_variants(structs: pa.StructArray) -> pa.StructArray:
-    """Give the Variants that `flexwire.spark.functions.variant` makes of the structures' dicts.
+    """Return the Variants that `flexwire.spark.functions.variant` makes of the structures' dicts.
 
     A null is null. Raises `EncodeError` for one that is larger than a Variant may be.
     """

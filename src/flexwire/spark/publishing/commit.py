@@ -234,7 +234,7 @@ class _TaskJob:
         return f"{self.results}-work"
 
     def with_work_in_file(self) -> _TaskJob:
-        """The same with its work in a file, where it is too large to travel."""
+        """Return the same job with its work in a file, if the work is too large to travel."""
         if len(packed := _pickled(self.work)) <= LARGEST_WORK:
             return self
         return replace(self, work=LeftWork.leave(packed, self.directory, self.work_file))
@@ -266,7 +266,7 @@ class _TaskJob:
         self.directory.write(self.results, self._signature(data) + data)
 
     def read_results(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Give what `leave` left."""
+        """Yield the results that `leave` left."""
         size = hashlib.sha256().digest_size
         signature, rest = data[:size], memoryview(data)[size:]
         if not hmac.compare_digest(signature, self._signature(rest)):
@@ -287,11 +287,11 @@ class TasksDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `run_tasks` calls it."""
+        """Return the name by which `run_tasks` calls it."""
         return "flexwire_tasks"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark's own signature
-        """Give the writer of the job that is in the options."""
+        """Return the writer of the job that is in the options."""
         # It comes from `run_tasks`, by Spark's own way for what it pickles.
         return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - see above
 

@@ -74,7 +74,7 @@ def remove_parts(directory: OutputDirectory) -> None:
 def _part_groups(
     committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
 ) -> list[PartGroup]:
-    """The runs of all parts; ``tables`` get the files that are there already."""
+    """Return the runs of all parts; ``tables`` get the files that are there already."""
     groups: list[PartGroup] = []
     growing: dict[str, PartGroup] = {}
     for task in committed:
@@ -96,7 +96,7 @@ def _part_groups(
 def _choose(
     groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
-    """The runs to be joined, and those whose parts stay as they are."""
+    """Return the runs to be joined, and those whose parts stay as they are."""
     total = sum(group.size for group in groups) + sum(
         file.size for files in tables for file in files
     )

@@ -60,17 +60,17 @@ class LocalStaging(Staging):
 
     @property
     def new(self) -> Path:
-        """For what is to be published, each part at the place that it is to have in ``out``."""
+        """The directory for files to publish, each at the place that it will have in ``out``."""
         return self.directory / "new"
 
     @property
     def files(self) -> OutputDirectory:
-        """The same, for tasks that put files there."""
+        """The same directory, for tasks that put files there."""
         return OutputDirectory(str(self.new))
 
     @property
     def published(self) -> Output:
-        """What there is to read in the end."""
+        """The output to read in the end."""
         return Output(self.out)
 
     def publish(self) -> None:
@@ -114,7 +114,7 @@ def move(source: Path, target: Path) -> None:
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """A place for one analysis into ``out``, removed in the end with all that is in it.
+    """Make a place for one analysis into ``out``, and remove it with its content in the end.
 
     Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables`` or
     ``out/answers`` holds files that flexwire did not write, and where what a killed one left cannot

@@ -92,12 +92,12 @@ class StoreStaging(RunStaging):
 
     @property
     def files(self) -> OutputDirectory:
-        """For what is to be published, each part at the place that it has in the output."""
+        """The directory for files to publish, each at the place that it has in the output."""
         return self.out.child(f"{RUNS}/{self.run}")
 
     @property
     def published(self) -> Output:
-        """What there is to read in the end, which is in the same place."""
+        """The output to read in the end, which is in the same place."""
         return Output(self.files)
 
     def publish(self) -> None:
@@ -116,7 +116,7 @@ class StoreStaging(RunStaging):
 def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
 ) -> Iterator[StoreStaging]:
-    """A place for one analysis into ``out``; what is not published is removed in the end."""
+    """Make a place for one analysis into ``out``; unpublished files are removed in the end."""
 
     def make(run: str) -> StoreStaging:
         sweep(out, run, abandoned)

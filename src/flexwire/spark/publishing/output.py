@@ -74,7 +74,7 @@ class Staging(ABC):
     @property
     @abstractmethod
     def published(self) -> Output:
-        """What there is to read once it is published."""
+        """The output to read once it is published."""
 
     @abstractmethod
     def publish(self) -> None:

@@ -37,7 +37,7 @@ _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
 def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
-    """Give the bytes of each file, in order; ``files`` are their names and sizes."""
+    """Yield the bytes of each file, in order; ``files`` are their names and sizes."""
     if directory.path is not None:
         for name, _ in files:
             yield directory.read(name)
@@ -97,15 +97,15 @@ class PartGroup:
         self.size += file.size
 
     def parts(self) -> Iterator[TablePart]:
-        """The parts, in order."""
+        """Yield the parts, in order."""
         return map(TablePart._make, _PART.iter_unpack(self._parts))
 
     def name(self, part: TablePart) -> str:
-        """The name of a part below its folder."""
+        """Return the name of a part below its folder."""
         return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
 
     def source(self, part: TablePart) -> str:
-        """Where a part is."""
+        """Return where a part is."""
         return f"{PARTS}/{self.folder}/{self.name(part)}"
 
     @property
@@ -172,7 +172,7 @@ class _Joiner:
         return writer.rows
 
     def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
-        """Whether a file is large enough, and what is left of the parts gives another one."""
+        """Return whether a file is large enough, and the rest of the parts gives another one."""
         rest = (self._left - bytes_read) * bytes_written / bytes_read
         return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
@@ -188,7 +188,7 @@ def _copy(data: bytes, writer: TableWriter) -> None:
 def _read_checked(
     group: PartGroup, directory: OutputDirectory
 ) -> Iterator[tuple[TablePart, bytes]]:
-    """Give each part with its bytes, if they are those that its task wrote."""
+    """Yield each part with its bytes, if they are those that its task wrote."""
     files = ((group.source(part), part.size) for part in group.parts())
     for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
@@ -241,7 +241,7 @@ class TableFiles:
         self.begin(table, rows.schema).write(rows)
 
     def begin(self, table: str, columns: pa.Schema) -> TableWriter:
-        """Give what writes a table, whose file there is then even without a row."""
+        """Return the writer of a table; its file then exists even without a row."""
         writer = self._open.get(table)
         if writer is None:
             writer = self._stack.enter_context(TableWriter(self._local(table), columns))

@@ -59,7 +59,7 @@ class TaskOutput:
     counts: Counter[str] = field(default_factory=Counter)
 
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
-        """Give the files that tasks have written, which are in `files` then, if it keeps them.
+        """Yield the files that tasks have written; `files` has them afterwards, if it keeps them.
 
         How many each table has is in `counts` then, whether it keeps them or not.
         """

@@ -57,7 +57,7 @@ class CaptureRows:
         self._is_variant = _BODY in schema.names and schema.field(_BODY).type == VARIANT
 
     def batches(self, row_batches: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-        """Give rows of the table in batches."""
+        """Yield rows of the table in batches."""
         for rows in row_batches:
             if not len(rows):
                 continue
@@ -77,7 +77,7 @@ class CaptureRows:
 
 
 def _bodies_as_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give rows of a message with the body as a Variant; of one that is too long the reason."""
+    """Return rows of a message with the body as a Variant; for one that is too long, the reason."""
     bodies, reasons = rows[_BODY], rows[_ERROR]
     try:
         variants = struct_variants(bodies)
@@ -111,19 +111,19 @@ class KafkaCapture(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
-        """The columns, where the user gives none."""
+        """Return the columns, if the user gives none."""
         return spark_schema(CaptureOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the columns of a schema."""
+        """Return a reader of the columns of a schema."""
         return CaptureReader(CaptureOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """What reads them as files grow and others come."""
+        """Return a reader of them as files grow and others come."""
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 
@@ -140,7 +140,7 @@ class CaptureReader(DataSourceReader):
             return plan(self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         # A worker may have had a query before that has another catalog.
         with using_packed_catalog(self._options.carried):
             yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))
@@ -177,11 +177,11 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise ArgumentError(f"{name} needs PySpark 4.2 or later")
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Where a new query begins: with the first byte of every file."""
+        """Return where a new query begins: with the first byte of every file."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a batch has at the most."""
+        """Return the most that a batch has."""
         options = self._options
         if options.bytes_per_trigger is not None:
             return ReadMaxBytes(options.bytes_per_trigger)
@@ -192,7 +192,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        """Return where the next batch ends; before PySpark 4.2 nothing says where it begins."""
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
             # Spark hands one limit over, and both may be set.
@@ -209,7 +209,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [StretchTask(stretch) for stretch in self._follower.stretches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         begin_task()
         # Spark has a task of its own where there is nothing to read.
         if isinstance(partition, StretchTask):

@@ -81,7 +81,7 @@ class SurveyStore:
         self._size = sum(map(len, self._starts.values()))
 
     def ranges(self, surveyed: int) -> dict[int, dict[str, bytes]]:
-        """Give what goes with each task, by the number of its range, where so many were surveyed.
+        """Return the state for each task by its range; ``surveyed`` is the number of ranges.
 
         None where it is too much for one that has them all.
         """
@@ -95,7 +95,7 @@ class SurveyStore:
             self._join()
 
     def all_states(self) -> dict[str, bytes]:
-        """Give what goes with the only range of a capture."""
+        """Return the state for the only range of a capture."""
         return self._others
 
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:
@@ -143,7 +143,7 @@ class RangeTask(InputPartition):
 
 
 def plan(options: CaptureOptions) -> list[InputPartition]:
-    """Give a task for each range of the capture in some paths."""
+    """Return a task for each range of the capture in some paths."""
     request = replace(options.request, files=tuple(capture_sources(options.paths)))
     total = sum(
         file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1) for file in request.files
@@ -161,7 +161,7 @@ def plan(options: CaptureOptions) -> list[InputPartition]:
 
 
 def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
-    """Give the rows of a task."""
+    """Yield the rows of a task."""
     begin_task()
     if isinstance(task, WholeTask):
         yield from _whole_rows(task.request, options)

@@ -146,7 +146,7 @@ class KafkaLogOptions:
         )
 
     def schema(self) -> pa.Schema:
-        """The columns of a read whose user gives no schema."""
+        """Return the columns of a read whose user gives no schema."""
         names = [name for name in KAFKA_COLUMNS if name != HEADERS] + list(self.extra)
         if self.groups:
             sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
@@ -155,7 +155,7 @@ class KafkaLogOptions:
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """All columns that there are."""
+        """All columns."""
         return SUM_COLUMNS if self.groups else LOG_COLUMNS
 
 
@@ -164,19 +164,19 @@ class KafkaLog(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
-        """The columns, where the user gives none."""
+        """Return the columns, if the user gives none."""
         return spark_schema(KafkaLogOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the columns of a schema."""
+        """Return a reader of the columns of a schema."""
         return KafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """What reads them as logs grow."""
+        """Return a reader of them as logs grow."""
         return KafkaLogStreamReader(KafkaLogOptions.parse(self.options), schema)
 
 
@@ -184,7 +184,7 @@ class FilteredKafkaLog(KafkaLog):
     """The same where Spark hands filters over, which is for a session to say."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads the columns of a schema."""
+        """Return a reader of the columns of a schema."""
         return FilteredKafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
 
@@ -213,7 +213,7 @@ class KafkaLogReader(DataSourceReader):
         return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task."""
+        """Yield the records of one task."""
         return read_task(partition, self._schema, self._options)
 
 
@@ -229,7 +229,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
 def read_task(
     task: InputPartition, schema: pa.Schema, options: KafkaLogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a task; Spark has one of its own where there is nothing to read."""
+    """Yield the rows of a task; without anything to read, Spark has a task of its own."""
     begin_task()
     rows, sums = LogRows(schema), None
     if options.groups:
@@ -257,7 +257,7 @@ def read_task(
 
 
 def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
-    """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
+    """Return a user's schema in Arrow's types; `ArgumentError` for an unknown column."""
     for field in schema:
         if field.name in GROUPS and options.groups and field.name not in options.groups:
             raise ArgumentError(f"column {field.name}: countBy does not name it")
@@ -281,18 +281,18 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ArgumentError("maxOffsetsPerTrigger needs PySpark 4.2 or later")
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Where a new query begins."""
+        """Return where a new query begins."""
         return _to_spark(self._follower.first(latest=self._options.starts_late))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """How much a batch has at the most."""
+        """Return the most that a batch has."""
         most = self._options.per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        """Return where the next batch ends; before PySpark 4.2 nothing says where it begins."""
         begin = _from_spark(start or {})
         most = (
             limit.max_rows if ReadMaxRows is not None and isinstance(limit, ReadMaxRows) else None
@@ -311,7 +311,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of one task."""
+        """Yield the records of one task."""
         # A log that grows may end within a batch at any time.
         return read_task(partition, self._schema, self._options, tells_torn=False)
 

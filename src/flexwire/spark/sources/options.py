@@ -36,7 +36,7 @@ class SourceOptions:
                 raise ArgumentError(f"there is no option {key}; those there are: {names}")
 
     def paths(self) -> list[str]:
-        """Every path that `load` was given."""
+        """Return every path that `load` was given."""
         paths = [self._texts["path"]] if self._texts.get("path") else []
         if "paths" in self._texts:
             paths += json.loads(self._texts["paths"])
@@ -45,18 +45,18 @@ class SourceOptions:
         return paths
 
     def text(self, name: str) -> str | None:
-        """An option as it is; None where it is not given."""
+        """Return an option as it is; None if it is not given."""
         return self._texts.get(name.lower())
 
     def flag(self, name: str) -> bool:
-        """An option that is true or false, which it is by default."""
+        """Return an option that is true or false; false by default."""
         value = (self.text(name) or "false").lower()
         if value not in {"true", "false"}:
             raise refuse(name, "true or false", value)
         return value == "true"
 
     def choice(self, name: str, choices: Collection[str]) -> Any:
-        """One of some words in any case, the first by default."""
+        """Return one of some words in any case, the first by default."""
         value = self.text(name)
         if value is None:
             return next(iter(choices))
@@ -66,7 +66,7 @@ class SourceOptions:
         raise refuse(name, " or ".join(choices), value)
 
     def number(self, name: str) -> int | None:
-        """A number that is not negative."""
+        """Return a number that is not negative."""
         value = self.text(name)
         if value is None:
             return None
@@ -75,14 +75,14 @@ class SourceOptions:
         return int(value)
 
     def size(self, name: str, default: int) -> int:
-        """A number of bytes, as Spark writes them: 134217728, 128m."""
+        """Return a number of bytes, as Spark writes them: 134217728, 128m."""
         value = self.text(name)
         if value is None:
             return default
         return size_of(name, value)
 
     def inflation(self) -> Inflation:
-        """What record batches may inflate to, as `MAX_INFLATED` and `MAX_RATIO` say."""
+        """Return the bounds of record batches, from `MAX_INFLATED` and `MAX_RATIO`."""
         return inflation_of(self.text(MAX_INFLATED), self.text(MAX_RATIO))
 
     def words(self, name: str) -> frozenset[str] | None:

@@ -119,17 +119,17 @@ class CaptureOptions:
 
     @property
     def message(self) -> str | None:
-        """The one message whose fields are columns of ``body``; None where there are several."""
+        """The one message whose fields are columns of ``body``; None for several messages."""
         names = self.row_filter.messages
         return next(iter(names)) if self.kind == MESSAGES and names and len(names) == 1 else None
 
     @cached_property
     def columns(self) -> dict[str, pa.DataType]:
-        """All columns that there are."""
+        """All columns."""
         return {field.name: field.type for field in self.schema()}
 
     def schema(self) -> pa.Schema:
-        """The columns of a read whose user gives no schema."""
+        """Return the columns of a read whose user gives no schema."""
         if self.message is not None:
             request = self.request
             with using_packed_catalog(self.carried):
@@ -185,7 +185,7 @@ _EQUAL = {"EqualTo", "EqualNullSafe"}
 
 
 def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
-    """Give a query that reads no less than what passes all filters.
+    """Return a query that reads at least all rows that pass the filters.
 
     They are `pyspark.sql.datasource.Filter`, known by their names: PySpark 4.0 has none.
     """
@@ -217,7 +217,7 @@ def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
 
 
 def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
-    """Give what numbers pass; of a time a part of its millisecond is cut off, so both stay in."""
+    """Return which numbers pass; a time's millisecond is cut, so both of its ends stay in."""
     if kind in _EQUAL:
         return Bounds(value, value)
     if kind == "In":
@@ -230,7 +230,7 @@ def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """Give a time in the milliseconds of a log, rounded down."""
+    """Return a time in the milliseconds of a log, rounded down."""
     return microseconds_of(moment) // _MICROSECONDS
 
 
@@ -259,7 +259,7 @@ except ImportError:
 
 
 def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:
-    """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
+    """Return a user's schema in Arrow's types; `ArgumentError` for an unknown column."""
     spark_types = spark_schema(pa.schema(columns.items()))
     fields = []
     for field in schema:

@@ -105,7 +105,7 @@ class BrokerAnswer:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether every part of the request failed, so that to send it again does nothing twice."""
+        """Whether every part of the request failed, so that sending it again repeats nothing."""
         fields = list(self._codes())
         # A structure's code says nothing of those inside it.
         inmost = [
@@ -116,7 +116,7 @@ class BrokerAnswer:
         return bool(inmost) and all(field.code != NO_ERROR for field in inmost)
 
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
-        """The response's JSON form; None where there is none.
+        """Return the response's JSON form; None without a response.
 
         With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
         ``records`` the records of a field are JSON, as `Broker.call` takes them.
@@ -151,14 +151,14 @@ class BrokerAnswer:
 
 
 def _is_inside(path: str, outer: str) -> bool:
-    """Whether a field stands in a structure that stands in another field's own."""
+    """Return whether a field stands in a structure inside another field's own."""
     structure = outer.rpartition(".")[0]
     rest = path.removeprefix(f"{structure}.") if structure else path
     return (rest != path or not structure) and "." in rest
 
 
 def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """The header and the body of what was sent, without credentials."""
+    """Yield the header and the body that were sent, without credentials."""
     payload = answer.request_frame.payload
     frame = WholeFrame(
         payload, had_length=False, header=answer.request_header, version=answer.version

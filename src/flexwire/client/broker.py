@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
-    """The versions that a broker with these ranges reads, and flexwire can write.
+    """Return the versions that a broker with these ranges reads and flexwire can write.
 
     Where the ranges are those of a release, what it advertises and does not read is left out: 4.x
     advertises Produce from 0 and reads it from 3.
@@ -76,7 +76,7 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
 
 
 def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
-    """The newest of `usable_versions`; `CallError` where there is none."""
+    """Return the newest of `usable_versions`; raises `CallError` if there is none."""
     usable = usable_versions(api_key, offered)
     if usable:
         return usable.highest
@@ -105,7 +105,7 @@ OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 
 
 def read_body(kind: type[Message], form: Any, version: int) -> Message:
-    """The message of a JSON form in which fields may be missing, and records may be JSON.
+    """Return the message of a JSON form, in which fields may be missing and records may be JSON.
 
     What is missing has the default of its spec, or of `OWN_DEFAULTS` where the spec gives none. A
     field that the version does not have is refused, though Kafka would leave some out silently.
@@ -130,7 +130,7 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
 
 
 def parse_header_tag(text: str) -> tuple[int, bytes]:
-    r"""A tagged field of the request header, as ``10042=text`` or ``10042=hex:00ff``.
+    r"""Return a tagged field of the request header: ``10042=text`` or ``10042=hex:00ff``.
 
     >>> parse_header_tag("10042=a1"), parse_header_tag("10042=hex:00 ff")
     ((10042, b'a1'), (10042, b'\x00\xff'))
@@ -226,7 +226,7 @@ class Broker(Closeable):
 
     @property
     def address(self) -> HostPort:
-        """Where the broker is reached."""
+        """The address of the broker."""
         return self._connection.address
 
     @property
@@ -242,7 +242,7 @@ class Broker(Closeable):
         return self._offered
 
     def newest(self, name: str) -> int:
-        """The newest version of an API that the broker reads and flexwire writes; `CallError`."""
+        """Return the newest version of an API that broker and flexwire share; else `CallError`."""
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
@@ -402,7 +402,7 @@ class Broker(Closeable):
 
 
 def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> BrokerAnswer:
-    """The answer with what can be read of a body that is not Kafka's."""
+    """Return the answer with the readable parts of a body that is not Kafka's."""
     version = answered.response_version
     try:
         return replace(answered, response=kind.decode(body, version, lenient=True))
@@ -415,7 +415,7 @@ def _nobody(_: BrokerAnswer) -> None:
 
 
 def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
-    """Give an address: ``host:port``, or both apart. `CallError` for a text that is neither."""
+    """Return an address from ``host:port`` or a pair; raises `CallError` for other text."""
     if isinstance(address, str):
         return parse_address(address)
     match address:

@@ -95,7 +95,7 @@ def _is_number(text: str) -> bool:
 
 
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
-    """The address of a route's broker, as a broker of its cluster tells it.
+    """Return the address of a route's broker, as a broker of its cluster names it.
 
     ``among_controllers``: the broker asked is a controller on the controllers' own listener.
     Raises `CallError` where it tells none.
@@ -115,7 +115,7 @@ def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False
 
 
 def node_addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
-    """The addresses of all nodes that a broker knows, or a controller, by node id."""
+    """Return the addresses of all nodes that a broker or controller knows, by node id."""
     nodes = _controllers(broker)[0] if among_controllers else _brokers(_metadata(broker))
     return [_address(*nodes[node], f"node {node}", broker) for node in sorted(nodes)]
 
@@ -174,7 +174,7 @@ def _controller(broker: Broker) -> HostPort:
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
-    """As a controller tells it: all know the active one, and DescribeQuorum only that itself."""
+    """Return the address that a controller names: all know the active one."""
     nodes, active = _controllers(broker)
     if route.kind == "controller":
         return _node(nodes, active, _ACTIVE, broker)
@@ -182,7 +182,7 @@ def _among_controllers(route: Route, broker: Broker) -> HostPort:
 
 
 def _controllers(broker: Broker) -> tuple[dict[int, HostPort], int]:
-    """The controllers, and which of them is the active one."""
+    """Return the controllers, and which of them is the active one."""
     response = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
     _check(response.error_code, "the controllers", broker)
     nodes = {node.broker_id: HostPort(node.host, node.port) for node in response.brokers}
@@ -324,7 +324,7 @@ class Cluster(Closeable):
         raise AssertionError  # the last turn returns or raises
 
     def _checked(self, broker: Broker, message_name: str, version: int) -> Broker:
-        """The broker, if it offers a version or does not say what it offers."""
+        """Return the broker, if it offers a version or does not say what it offers."""
         try:
             broker.check_version(message_name, version)
         except VersionNotOfferedError:
@@ -342,14 +342,14 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """A connection to a broker that was not asked, or not for longest."""
+        """Return a connection to a broker that was not asked, or not for longest."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]
         return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 
     def _first(self) -> Broker:
-        """A connection to the first bootstrap address that can be reached."""
+        """Return a connection to the first reachable bootstrap address."""
         failed = []
         for address in self._bootstrap:
             try:

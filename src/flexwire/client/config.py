@@ -27,7 +27,7 @@ _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""The properties of a file; of several with one name the last counts.
+    r"""Return the properties of a file; of several with one name the last counts.
 
     Raises `ClientConfigError` for a broken ``\u``, which Java refuses too, or half a character.
 
@@ -48,7 +48,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not comments, each with those that continue it and its number."""
+    """Yield the lines that are not comments, each joined with its continuations, and its number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":
@@ -102,7 +102,7 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 
 
 def parse_jaas(text: str, mechanism: str) -> Login:
-    r"""The login in the value of ``sasl.jaas.config``.
+    r"""Return the login in the value of ``sasl.jaas.config``.
 
     Raises `ClientConfigError`, which shows nothing of the value: it has a password.
 
@@ -231,7 +231,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 
 
 def client_config(properties: dict[str, str]) -> ClientConfig:
-    """What properties say of a connection; raises as `read_client_config` does."""
+    """Return the settings of a connection in properties; raises as `read_client_config` does."""
     if _PROVIDERS in properties:
         raise ClientConfigError(f"{_PROVIDERS}: values that are kept elsewhere are not taken")
     settings = _DEFAULTS | properties
@@ -265,7 +265,7 @@ def _login(settings: dict[str, str]) -> Login:
 
 
 def _trust(settings: dict[str, str]) -> Store | None:
-    """The trust store; None where there is none, and the system's authorities count."""
+    """Return the trust store; None if there is none, and the system's authorities count."""
     prefix = "ssl.truststore"
     inline = settings.get(f"{prefix}.certificates", "")
     return _store(settings, prefix, inline)

@@ -63,7 +63,7 @@ def parse_listener(text: str) -> ListenerAddress:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is an IP address, and not a name."""
+    """Return whether a host is an IP address, and not a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -72,7 +72,7 @@ def is_address(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Whether a host stands for all addresses of a machine."""
+    """Return whether a host stands for all addresses of a machine."""
     return is_address(host) and ip_address(host).is_unspecified
 
 
@@ -82,7 +82,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 
 
 def split_header_tag(text: str) -> tuple[int, str | bytes]:
-    r"""The tag and its value: bytes where they are in hexadecimal; `ArgumentError` for others.
+    r"""Return the tag and its value: bytes if in hexadecimal; raises `ArgumentError`.
 
     >>> split_header_tag("10042=from here"), split_header_tag("10043=hex:00 ff")
     ((10042, 'from here'), (10043, b'\x00\xff'))

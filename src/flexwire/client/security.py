@@ -63,11 +63,11 @@ class ScramClient:
         self._server_signature = b""
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Return the client's first message."""
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The client's last message, which has the proof."""
+        """Return the client's last message, which has the proof."""
         server_text = _text(server_first)
         attributes = _attributes(server_text, "r", "s", "i")
         nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
@@ -107,7 +107,7 @@ def _text(message: bytes) -> str:
 
 
 def _attributes(message: str, *names: str) -> dict[str, str]:
-    """The attributes with which a message begins, in order; extensions may follow them."""
+    """Return the attributes with which a message begins, in order; extensions may follow."""
     attributes: dict[str, str] = {}
     parts = message.split(",")
     for name, part in zip(names, parts, strict=False):
@@ -182,7 +182,7 @@ class Security:
 
     @property
     def lays_password_open(self) -> bool:
-        """Whether whoever is on the way can read the password: PLAIN sends it as it is."""
+        """Whether anybody on the network can read the password: PLAIN sends it as it is."""
         is_plain = self.login is not None and self.login.mechanism == PLAIN
         return is_plain and self.context is None
 
@@ -202,7 +202,7 @@ class Caller(Protocol):
         """Send a request and give the answer."""
 
     def newest(self, api_name: str) -> int:
-        """The newest version of an API that both know."""
+        """Return the newest version of an API that both know."""
 
     def exchange_token(self, token: bytes) -> bytes:
         """Send a token as a bare frame and give the frame that comes."""

@@ -43,7 +43,7 @@ class Store:
 
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
-    """What to begin TLS with; raises `ClientConfigError`, and `TlsError` for what is in a store."""
+    """Return the context of TLS; raises `ClientConfigError`, or `TlsError` for a store."""
     # OpenSSL reads keys from files only; these go with the directory, at once.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
@@ -81,7 +81,7 @@ def _authorities(store: Store) -> str:
 
 
 def _chain(store: Store) -> tuple[str, str | None]:
-    """A key with its chain in PEM, and the password of the key."""
+    """Return a key with its chain in PEM, and the password of the key."""
     content = _content(store)
     if isinstance(content, str):
         return "".join(block for _, block in _pem_blocks(content)), store.key_password
@@ -133,7 +133,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
-    """The key, and all certificates: first that of the key."""
+    """Return the key, and all certificates: first that of the key."""
     load = _pkcs12_loader(store)
     password = None if store.password is None else store.password.encode()
     try:

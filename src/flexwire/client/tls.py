@@ -29,7 +29,7 @@ def client_context(
     password: str | None = None,
     check_names: bool = True,
 ) -> ssl.SSLContext:
-    """What a client connects with: TLS 1.2 or newer, and always a broker whose certificate holds.
+    """Return a client's context: TLS 1.2 or newer, and the broker's certificate must be valid.
 
     ``ca`` is a PEM file of authorities, by default the system's. ``certificate`` is a PEM file of a
     client's own chain, with its key in it or in ``key``, which ``password`` opens: mutual TLS.
@@ -58,7 +58,7 @@ def server_context(
     ca: Path | None = None,
     client_auth: ClientAuth = "none",
 ) -> ssl.SSLContext:
-    """What a listener of ours answers with: TLS 1.2 or newer, and a PEM file of its chain.
+    """Return a listener's context: TLS 1.2 or newer, and a PEM file of its chain.
 
     The key is in that file or in ``key``, and ``password`` opens it. ``ca`` is a PEM file of the
     authorities of clients' certificates, by default the system's.
@@ -126,7 +126,7 @@ _TRUST: Final = ("self-signed", "self signed", "unable to get")
 
 
 def classify_handshake(error: BaseException) -> Outcome:
-    """How a client's handshake failed."""
+    """Return how a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
     # asyncio's own for a handshake that takes too long; a subclass of what a reset is.
@@ -144,7 +144,7 @@ def is_data_after_end(error: BaseException) -> bool:
 
 
 def explain_failure(error: BaseException) -> str:
-    """What went wrong, for the log."""
+    """Return the reason of a failure, for the log."""
     if isinstance(error, ssl.SSLError):
         return printable(_why_tls(error))
     if isinstance(error, ConnectionAbortedError | TimeoutError):

@@ -73,7 +73,7 @@ class Danger(NamedTuple):
 
 
 def _is_open(acl_filter: Any) -> bool:
-    """Whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
+    """Return whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
     return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 

@@ -23,7 +23,7 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 @per_catalog
 @cache
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
-    """Every request of clients that ever had this api key, the newest name first.
+    """Return every request of clients that ever had this api key, the newest name first.
 
     An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple
     is empty where no release has the key.
@@ -44,7 +44,7 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 @per_catalog
 @lru_cache(maxsize=4096)
 def is_released(api_key: int, version: int) -> bool:
-    """Whether any release has a request with this api key and version.
+    """Return whether any release has a request with this api key and version.
 
     >>> is_released(18, 0), is_released(18, 99), is_released(9999, 0)
     (True, False, False)
@@ -53,7 +53,7 @@ def is_released(api_key: int, version: int) -> bool:
 
 
 def api_name(api_key: int) -> str:
-    """The name of an api: that of its request without the suffix.
+    """Return the name of an API: that of its request without the suffix.
 
     Raises `UnknownMessageError` for an api key that no release has.
 
@@ -115,7 +115,7 @@ def find_api(text: str) -> CatalogEntry:
 
 
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:
-    """Whether a broker of that release (None: the newest) reads this request version.
+    """Return whether a broker of that release (None: the newest) reads this request version.
 
     >>> accepted(1, 3), accepted(1, 3, "3.8.1")
     (False, True)
@@ -126,7 +126,7 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
-    """What a release (None: the newest) thinks of a request version.
+    """Return what a release (None: the newest) does with a request version.
 
     "deprecated" is accepted there and removed by the newest final release in the catalog.
     "removed" was accepted by an older release; "unknown" was not: the version is newer than the

@@ -62,12 +62,12 @@ class InFlight(Generic[T]):
         return len(self._waiting)
 
     def __iter__(self) -> Iterator[T]:
-        """What waits, the oldest first."""
+        """Yield all waiting items, the oldest first."""
         return (item for _, item in self._waiting.values())
 
     @property
     def oldest_id(self) -> int | None:
-        """The correlation id of what waits longest; None when nothing waits."""
+        """The correlation id of the item that waits longest; None if nothing waits."""
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
@@ -80,12 +80,12 @@ class InFlight(Generic[T]):
         self._serials.setdefault(correlation_id, deque()).append(self._serial)
 
     def first(self, correlation_id: int | None) -> T | None:
-        """The oldest item under the id, which goes on waiting; None if nothing waits there."""
+        """Return the oldest item under the id, which keeps waiting; None if nothing waits there."""
         serials = self._serials.get(correlation_id)
         return self._waiting[serials[0]][1] if serials else None
 
     def take(self, correlation_id: int | None) -> T | None:
-        """The oldest item under the id, which waits no more; None if nothing waits there."""
+        """Take out the oldest item under the id; None if nothing waits there."""
         serials = self._serials.get(correlation_id)
         if not serials:
             return None
@@ -183,7 +183,7 @@ class Conversation:
         self._asked.most = most
 
     def unanswered(self) -> list[RequestFrame]:
-        """The requests that wait for their response, oldest first."""
+        """Return the requests that wait for their response, oldest first."""
         return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
@@ -279,7 +279,7 @@ class Conversation:
         return unread if turn.kind == "token" else turn._replace(kind="unread", error=reason)
 
     def expected(self, head: bytes) -> RequestFrame | None:
-        """The request that a response with these first bytes will answer; None if none waits.
+        """Return the request that a response with this head will answer; None if none waits.
 
         The first 4 bytes of the payload are enough. Raises `FrameError` when there are fewer, and
         no token waits for an answer.
@@ -318,7 +318,7 @@ class Conversation:
         return Turn("unread", self._is_guarded, request, error=reason)
 
     def _answered_early(self, correlation_id: int, seen: int) -> int | None:
-        """The pair of a response that came before its request was known."""
+        """Return the pair of a response that came before its request was known."""
         while (early := self._early.take(correlation_id)) is not None:
             # Others answered requests from before the capture.
             if seen <= early.seen:

@@ -150,12 +150,12 @@ _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_
 
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
-    """The fields of a message that carry credentials; none for most messages."""
+    """Return the fields of a message that carry credentials; none for most messages."""
     return _OF_MESSAGE.get(message_name, ())
 
 
 def carries_credentials(message_name: str) -> bool:
-    """Whether the message's bytes as they are must not be shown.
+    """Return whether the message's bytes must not be shown as they are.
 
     >>> carries_credentials("SaslAuthenticateRequest"), carries_credentials("FetchRequest")
     (True, False)
@@ -164,7 +164,7 @@ def carries_credentials(message_name: str) -> bool:
 
 
 def hides_credentials(message_name: str, payload: bytes) -> bool:
-    """Whether a request, its response or the records that it asks for may carry credentials.
+    """Return whether a request, its response or the records in it may carry credentials.
 
     What comes after it on its connection and is not understood may be one of them.
     """
@@ -234,7 +234,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """What stands for so many bytes that may be a credential: no request reads as it does."""
+    """Return so many bytes in place of a possible credential; no request reads like them."""
     return b"*" * length
 
 
@@ -277,7 +277,7 @@ def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> 
 
 
 def _holders(struct: Any, path: list[str], outer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """The structures that a path leads to, each after those that it stands in."""
+    """Yield the structures that a path leads to, each after those around it."""
     if not path:
         yield (*outer, struct)
         return

@@ -130,12 +130,12 @@ class ErrorCode(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What has happened, and what mends it or who does."""
+        """What has happened, and how or by whom it is mended."""
         return MEANINGS[self.name]
 
 
 def error_codes() -> tuple[ErrorCode, ...]:
-    """Every error code, ascending.
+    """Return every error code, in ascending order.
 
     >>> error_codes()[7]
     ErrorCode(code=6, name='NOT_LEADER_OR_FOLLOWER', since='2.4', is_retriable=True, \
@@ -149,7 +149,7 @@ former_name='NOT_LEADER_FOR_PARTITION', renamed='2.6')
 
 
 def error_name(code: int) -> str | None:
-    """The name of an error code; None where Kafka 4.4 has no such code.
+    """Return the name of an error code; None if Kafka 4.4 has no such code.
 
     >>> error_name(6), error_name(9999)
     ('NOT_LEADER_OR_FOLLOWER', None)
@@ -178,7 +178,7 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
 
 
 def _likeness(text: str, code: ErrorCode) -> float:
-    """How like a text is to a name, or to a part of it that begins with a word; 1 is equal."""
+    """Return how similar a text is to a name, or to a part that begins with a word; 1 is equal."""
     parts = []
     for name in (code.name, code.former_name or ""):
         words = name.split("_")
@@ -187,7 +187,7 @@ def _likeness(text: str, code: ErrorCode) -> float:
 
 
 def is_error_code(name: str, kind: str) -> bool:
-    """Whether a field of this name, in the spec's words or in JSON's, and type is an error code.
+    """Return whether a field with this name, of the spec or of JSON, and type is an error code.
 
     >>> is_error_code("PartitionErrorCode", "int16"), is_error_code("errorCode", "int16")
     (True, True)

@@ -197,7 +197,7 @@ def _binary(first: bytes) -> FirstBytes | None:
 
 
 def _doubtful(first: bytes) -> str | None:
-    """What else the length of a frame of 50 MB and more may be."""
+    """Return what else the length of a frame of 50 MB or more may be."""
     if first[:3] == _TPKT and first[3]:
         return "the beginning of RDP (TPKT), as port scanners send it"
     if first[:2] == b"\x05\x01" and first[2] == 0:

@@ -85,7 +85,7 @@ def explain_frame(
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
-    """Why a body that may hold credentials does not decode, where that is so."""
+    """Return why a body that may hold credentials does not decode; None if it decodes."""
     name = frame.header.message_name
     if not hides_credentials(name.replace("Response", "Request"), frame.payload):
         return None

@@ -79,7 +79,7 @@ class InputFrame(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Whether it is whole, or nothing is wrong with it but that bytes are missing."""
+        """Whether it is complete, or nothing is wrong except missing bytes."""
         return self.whole is not None or self.is_cut
 
     @property
@@ -98,7 +98,7 @@ class InputFrame(NamedTuple):
         return f"the first {here}{of} bytes of a frame"
 
     def parts(self) -> Iterator[FrameSection]:
-        """What was read of header and body, where the frame is not whole."""
+        """Yield the readable parts of header and body, if the frame is not whole."""
         if self.header is None:
             title = f"{self.kind}: {self.extent}"
             yield FrameSection(title, self.payload, Explanation((), 0, None), 0)
@@ -177,7 +177,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
 
 
 def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
-    """The frames that lengths cut the bytes into, up to one of which nothing can be read."""
+    """Return the frames into which lengths cut the bytes, up to an unreadable one."""
     frames: list[InputFrame] = []
     at = 0
     while at < len(data) and (not frames or frames[-1].message_name is not None):
@@ -200,7 +200,7 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
 
 
 def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
-    """Whether the bytes are rather one frame without its length."""
+    """Return whether the bytes are more likely one frame without its length."""
     if bare.message_name is None:
         return False
     *before, last = framed
@@ -260,7 +260,7 @@ def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
 
 
 def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
-    """The frame if all its bytes are there, and decode to the last."""
+    """Return the frame if all its bytes are there and decode to the last."""
     payload, announced = frame.payload, frame.announced
     if announced not in {None, len(payload)}:
         return None
@@ -277,7 +277,7 @@ def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
 
 
 def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFrame:
-    """The frame with what can be read of its header and its body."""
+    """Return the frame with the readable parts of its header and its body."""
     payload, announced = frame.payload, frame.announced
     missing = None if announced is None else announced - len(payload)
     header = explain_cut(message(header_name), payload, header_version, missing, follows=True)
@@ -293,7 +293,7 @@ def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFr
 
 
 def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
-    """The frame with what stopped the reading in its header or its body."""
+    """Return the frame with the error that stopped the reading of its header or its body."""
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
         reason = (

@@ -32,7 +32,7 @@ BEGINNING_BYTES: Final = 4096
 
 
 def begins_with_length(data: bytes) -> bool:
-    r"""Whether the first four bytes say how many follow, as those of one whole frame do.
+    r"""Return whether the first four bytes say how many bytes follow, as in one whole frame.
 
     >>> begins_with_length(b"\0\0\0\2hi"), begins_with_length(b"\0\0\0\2hi!")
     (True, False)
@@ -43,7 +43,7 @@ def begins_with_length(data: bytes) -> bool:
 
 
 def to_frame(payload: bytes) -> bytes:
-    r"""A frame: the payload after its length.
+    r"""Return a frame: the payload after its length.
 
     >>> to_frame(b"hi")
     b'\x00\x00\x00\x02hi'
@@ -69,7 +69,7 @@ class TruncatedFrame(NamedTuple):
 
     @property
     def payload(self) -> bytes:
-        """What was kept of the frame's payload."""
+        """The kept bytes of the frame's payload."""
         return self.data[PREFIX_LENGTH:]
 
 
@@ -88,7 +88,7 @@ class FrameBudget:
 
     @property
     def is_full(self) -> bool:
-        """Whether more is held than may be."""
+        """Whether more is held than allowed."""
         return self.held > self.limit
 
 
@@ -211,14 +211,14 @@ class FrameSplitter:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether more is held of a frame than may be: of this one, or of all together."""
+        """Whether more is held than allowed, of this frame or of all together."""
         if self._length <= BEGINNING_BYTES or self.error is not None:
             return False
         return self._room.is_full or (self.most_kept is not None and self._length > self.most_kept)
 
     @property
     def is_shortened(self) -> bool:
-        """Whether only the beginning of the frame that is not yet complete is kept."""
+        """Whether only the beginning of the incomplete frame is kept."""
         return self._missing > 0
 
     def shorten(self) -> None:
@@ -256,12 +256,12 @@ class FrameSplitter:
 
     @property
     def pending(self) -> bytes:
-        """What is kept of the frame that is not yet complete, its length included."""
+        """The kept bytes of the incomplete frame, its length included."""
         return b"".join(self._parts)
 
     @property
     def pending_length(self) -> int:
-        """How many bytes of the frame that is not yet complete came, kept or not."""
+        """How many bytes of the incomplete frame came, kept or not."""
         return self._length + self._missing
 
     def rest(self) -> TruncatedFrame | None:
@@ -269,7 +269,7 @@ class FrameSplitter:
         return TruncatedFrame(self.pending, self._missing) if self._length else None
 
     def peek(self, start: int, stop: int) -> bytes:
-        """A part of `pending`."""
+        """Return a part of `pending`."""
         pieces = []
         for part in self._parts:
             if stop <= 0:

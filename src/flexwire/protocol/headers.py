@@ -94,7 +94,7 @@ def request_header_version(
 def response_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """The version of the response header: 1 with tagged fields, 0 without.
+    """Return the version of the response header: 1 with tagged fields, 0 without.
 
     Raises `UnknownMessageError` for an api key that no release has.
 
@@ -109,7 +109,7 @@ def response_header_version(
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """The class of the request header whose versions are numbered so.
+    """Return the class of the request header whose versions are numbered so.
 
     >>> header = request_header(Numbering.KIP_482)
     >>> header(correlation_id=7, client_id="a").encode(1).hex(" ")
@@ -121,7 +121,7 @@ def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
 
 
 def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """The class of the response header whose versions are numbered so."""
+    """Return the class of the response header whose versions are numbered so."""
     if numbering is Numbering.KAFKA:
         return message("ResponseHeader")
     return message_of(parse_spec(_KIP_482_RESPONSE_HEADER, "ResponseHeader (KIP-482)", mode="kip"))
@@ -153,7 +153,7 @@ def _newest_entry(api_key: int, kind: MessageType) -> CatalogEntry:
 
 
 def first_with_tags(kind: MessageType) -> int:
-    """The first version of the header of requests or of responses that has room for tags.
+    """Return the first version of the header of requests or responses that has room for tags.
 
     >>> first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     (2, 1)
@@ -253,13 +253,13 @@ def check_request(api_key: int, api_version: int) -> None:
 @per_catalog
 @lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
-    """The newest name of the request with an api key that has the version, or the newest of all."""
+    """Return the newest name of an api key's request that has the version, or the newest of all."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
 
 
 def decodes(message_name: str, body: bytes, version: int) -> bool:
-    """Whether the body of a request or response is a message of that version, to its last byte."""
+    """Return whether a body is a message of that version, to its last byte."""
     try:
         message(message_name).decode(body, version)
     except (CodecError, UnknownMessageError):
@@ -311,12 +311,12 @@ def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFr
 
 
 def response_name(api_key: int, version: int) -> str:
-    """The newest name of the response with an api key that has the version, or the newest."""
+    """Return the newest name of an api key's response that has the version, or the newest."""
     return request_name(api_key, version).removesuffix("Request") + "Response"
 
 
 def parse_correlation_id(payload: bytes) -> int:
-    """The correlation id, with which every version of the response header begins."""
+    """Return the correlation id, with which every version of the response header begins."""
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
             f"a response header has at least {_CORRELATION_ID.size} bytes, "

@@ -84,7 +84,7 @@ class TypedMessage(NamedTuple):
     release: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the message with its name and version, and whatever is a message within it.
+        """Return the message with its name and version, and with the messages inside it.
 
         What Kafka keeps as a number for a state is there by name too, beside ``data``.
         """
@@ -137,7 +137,7 @@ _STATES = {
 
 
 def state_names(message: str) -> tuple[str, ...]:
-    """Give the names of the states that a message has a number of, in the order of these.
+    """Return the names of the states that a message numbers, in that order.
 
     >>> state_names("TransactionLogValue")[1]
     'Ongoing'

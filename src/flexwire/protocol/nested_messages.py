@@ -144,7 +144,7 @@ def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]
 
 
 def _candidates(at: tuple[str, str], protocol_type: object) -> list[str]:
-    """The messages that the bytes may be, the likelier ones first."""
+    """Return the messages that the bytes may be, the likelier ones first."""
     if at in _ALWAYS:
         return [_ALWAYS[at]]
     which = _OF_GROUPS[at]

@@ -25,14 +25,14 @@ class JsonStructure(NamedTuple):
     path: str
 
     def at(self, name: str) -> str:
-        """The path to a field of it."""
+        """Return the path to a field of it."""
         return f"{self.path}.{name}" if self.path else name
 
 
 def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
-    """Every structure, outer before inner; what is not of the schema's shape is left out.
+    """Yield every structure, outer before inner; values of another shape are left out.
 
     ``names`` are what fields are called in other releases (`Served.former_names`). A structure may
     be altered when it is given: those inside it are looked for after that.
@@ -59,7 +59,7 @@ def walk_structures(
 def to_readable_json(
     message: Message, version: int, *, names: bool = True, records: bool = True
 ) -> dict[str, Any]:
-    """The JSON form of a message, with what the bare one does not say.
+    """Return the JSON form of a message, with names that the bare form lacks.
 
     With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
     ``records`` the batches of a field are JSON (`records_form`), where they can be read and do not
@@ -94,13 +94,13 @@ def make_readable(
 
 
 def record_field_names(kind: type[Message], version: int) -> frozenset[str]:
-    """The names in JSON of a message's fields that hold records."""
+    """Return the JSON names of a message's fields that hold records."""
     spec = kind.entry.spec(version, kind.definition.served.release)
     return frozenset(field.json_name for field in spec.walk() if field.type.name == "records")
 
 
 def error_code_names(schema: Schema) -> list[str]:
-    """The names in JSON of a structure's own fields that are error codes."""
+    """Return the JSON names of a structure's own fields that are error codes."""
     return [
         field.json_name
         for field in schema.fields
@@ -109,7 +109,7 @@ def error_code_names(schema: Schema) -> list[str]:
 
 
 def describe_error_code(code: int) -> str:
-    """What Kafka calls an error code, in words where it has none.
+    """Return Kafka's name of an error code, or words if it has none.
 
     >>> describe_error_code(3), describe_error_code(9999)
     ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')

@@ -65,7 +65,7 @@ def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[
 
 
 def record_name(key: str) -> str:
-    """Give the name of a record by the message of its key: what key and value share.
+    """Return the name of a record by the message of its key: the part that key and value share.
 
     >>> record_name("OffsetCommitKey")
     'OffsetCommit'
@@ -77,7 +77,7 @@ def record_name(key: str) -> str:
 @per_catalog
 @lru_cache(maxsize=4096)
 def with_version(names: tuple[str, ...], version: int, release: str | None = None) -> str:
-    """Give the first of these messages that has the version, or the first."""
+    """Return the first of these messages that has the version, or the first."""
     for name in names:
         entry = catalog().entry(name)
         if release is None and version in entry.versions:
@@ -88,7 +88,7 @@ def with_version(names: tuple[str, ...], version: int, release: str | None = Non
 
 
 def other_layouts(name: str, version: int) -> Iterator[str]:
-    """Give the newest release of every layout that a version had, but for the one of today."""
+    """Yield the newest release of every earlier layout of a version."""
     entry = catalog().entry(name)
     layouts = [entry.spec(version)]
     for release, valid in reversed(entry.releases.items()):
@@ -98,7 +98,7 @@ def other_layouts(name: str, version: int) -> Iterator[str]:
 
 
 def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
-    """Give every record type that a release has, and the message and version of its key.
+    """Return every record type of a release, with the message and version of its key.
 
     Up to Kafka 4.0 the version of a key is its type, so that no two keys have the same. From 4.1 on
     the type is the key's api key, and all are of version 0.
@@ -159,7 +159,7 @@ class ControlRecord(NamedTuple):
     message: Message | None
 
     def to_json(self) -> dict[str, Any]:
-        """Give the type by number and name, and the message."""
+        """Return the type by number and name, and the message."""
         form: dict[str, Any] = {"type": self.type, "name": self.name}
         if self.message is not None:
             form |= {"message": type(self.message).entry.name, "version": self.version}

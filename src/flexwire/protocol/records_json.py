@@ -43,7 +43,7 @@ _SHOWN: Final[dict[str, Any]] = {
 
 
 def encode_records(form: Any, path: str) -> bytes:
-    """The bytes of records in JSON: a list of records, one batch, or a list of batches.
+    """Return the bytes of records in JSON: a list of records, one batch, or a list of batches.
 
     Raises `JsonFormError` with the path of what does not fit.
     """
@@ -69,7 +69,7 @@ class RecordBudget:
 
 
 def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
-    """The batches in a field's bytes, as JSON; None where they are not batches to their end.
+    """Return the batches in a field's bytes as JSON; None if they are not batches to the end.
 
     A batch of which a fetch gave only the first part is left out, as consumers do, but where no
     other is there: then bytes would seem to be none. None as well where there is no room.

@@ -44,7 +44,7 @@ class Authentication:
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether what is not understood on the connection is sure not to be a credential."""
+        """Whether unknown bytes on the connection are certainly no credentials."""
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
@@ -66,12 +66,14 @@ class Authentication:
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Whether a header is a request's, and not other bytes that read as one by chance."""
+    """Return whether a header is a request's, and not other bytes that look like one by chance."""
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
 def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
-    """Whether a client begins GSSAPI: its ticket is for the name that it believes to talk to.
+    """Return whether a client begins GSSAPI.
+
+    Its ticket names the host that it connects to.
 
     The request is None where the frame is a token.
     """
@@ -81,7 +83,7 @@ def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
 
 
 def is_ticket(payload: bytes) -> bool:
-    """Whether a frame is GSSAPI's first token, which needs no handshake before it.
+    """Return whether a frame is GSSAPI's first token, which needs no handshake before it.
 
     Clients of Kafka 0.9 send none, and brokers before 4.0 take what is not a request for GSSAPI.
     """
@@ -102,7 +104,7 @@ class SaslExchange:
         self._exchanging = False
 
     def parse(self, payload: bytes) -> RequestFrame | None:
-        """The request in a frame of the client, or None when the frame is a token.
+        """Return the request in a frame of the client, or None if the frame is a token.
 
         Raises what `read_request` raises, outside the exchange of tokens.
         """
@@ -125,12 +127,12 @@ def _is_request(payload: bytes) -> bool:
 
 
 def begins_raw_tokens(request: RequestFrame) -> bool:
-    """Whether the next frames of its connection are a mechanism's own tokens (KIP-43)."""
+    """Return whether the next frames of its connection are a mechanism's own tokens (KIP-43)."""
     return request.message_name == HANDSHAKES and request.api_version == 0
 
 
 def is_sasl(request: RequestFrame) -> bool:
-    """Whether a request is a part of authentication by SASL."""
+    """Return whether a request is a part of authentication by SASL."""
     return request.message_name in {HANDSHAKES, AUTHENTICATES}
 
 

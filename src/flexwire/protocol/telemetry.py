@@ -107,7 +107,7 @@ def _refused(reason: str) -> DecodeError:
 
 
 def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Each metric, its kind, and what is of this kind in it."""
+    """Yield each metric, its kind, and its data of this kind."""
     for resource in data.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:

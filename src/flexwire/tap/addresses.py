@@ -50,7 +50,7 @@ def advertised_address(host: str | None, port: int) -> HostPort | None:
 
 
 def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]:
-    """Every place in a response where it tells clients which address to connect to.
+    """Return every place where a response tells clients which address to connect to.
 
     The rule: a string field whose name ends in the word "host", directly followed, among the
     fields that the version has, by an int32 field whose name ends in the word "port"; in the

@@ -86,7 +86,7 @@ class Authority:
 
 
 def holds_for(chain: bytes, hosts: Iterable[str]) -> bool:
-    """Whether the first certificate of a chain is for all these hosts, and holds now."""
+    """Return whether the first certificate of a chain is valid now and for all these hosts."""
     certificate = x509.load_pem_x509_certificates(chain)[0]
     if not certificate.not_valid_before_utc <= datetime.now(UTC) < certificate.not_valid_after_utc:
         return False

@@ -58,7 +58,7 @@ class BrokerConnector:
         self._unreachable: dict[HostPort, int] = {}
 
     async def connect(self, address: HostPort) -> End | None:
-        """The end at a broker, or None where it cannot be reached, which is counted and logged."""
+        """Return the end at a broker; None if it is unreachable, which is counted and logged."""
         try:
             async with asyncio.timeout(CONNECT_SECONDS + (HANDSHAKE_SECONDS if self.tls else 0)):
                 loop = asyncio.get_running_loop()
@@ -131,14 +131,14 @@ class ConnectionRunner(Protocol):
 
     @property
     def stats(self) -> TapStatistics:
-        """What is counted."""
+        """The counts."""
 
     def counts(self) -> TapStatistics:
-        """What was counted until now, with what became of capture files."""
+        """Return the counts so far, with those of capture files."""
 
     @property
     def clients(self) -> int:
-        """How many hosts have an open connection."""
+        """Return how many hosts have an open connection."""
 
     @property
     def capture_paths(self) -> list[Path]:
@@ -210,7 +210,7 @@ class LocalRunner:
 
     @property
     def stats(self) -> TapStatistics:
-        """What is counted while it runs."""
+        """The counts while it runs."""
         return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
@@ -258,7 +258,7 @@ class LocalRunner:
 
     @property
     def clients(self) -> int:
-        """How many hosts have an open connection."""
+        """Return how many hosts have an open connection."""
         return len(self._clients)
 
     @property
@@ -311,7 +311,7 @@ class LocalRunner:
             await client.end.close(self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
-        """A client, once its handshake is over; None where that failed."""
+        """Return a client once its handshake is over; None if the handshake failed."""
         tls = self._contexts.listen
         try:
             # Asked for now: a transport with TLS has forgotten it when it is closed.
@@ -414,7 +414,7 @@ class LocalRunner:
         )
 
     def _route(self, address: HostPort, host: str) -> HostPort:
-        """The tap's own address for a broker's, at the host by which the client reaches the tap."""
+        """Return the tap's address for a broker, at the host by which a client reaches the tap."""
         port = self._port_for(address)
         if port is None:
             self.stats.not_rerouted += 1

@@ -60,7 +60,7 @@ class End(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """What asyncio has for it, from the moment when there is a connection."""
+        """Asyncio's transport, once there is a connection."""
         if self._transport is None:
             raise ConnectionError("there is no connection")
         return self._transport
@@ -117,7 +117,7 @@ class End(asyncio.Protocol):
             self.transport.write(data)
 
     def can_half_close(self) -> bool:
-        """Whether one direction can end while the other goes on."""
+        """Return whether one direction can end while the other goes on."""
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:
@@ -141,7 +141,7 @@ class End(asyncio.Protocol):
                 await self._gone
 
     def extra_info(self, name: str) -> Any:
-        """What asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
+        """Return what asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
         return self.transport.get_extra_info(name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

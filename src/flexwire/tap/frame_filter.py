@@ -82,7 +82,7 @@ class TopicNames:
                         self._names.popitem(last=False)
 
     def of(self, topic: _TopicReference) -> str | None:
-        """The name of a topic, None where only an id is known."""
+        """Return the name of a topic, None if only an id is known."""
         return topic.name or self._names.get(topic.topic_id)
 
 
@@ -113,7 +113,7 @@ class FrameFilter:
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
-        """The frames that are captured, and of all whether they are."""
+        """Return the frames that are captured, and for each frame whether it is."""
         takes = [self._takes(*pair) for pair in zip(frames.payloads, turns, strict=True)]
         if all(takes):
             return frames, takes
@@ -216,7 +216,7 @@ class LazyCapture:
 @per_catalog
 @cache
 def topic_fields(name: str) -> tuple[_TopicFields, ...]:
-    """Where a message names topics, in any of its versions."""
+    """Return where a message names topics, in any of its versions."""
     ids = {
         path[:-1]: path[-1]
         for spec in catalog().entry(name).all_specs()

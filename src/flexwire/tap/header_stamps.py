@@ -70,7 +70,7 @@ class HeaderTag:
             )
 
     def filled(self, placeholders: Mapping[str, str]) -> bytes:
-        """The bytes, with what each placeholder stands for."""
+        """Return the bytes with each placeholder filled in."""
         if isinstance(self.value, bytes):
             return self.value
         return _PLACEHOLDER.sub(lambda match: placeholders[match[0]], self.value).encode()
@@ -110,7 +110,7 @@ def _new_trace_id() -> str:
 
 
 def _defined_tags() -> set[int]:
-    """The tags that some version of the request header gives a meaning."""
+    """Return the tags that some version of the request header defines."""
     header = message("RequestHeader")
     versions = catalog().entry(header.__name__).versions
     schemas = [header.definition.schema(version) for version in versions]

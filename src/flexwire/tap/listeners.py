@@ -51,7 +51,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that was really taken."""
+        """The port that was taken."""
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -76,7 +76,7 @@ class Listener:
 
 
 async def resolve_host(address: HostPort) -> str:
-    """The IP address of a host to listen at; `OSError` or `ValueError` where it has none."""
+    """Return the IP address of a host to listen at; `OSError` or `ValueError` if it has none."""
     addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     # A client that knows only the name tries IPv4 sooner or later, whichever it is.
     addresses.sort(key=lambda address_info: address_info[0] is not socket.AF_INET)
@@ -153,7 +153,7 @@ class StablePorts:
         return tuple(self._ports)
 
     def candidates(self, address: HostPort) -> Iterator[int]:
-        """The port that the address has, and then those that no address has."""
+        """Yield the port that the address has, and then ports that no address has."""
         if address in self._ports:
             yield self._ports[address]
         taken = set(self._ports.values())
@@ -251,19 +251,19 @@ class Listeners:
 
     @property
     def host(self) -> str:
-        """The IP address that all listen at."""
+        """The IP address of all listeners."""
         return self._first.host
 
     @property
     def addresses(self) -> dict[HostPort, HostPort]:
-        """Each broker's address, and where the tap listens for it."""
+        """The tap's listener for each broker's address."""
         return {
             upstream: HostPort(self.host, listener.port)
             for upstream, listener in self._open_ones.items()
         }
 
     def port_for(self, address: HostPort) -> int | None:
-        """The port for a broker's address, which is opened if need be; None where it cannot be."""
+        """Return the port for a broker's address, and open it if needed; None if that fails."""
         listener = self._open_ones.get(address) or self._open(address)
         return None if listener is None else listener.port
 

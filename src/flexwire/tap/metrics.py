@@ -138,7 +138,7 @@ class TapStatistics:
 
     @property
     def is_captured(self) -> bool:
-        """Whether all that passed is in the capture."""
+        """Whether the capture has everything that passed."""
         return not (
             self.capture_failures or self.not_captured or self.unended or self.shortened_frames
         )
@@ -218,7 +218,7 @@ class MetricsPort:
 
     @property
     def address(self) -> HostPort:
-        """Where it listens, with the port that was really taken."""
+        """Where it listens, with the port that was taken."""
         return self._address
 
     async def start(self, render: Callable[[], bytes]) -> None:

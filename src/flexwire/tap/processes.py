@@ -62,7 +62,7 @@ class _WorkerHandle:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes clients on."""
+        """Whether it accepts clients."""
         return self.ready.done() and self.ready.exception() is None
 
 
@@ -161,7 +161,7 @@ class ProcessRunner:
 
     @property
     def stats(self) -> TapStatistics:
-        """What was counted when the processes last said it."""
+        """The counts that the processes reported last."""
         self._own.count_removed(self._files)
         total = self._own
         for worker in self._running:
@@ -169,12 +169,12 @@ class ProcessRunner:
         return total
 
     def counts(self) -> TapStatistics:
-        """The same as `stats`."""
+        """Return the same as `stats`."""
         return self.stats
 
     @property
     def clients(self) -> int:
-        """How many hosts have an open connection."""
+        """Return how many hosts have an open connection."""
         return len(Counter(host for worker in self._running for host in worker.clients.values()))
 
     @property
@@ -318,7 +318,7 @@ class ProcessRunner:
             asyncio.get_running_loop().remove_reader(worker.ask)
 
     def _end(self, worker: _WorkerHandle) -> None:
-        """A process has said all that it will say."""
+        """Take in that a process has reported everything and ends."""
         loop = asyncio.get_running_loop()
         for channel in (worker.control, worker.ask):
             loop.remove_reader(channel)
@@ -369,7 +369,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """A channel of whole messages; this side of it does not wait."""
+    """Return a channel of whole messages; this side of it does not wait."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

@@ -105,7 +105,7 @@ class CredentialMask:
 
 
 def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
-    """A frame that breaks off, with its length before it: what follows its head is filled.
+    """Return an incomplete frame after its length, with filler after its head.
 
     A frame of the client that does not begin as a request does may be a token, and has no head.
     """
@@ -159,7 +159,7 @@ _OF: Final = 1 << 53
 
 
 def is_sampled(share: float) -> bool:
-    """Whether the next connection is captured: drawn anew for each, so that no pattern is."""
+    """Return whether the next connection is captured; each is drawn anew."""
     return secrets.randbelow(_OF) < share * _OF
 
 

@@ -327,7 +327,7 @@ class Relay:
             self._saying.say(logging.INFO, told, f"{self.name}: {told}")
 
     def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
-        """A response as it goes on: itself where no address in it changes."""
+        """Return a response as it is forwarded: unchanged if no address in it changes."""
         request = turn.request
         if request is None or not may_advertise(request):
             return payload
@@ -429,7 +429,7 @@ class Relay:
         self._recorder.close(reset=reset, by_broker=self._broker_left())
 
     def _broker_left(self) -> bool:
-        """Whether the broker ended the connection, and not the client."""
+        """Return whether the broker ended the connection, and not the client."""
         broker = self._broker
         return not self._client_ended and (broker.has_ended or broker.error is not None)
 
@@ -451,13 +451,13 @@ class Forwarder(Protocol):
     """Whether requests wait here until they are whole."""
 
     def at_once(self, data: bytes) -> bytes:
-        """Of bytes that just came."""
+        """Return what to forward of bytes that just came."""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Of requests that are whole now."""
+        """Return what to forward of requests that are whole now."""
 
     def rest(self, data: bytes) -> bytes:
-        """Of bytes that will not be a whole request."""
+        """Return what to forward of bytes that will not be a whole request."""
 
 
 class DirectForwarder:
@@ -466,7 +466,7 @@ class DirectForwarder:
     holds = False
 
     def at_once(self, data: bytes) -> bytes:
-        """As it is."""
+        """Return the bytes as they are."""
         return data
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
@@ -506,5 +506,5 @@ class StampingForwarder:
         )
 
     def rest(self, data: bytes) -> bytes:
-        """As it is: it is still what the client said."""
+        """Return the bytes as they are: they are still what the client sent."""
         return data

@@ -72,14 +72,14 @@ class TapSecurity:
 
     @property
     def withholds(self) -> bool:
-        """Whether credentials are kept out of the capture: what TLS hid is not laid open."""
+        """Whether credentials are kept out of the capture, because TLS hid them."""
         if self.with_credentials is None:
             return self.listen is not None or self.upstream is not None
         return not self.with_credentials
 
     @property
     def lays_credentials_open(self) -> bool:
-        """Whether what clients send under TLS goes on to brokers without it."""
+        """Whether bytes that clients send under TLS go to brokers without TLS."""
         return self.listen is not None and self.upstream is None
 
     def check(self) -> None:
@@ -141,7 +141,7 @@ class TapContexts:
 def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
-    """The addresses of both sides, with a protocol or without, and what that asks of TLS.
+    """Return the addresses of both sides, and the TLS settings that they and ``security`` ask for.
 
     Raises `TapError` where one does not fit the other.
     """
@@ -181,7 +181,7 @@ class ThrowawayCa(NamedTuple):
 
 
 def listener_names(host: str) -> tuple[str, ...]:
-    """The names by which clients may come to a tap that listens at a host."""
+    """Return the names by which clients may reach a tap that listens at a host."""
     if is_unspecified(host):
         machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
         return (*machine, *_LOOPBACK)

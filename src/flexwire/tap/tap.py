@@ -140,7 +140,7 @@ class Tap:
 
     @property
     def stats(self) -> TapStatistics:
-        """What is counted while it runs."""
+        """The counts while it runs."""
         return self._carrier.stats
 
     def counts(self) -> TapStatistics:
@@ -158,12 +158,12 @@ class Tap:
 
     @property
     def listen_address(self) -> HostPort:
-        """Where clients bootstrap, with the port that was really taken."""
+        """Where clients bootstrap, with the port that was taken."""
         return self.listeners[self._config.upstream]
 
     @property
     def listeners(self) -> dict[HostPort, HostPort]:
-        """Each broker's address as the cluster advertises it, and the tap's listener for it."""
+        """The tap's listener for each broker's advertised address."""
         return self._listeners.addresses
 
     @property

@@ -108,7 +108,7 @@ class _LineBuffer(logging.Handler):
             self._lost += 1
 
     def taken(self) -> list[tuple[int, str]]:
-        """What was kept since it was last asked."""
+        """Return what was kept since the last call."""
         lines, self.lines = self.lines, []
         if self._lost:
             lines.append((logging.WARNING, f"{self._lost} more lines were not logged"))

@@ -125,7 +125,7 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 @per_catalog
 @cache
 def read_versions(api_key: int, release: str) -> Versions:
-    """The request versions that a broker of exactly that release reads; "none" without the API.
+    """Return the request versions that a broker of exactly that release reads, maybe none.
 
     What it advertises may be more: 4.x advertises Produce from 0, and reads it from 3.
 
@@ -141,7 +141,7 @@ def read_versions(api_key: int, release: str) -> Versions:
 @per_catalog
 @cache
 def stable_versions(api_key: int, release: str) -> Versions:
-    """The versions that a broker offers unless its configuration enables unstable ones as well."""
+    """Return the versions that a broker offers unless it is configured to offer unstable ones."""
     versions = read_versions(api_key, release)
     if not versions:
         return versions
@@ -154,13 +154,13 @@ def stable_versions(api_key: int, release: str) -> Versions:
 
 
 def newest_version(api_key: int, release: str) -> int | None:
-    """The newest version of an API in a release, unstable ones apart; None without the API."""
+    """Return the newest stable version of an API in a release; None without the API."""
     versions = stable_versions(api_key, release)
     return versions.highest if versions else None
 
 
 def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
-    """The last release up to this one that reads the version, and the first after that.
+    """Return the last release up to this one that reads the version, and the first after that.
 
     Both are None for a version that no release up to this one reads.
 
@@ -180,7 +180,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
 
 
 def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
-    """The first later release that reads the version again, as 4.0.1 does JoinGroup 0 and 1."""
+    """Return the first later release that reads the version again, as 4.0.1 reads JoinGroup 0."""
     releases = catalog().final_releases
     later = releases[releases.index(release) + 1 :]
     return next(
@@ -189,7 +189,7 @@ def find_release_reading_again(api_key: int, version: int, release: str) -> str 
 
 
 def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
-    """The releases whose brokers answer ApiVersions with these ranges, oldest first.
+    """Return the releases whose brokers answer ApiVersions with these ranges, oldest first.
 
     The range of each API has to be the release's own, with its unstable version or without. An API
     may be absent, as listeners and ZooKeeper mode leave some out, and api keys of no release at

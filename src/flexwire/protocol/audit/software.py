@@ -124,7 +124,7 @@ class SoftwareFact:
 
 
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
-    """What the list has about a client's software on a release, never about brokers."""
+    """Return the listed facts about a client's software on a release, never about brokers."""
     return [
         SoftwareFact(
             row["verdict"],
@@ -227,7 +227,7 @@ def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
 
 @cache
 def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
-    """The software's name and version, or those of the librdkafka inside.
+    """Return the software's name and version, or those of the librdkafka inside.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
@@ -253,7 +253,7 @@ def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Whether a nameless client has such a client id, and keeps to versions that old ones speak."""
+    """Return whether a nameless client has such a client id and uses only old versions."""
     limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
@@ -276,7 +276,7 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
 
 
 def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:
-    """Whether the client uses the mechanism that it takes; None where no capture shows it."""
+    """Return whether the client uses the mechanism that it takes; None if no capture shows it."""
     mechanism = row.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True

@@ -104,7 +104,7 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """All that a release means to a client, the gravest first; never empty, and never "safe".
+    """Return all that a release means to a client, the gravest first; never empty.
 
     ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
     Raises `UnknownMessageError` for a release that the catalog does not have.
@@ -149,7 +149,7 @@ def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
 
 
 def _lasting(microseconds: int) -> str:
-    """How long that is, in a unit that a reader has a feeling for, to three digits.
+    """Return how long that is, to three digits, in a unit that a reader has a feeling for.
 
     >>> _lasting(1_905), _lasting(1_000_000), _lasting(90 * 60_000_000)
     ('less than a second', '1 second', '1.5 hours')
@@ -223,7 +223,7 @@ def classify(
 
 
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
-    """Whether the captured broker refuses the version: a close alone can have other reasons."""
+    """Return whether the captured broker refuses the version; a close can have other reasons."""
     if use.offered is None or use.version not in use.offered:
         return True
     # What it advertises it does not always read (KAFKA-18659).
@@ -313,7 +313,7 @@ def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
 def _whole(
     conduct: Conduct, release: str, judgement: UseVerdict, *, remedy: str = "", source: str = ""
 ) -> ClientFinding:
-    """A finding about the client as a whole."""
+    """Return a finding about the client as a whole."""
     return ClientFinding(
         release,
         judgement.verdict,

@@ -25,7 +25,7 @@ DELTA: Final = "delta"
 
 
 def refuse(name: str, expected: str, got: object) -> ArgumentError:
-    """Give the error for an argument that is not what its parameter takes.
+    """Return the error for an argument that its parameter does not accept.
 
     >>> print(refuse("version", "an int", "12"))
     version: expected an int, got '12'
@@ -34,7 +34,7 @@ def refuse(name: str, expected: str, got: object) -> ArgumentError:
 
 
 def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
-    """Give an int: an int, or a value that ``__index__`` makes one (numpy's), never a boolean.
+    """Return an int: an int, or a value that ``__index__`` makes one (numpy's), never a boolean.
 
     >>> to_int(7, "version")
     7
@@ -56,17 +56,17 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
 
 
 def to_version(value: object) -> int:
-    """Give a version; whether a message has it is for the catalog to say."""
+    """Return a version. The catalog decides whether a message has it."""
     return to_int(value, "version", bits=32)
 
 
 def to_bytes(value: object, name: str = "data") -> bytes:
-    """Give the bytes of a bytes-like object, as they are in memory."""
+    """Return the bytes of a bytes-like object, as they are in memory."""
     return value if type(value) is bytes else to_buffer(value, name).tobytes()
 
 
 def to_buffer(value: object, name: str = "data") -> memoryview:
-    """Give a bytes-like object as contiguous bytes, copied only where they are not.
+    """Return a bytes-like object as contiguous bytes; copied only if they are not contiguous.
 
     One of numpy's numbers is bytes-like too, but is refused: it is not meant as bytes.
     """
@@ -81,7 +81,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 
 
 def to_list(value: object, name: str, what: str) -> list[Any]:
-    """Give the items of an iterable as a list; texts, bytes and mappings are refused.
+    """Return the items of an iterable as a list; texts, bytes and mappings are refused.
 
     ``what`` says what it is a list of.
     """
@@ -93,21 +93,21 @@ def to_list(value: object, name: str, what: str) -> list[Any]:
 
 
 def to_text(value: object, name: str) -> str:
-    """Give a text."""
+    """Return a text."""
     if not isinstance(value, str):
         raise refuse(name, "a str", value)
     return value
 
 
 def to_flag(value: object, name: str) -> bool:
-    """Give a boolean; what is merely truthy or falsy is refused."""
+    """Return a boolean; other truthy or falsy values are refused."""
     if not isinstance(value, bool):
         raise refuse(name, "True or False", value)
     return value
 
 
 def to_kind(value: object, name: str, kind: type[T]) -> T:
-    """Give an object of a class, such as a member of an enum."""
+    """Return an object of a class, such as a member of an enum."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise refuse(name, f"{article} {kind.__name__}", value)
@@ -115,7 +115,7 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def to_choice(value: object, name: str, choices: Collection[str]) -> Any:
-    """Give one of some words."""
+    """Return one of some words."""
     if not isinstance(value, str) or value not in choices:
         raise refuse(name, " or ".join(map(repr, choices)), value)
     return value

@@ -65,7 +65,7 @@ class MissingExtraError(FlexwireError, ModuleNotFoundError):
 
 
 def remedy(extra: str) -> str:
-    """What to type where an extra of flexwire is missing.
+    """Return what to type if an extra of flexwire is missing.
 
     >>> remedy("tls")
     "pip install 'flexwire[tls]'"

@@ -19,7 +19,7 @@ _BASIC_PLANE = 0xFFFF
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Give the text with an escape for every character that does not print, but for those kept.
+    r"""Return the text with an escape for every unprintable character, except those in ``keep``.
 
     >>> print(printable("a\x1b[2J\u202eb"))
     a\u001b[2J\u202eb

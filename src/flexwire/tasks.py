@@ -50,7 +50,7 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
-    """Give ``rows.mapInArrow(task)``, whose workers use this process's catalog.
+    """Return ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
     A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
     none takes what is missing there from the bundled one. Columns of other names than the schema's,
@@ -61,7 +61,7 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) ->
 
 
 def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
-    """Give columns for the schema of `map_in_arrow` where a task passes them through.
+    """Return columns for the schema of `map_in_arrow` that a task passes through.
 
     Any may be null then: a batch that is made of columns does not say that one never is.
     """

@@ -135,7 +135,7 @@ class Versions:
         return self.lowest <= self.highest
 
     def __le__(self, other: Versions) -> bool:
-        """Whether every version here is in ``other``; "none" is in everything."""
+        """Return whether every version here is in ``other``; "none" is in everything."""
         if self.holes or other.holes:
             return self & other == self
         return not self or (other.lowest <= self.lowest and self.highest <= other.highest)

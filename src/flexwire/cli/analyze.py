@@ -234,7 +234,7 @@ def analyze(
 def _formats(
     tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
 ) -> tuple[str, Format]:
-    """Give the format of tables, which had the option --format before, and that of the text.
+    """Return the format of tables, which had the option --format before, and that of the text.
 
     Says which releases are meant where they are not named in full.
     """
@@ -374,7 +374,7 @@ def _left_out(facts: Facts) -> str:
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:
-    """Give the object; ``isNew`` is false where all input was in the tables before.
+    """Return the object; ``isNew`` is false where all input was in the tables before.
 
     What has no traffic, as logs alone, has null for it; ``bytes`` is null where request logs are
     among the input, which do not say sizes. The whole of the facts is in the file ``facts``.

@@ -108,7 +108,7 @@ _SHOWN_AS_IS = "\b"
 
 
 def manual_page(app: click.Group, version: str) -> str:
-    """Give the page of a command with all that are in it."""
+    """Return the page of a command with all that are in it."""
     context = click.Context(app, info_name="flexwire", **app.context_settings)
     lines = [
         f'.TH FLEXWIRE 1 "" "flexwire {_escaped(version)}" "User commands"',

@@ -142,7 +142,7 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `Reaching`."""
+    """Return a command the options of `Reaching`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -70,7 +70,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose rules and how findings are printed."""
+    """Return a command the options that choose rules and how findings are printed."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -83,7 +83,7 @@ def load_config(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Give the configuration, as the command line overrides it; raises `ConfigError`."""
+    """Return the configuration, as the command line overrides it; raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.specs.lint.config import Config, choose, find_config, read_config
@@ -97,7 +97,7 @@ def load_config(
 
 
 def rule_page(of: Ruleset, name: str) -> str:
-    """Give the page of a rule, or a line for each rule of a category."""
+    """Return the page of a rule, or a line for each rule of a category."""
     from flexwire.specs.lint.config import ALL, rules_named
 
     rules = of.rules()

@@ -245,7 +245,7 @@ def _print(form: Any, *, compact: bool) -> None:
 
 
 def _is_part(form: dict[str, Any]) -> bool:
-    """Whether a line's frames are not whole."""
+    """Return whether a line's frames are not whole."""
     return "error" in form
 
 
@@ -275,7 +275,7 @@ _WITHIN = "  "
 
 
 def outline(form: Mapping[str, Any]) -> Iterator[str]:
-    """Give the lines of a form: values as JSON has them, and an error code's name behind its code.
+    """Yield the lines of a form: values as JSON has them, and an error code's name behind its code.
 
     Every element of an array begins with a dash. Arrays of plain values stay on one line.
 

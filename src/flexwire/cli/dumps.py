@@ -110,7 +110,7 @@ def _plain(text: str) -> bytes | None:
 
 
 def _looks_numbered(text: str) -> bool:
-    """Whether lines begin with what numbers their bytes, and so are not all bytes themselves."""
+    """Return whether lines begin with offsets, so that not all of a line is bytes."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):

@@ -143,7 +143,7 @@ _OPTIONS = (
 
 
 def framing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of `Framing`."""
+    """Return a command the options of `Framing`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

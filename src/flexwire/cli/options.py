@@ -239,7 +239,7 @@ labels_option = click.option(
 
 
 def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--specs`` and ``--specs-mode``, which `find_message` takes."""
+    """Return a command ``--specs`` and ``--specs-mode``, which `find_message` takes."""
     return _specs_option(_specs_mode_option(command))
 
 
@@ -272,7 +272,7 @@ def version_of(message_class: type[Message], version: int | str) -> int:
 
 
 def read_bytes(text: str, notation: Notation) -> bytes:
-    """Give the bytes of an argument: text, a file, or standard input.
+    """Return the bytes of an argument: text, a file, or standard input.
 
     In ``auto``, text that is hex or a dump of bytes is read as that even where it could be base64
     or a file's name too; so is the text in a file, which is raw otherwise; and what could be base64
@@ -303,7 +303,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
 
 
 def read_line(line: bytes, notation: Notation) -> bytes:
-    """Give the bytes of one line: hex or base64, and never a file. Raises `InputError`."""
+    """Return the bytes of one line: hex or base64, and never a file. Raises `InputError`."""
     text = line.decode("utf-8", "replace").strip()
     data = _from_base64(text) if notation is Notation.BASE64 else _from_hex(text)
     if data is None and notation is Notation.AUTO:
@@ -339,7 +339,7 @@ def _lines_of(file: IO[bytes], source: str) -> Iterator[tuple[int, bytes]]:
 
 
 def standard_input() -> IO[bytes]:
-    """Give standard input; who types it is told so. Raises `InputError` if it is closed."""
+    """Return standard input; who types it is told so. Raises `InputError` if it is closed."""
     if sys.stdin is None:
         raise InputError("standard input is closed")
     if sys.stdin.buffer.isatty():
@@ -348,7 +348,7 @@ def standard_input() -> IO[bytes]:
 
 
 def read_standard_input() -> bytes:
-    """Give all of standard input. Raises `InputError` if it is closed, or has no end."""
+    """Return all of standard input. Raises `InputError` if it is closed, or has no end."""
     return _bounded(standard_input(), "standard input")
 
 
@@ -363,7 +363,7 @@ def _bounded(file: IO[bytes], source: str) -> bytes:
 
 
 def read_json(source: str) -> Any:
-    """Give the JSON of an argument: text, a file, or standard input. Raises `InputError`."""
+    """Return the JSON of an argument: text, a file, or standard input. Raises `InputError`."""
     if source.lstrip()[:1] in {"{", "["}:
         raw, name = source.encode("utf-8", "surrogateescape"), "the JSON given"
     elif source == "-":

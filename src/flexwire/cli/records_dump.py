@@ -184,7 +184,7 @@ def records_dump(
 
 
 def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Give the files, and those of a directory segment by segment, each with its log first."""
+    """Yield the files, and those of a directory segment by segment, each with its log first."""
     from flexwire.cli.records_dump_rows import is_known
 
     for path in paths:
@@ -231,7 +231,7 @@ def _select_rows(
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:
-    """Give what is left of a row, None where nothing is."""
+    """Return what is left of a row, None where nothing is."""
     if row["type"] == "batch" and "batches" in parts:
         return None
     if row["type"] == "record":
@@ -277,7 +277,7 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
-    """Give a callable that shows how far a log has been read, unless rows fill the terminal."""
+    """Yield a callable that shows how far a log has been read, unless rows fill the terminal."""
     from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty():

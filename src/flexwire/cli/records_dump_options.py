@@ -90,11 +90,11 @@ class DumpOptions:
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
     def has_offsets(self, first: int, last: int) -> bool:
-        """Whether any offset from ``first`` to ``last`` is wanted."""
+        """Return whether any offset from ``first`` to ``last`` is wanted."""
         return self.offsets is None or (first <= self.offsets[1] and last >= self.offsets[0])
 
     def has_record(self, offset: int, timestamp: int) -> bool:
-        """Whether a record is wanted."""
+        """Return whether a record is wanted."""
         return self.has_offsets(offset, offset) and (
             self.times is None or self.times[0] <= timestamp <= self.times[1]
         )
@@ -108,7 +108,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic for myp
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Give the first and the last offset."""
+        """Return the first and the last offset."""
         match = re.fullmatch(r"(?=.*[0-9])([0-9]{0,19})(-?)([0-9]{0,19})", value)
         if match is None:
             self.fail(
@@ -129,7 +129,7 @@ class TimeRange(click.ParamType):  # type: ignore[type-arg]  # as above
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Give the first and the last millisecond."""
+        """Return the first and the last millisecond."""
         first, slash, last = value.partition("/")
         if not slash or not (first or last):
             self.fail(f"{value!r} is not FROM/TO, with a time on one side at least", param, ctx)

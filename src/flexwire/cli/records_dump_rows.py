@@ -68,12 +68,12 @@ _UUID_SIZE = 16
 
 
 def finding_row(damage: Damage) -> Row:
-    """Give the row of what is wrong with a file."""
+    """Return the row of what is wrong with a file."""
     return {"type": "finding", **damage._asdict()}
 
 
 def sequence_of(batch: RecordBatch, offset: int) -> int:
-    """Give the sequence of the record at an offset; after the highest int32 comes 0."""
+    """Return the sequence of the record at an offset; after the highest int32 comes 0."""
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
@@ -92,7 +92,7 @@ class RecordRows:
         self._last_offset: int | None = None
 
     def __call__(self, batch: RecordBatch) -> Iterator[Row]:
-        """Give the rows of one batch: records, and the gaps between their offsets."""
+        """Yield the rows of one batch: records, and the gaps between their offsets."""
         try:
             records = batch.records
         except RecordError as error:
@@ -132,7 +132,7 @@ class RecordRows:
             yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        """Give the key and the value, and what is wrong with them."""
+        """Return the key and the value, and what is wrong with them."""
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
@@ -174,7 +174,7 @@ class RecordRows:
         return _undecoded(record.value, reason)
 
     def _is_secret(self, record: Record) -> bool:
-        """Whether a record without a topic is one of the cluster's metadata with a credential."""
+        """Return whether a record without a topic is a metadata record with a credential."""
         if self._options.show_credentials or record.key is not None or record.value is None:
             return False
         try:
@@ -197,7 +197,7 @@ class RecordRows:
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:
-    """Give the record headers of one record as a convention reads them."""
+    """Return the record headers of one record as a convention reads them."""
     try:
         convention = convention.for_record(headers)
     except RecordHeaderError as error:
@@ -206,7 +206,7 @@ def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[R
 
 
 def _typed_header(convention: Convention, header: RecordHeader) -> Row:
-    """Give one of them; what does not fit, as its bytes and with the reason."""
+    """Return one of them; what does not fit, as its bytes and with the reason."""
     data = header[1]
     try:
         key = convention.key_text(header[0])
@@ -220,7 +220,7 @@ def _typed_header(convention: Convention, header: RecordHeader) -> Row:
 
 
 def typed_value(key: str, value: Typed) -> Row:
-    """Give a record header whose value says its type."""
+    """Return a record header whose value says its type."""
     return {"key": key, "type": value.type.value, "value": _plain(value.value)}
 
 
@@ -230,7 +230,7 @@ def _misfit(header: RecordHeader, error: RecordHeaderError) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    """Give a header's value in the form of JSON."""
+    """Return a header's value in the form of JSON."""
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
@@ -261,7 +261,7 @@ def _topic_of(path: Path) -> InternalTopic | None:
 
 
 def show_bytes(data: bytes | None, notation: str) -> Any:
-    """Give bytes in the notation asked for; null as None.
+    """Return bytes in the notation asked for; null as None.
 
     What is not UTF-8, and where a number is asked for has another size, is ``{"base64": …}``, so
     that no other bytes are shown alike.
@@ -289,7 +289,7 @@ def _undecoded(data: bytes | None, reason: str) -> Any:
 
 
 def _number(number: float) -> float | str:
-    """Give a number, or as text what JSON has no number for: NaN, Infinity and -Infinity."""
+    """Return a number, or as text what JSON has no number for: NaN, Infinity and -Infinity."""
     return number if math.isfinite(number) else json.dumps(number)
 
 
@@ -361,7 +361,7 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
 
 
 def is_known(path: Path) -> bool:
-    """Whether a file is of a kind that can be read, by its name."""
+    """Return whether a file is of a kind that can be read, by its name."""
     return _kind(path) in {*_LOGS, *_BESIDE}
 
 
@@ -435,7 +435,7 @@ def _batch_rows(
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
-    """Whether the header allows for a record before the wanted times end."""
+    """Return whether the header allows for a record before the wanted times end."""
     if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -472,7 +472,7 @@ def _batch_row(batch: RecordBatch) -> Row:
 
 
 def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
-    """Give the entries of any file but a log, and what is wrong with them."""
+    """Yield the entries of any file but a log, and what is wrong with them."""
     kind, read_entries = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
         log_path = _beside(file.path, "log")
@@ -500,7 +500,7 @@ def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
 
 
 def _beside(path: Path, kind: str) -> Path:
-    """Give the file of another kind of the same segment."""
+    """Return the file of another kind of the same segment."""
     return path.with_name(path.name.replace(f".{_kind(path)}", f".{kind}", 1))
 
 

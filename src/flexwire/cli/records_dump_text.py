@@ -56,13 +56,13 @@ class DumpText:
         }
 
     def lines(self, row: Row) -> Iterator[str]:
-        """Give the lines of one row."""
+        """Yield the lines of one row."""
         kind = row["type"]
         self._counts[kind] += 1
         yield from self._forms.get(kind, self._field_lines)(row)
 
     def summary(self) -> str:
-        """Give the last line: how much there was of what."""
+        """Return the last line: how much there was of what."""
         counts = [
             f"{self._counts[kind]} {_plural(name, self._counts[kind])}"
             for kind, name in _COUNTED.items()

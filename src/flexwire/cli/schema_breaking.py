@@ -69,7 +69,7 @@ def schema_breaking(
 
 
 def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Give what is new and what is old; a range of git revisions is both."""
+    """Return what is new and what is old; a range of git revisions is both."""
     new, old = [], list(against)
     for path in paths:
         before, dots, after = path.partition("..")

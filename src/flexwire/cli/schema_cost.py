@@ -136,7 +136,7 @@ def _sides(
     *,
     tagged: bool,
 ) -> tuple[ComparisonSide, ComparisonSide, tuple[str, str]]:
-    """Give the old side, the new side, and what they are called."""
+    """Return the old side, the new side, and what they are called."""
     from flexwire.specs.cost.meter import ComparisonSide
     from flexwire.specs.cost.sides import ErrorTaggedSpecs
     from flexwire.wire.encoding import Encoding

@@ -108,7 +108,7 @@ def schema_docs(
 
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
-    """Give the files of the web site."""
+    """Return the files of the web site."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
     from flexwire.specs.guide import bundled_messages, own_messages, render
@@ -172,7 +172,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def pages(bundled: Catalog) -> dict[str, str]:
-    """Give every page by its path, the index first."""
+    """Return every page by its path, the index first."""
     entries = [bundled.entry(name) for name in bundled.names()]
     grouped: dict[str, list[CatalogEntry]] = {}
     for entry in sorted(entries, key=_title):

@@ -199,7 +199,7 @@ _FIELD_OPTIONS = {
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of every field of `TapConfig`, in the order of the fields."""
+    """Return a command the options of every field of `TapConfig`, in the order of the fields."""
     options: list[Callable[..., Any]] = []
     for field in dataclasses.fields(TapConfig):
         declared: Option | None = field.metadata.get("option")

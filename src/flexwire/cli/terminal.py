@@ -130,7 +130,7 @@ def write_data(text: str) -> None:
 
 
 def styled(stream: TextIO) -> TextIO:
-    """Give the stream as colours and bars are written to it."""
+    """Return the stream as colours and bars are written to it."""
     return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
 
 
@@ -138,7 +138,7 @@ class LogFormatter(logging.Formatter):
     """Words a log's messages on one line each, whatever the addresses in them hold."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """Give the line of one message, escaped."""
+        """Return the line of one message, escaped."""
         return printable(super().formatMessage(record))
 
 
@@ -154,7 +154,7 @@ def note(text: str) -> None:
 
 
 def is_quiet() -> bool:
-    """Whether ``-q`` was given."""
+    """Return whether ``-q`` was given."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(_QUIET))
 
@@ -211,7 +211,7 @@ _OPTIONS = (
 
 
 def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--quiet`` and ``--verbose``."""
+    """Return a command ``--quiet`` and ``--verbose``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -219,7 +219,7 @@ def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """Give a callable that takes a stage, what is done of it, and its total (0: unknown).
+    """Yield a callable that takes a stage, what is done of it, and its total (0: unknown).
 
     The bar goes to standard error, so that standard output can be piped.
     """

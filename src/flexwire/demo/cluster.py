@@ -110,7 +110,7 @@ class MockBrokers:
         self._expect(code, f"api key {api_key} was not limited to versions {lowest}-{highest}")
 
     def set_rebalance_delay(self, milliseconds: int) -> None:
-        """How long a new classic group waits for more members before its first generation."""
+        """Set how long a new classic group waits for members before its first generation."""
         self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ def _answer(request: RequestFrame) -> bytes:
 
 
 def _fields(api_name: str) -> dict[str, Any]:
-    """What is not a default in an answer: what is offered, and how one authenticates."""
+    """Return the fields of an answer that are no defaults: the offer, and the authentication."""
     if api_name == "SaslHandshake":
         return {"mechanisms": [_MECHANISM]}
     if api_name != "ApiVersions":

@@ -37,7 +37,7 @@ _EMPTY_TAG_SECTION = b"\0"
 
 
 def may_need_repair(api_key: int, api_version: int) -> bool:
-    """Whether the mock's response to such a request may be one that it writes wrong."""
+    """Return whether the mock's response to such a request may be one that it writes wrong."""
     return api_version >= _FIRST_FLEXIBLE.get(api_key, api_version + 1)
 
 

@@ -185,7 +185,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
 
 def read_and_keep(batch: RecordBatch) -> list[Record]:
-    """Give the records of a batch, which has them from then on."""
+    """Return the records of a batch, and keep them in it."""
     kept = batch._records  # noqa: SLF001 - of the batch itself, in the same room
     if kept is None:
         is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -204,5 +204,5 @@ _RECORDS = RecordBatch.records
 
 
 def object_budget(max_inflated: int) -> int:
-    """Give the most records and record headers that a compressed batch may have."""
+    """Return the most records and record headers that a compressed batch may have."""
     return max_inflated // OBJECT_COST

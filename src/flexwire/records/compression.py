@@ -64,7 +64,7 @@ _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
 
 
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
-    """Give the size of the frame header at ``start``, its checksum byte included.
+    """Return the size of the frame header at ``start``, its checksum byte included.
 
     Raises `RecordError` where there is no frame header, or one of another version, or with a
     dictionary.
@@ -78,7 +78,7 @@ def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
 
 
 def lz4_bound(data: bytes | memoryview) -> int:
-    """Give a size that the lz4 frames in ``data`` cannot inflate beyond."""
+    """Return a size that the lz4 frames in ``data`` cannot inflate beyond."""
     bound = position = 0
     while position < len(data):
         start = position
@@ -97,7 +97,7 @@ def lz4_bound(data: bytes | memoryview) -> int:
 
 
 def zstd_bound(data: bytes | memoryview) -> int:
-    """Give a size that the zstd frames in ``data`` cannot inflate beyond."""
+    """Return a size that the zstd frames in ``data`` cannot inflate beyond."""
     bound = position = 0
     while position < len(data):
         if data[position : position + 4] != _ZSTD_MAGIC:
@@ -128,7 +128,7 @@ _LONGEST = 15
 
 
 def with_right_checksum(data: bytes) -> bytes:
-    """Give the frame with the checksum byte of its header as the lz4 format has it.
+    """Return the frame with the header checksum of the lz4 format.
 
     Raises `RecordError` where the byte is neither the right one nor the old clients' one.
     """
@@ -144,7 +144,7 @@ def with_right_checksum(data: bytes) -> bytes:
 
 
 def with_old_checksum(data: bytes) -> bytes:
-    """Give the frame with the checksum byte of its header as old clients want it."""
+    """Return the frame with the header checksum that old clients expect."""
     last = lz4_header_size(data) - 1
     return data[:last] + bytes([header_checksum(data[:last])]) + data[last + 1 :]
 
@@ -344,7 +344,7 @@ def _inflate_snappy_into(data: memoryview, room: memoryview) -> int:
 
 
 def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
-    """Give the raw blocks in snappy data, which may be in the framing that Kafka's Java writes."""
+    """Yield the raw blocks in snappy data, with or without the framing of Kafka's Java."""
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield data
         return
@@ -364,7 +364,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
-    """Give the size that a block declares; `RecordError` where it cannot be, or has no room."""
+    """Return the size that a block declares; `RecordError` if impossible or too large."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
         raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
@@ -436,7 +436,7 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
 
 
 def checked_level(compression: Compression, level: int | None) -> int | None:
-    """Give a level that the compression type has, or None; raises `EncodeError`."""
+    """Return a level that the compression type has, or None; raises `EncodeError`."""
     if level is None:
         return None
     level = to_int(level, "level")

@@ -127,7 +127,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
         raise StopIteration
 
     def _check_size(self, start: int, size: int, remaining: int) -> int | None:
-        """Give the magic, None where the data ends before it; nothing follows what is unsound."""
+        """Return the magic; None if the data ends before it. Nothing follows an invalid entry."""
         magic, least, reason = None, LEAST_SIZES[0], None
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
@@ -238,7 +238,7 @@ def iterate(
 
 
 def go_on(iterator: Any) -> RecordBatch:
-    """Give the next batch of a kernels' iterator, which they are not sure of."""
+    """Return the next batch of a kernels' iterator that the kernels refused."""
     with _STEP:
         walk = _BatchWalk(
             iterator._data,  # noqa: SLF001 - of the class that stands in for the one above
@@ -283,7 +283,7 @@ def decode_records(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> list[Record]:
-    """Give the records of all batches in ``data``, in order: of a whole fetch, in one call.
+    """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
     They are those of each batch that `decode_batches` gives, control records too; without batches
     to make, it is several times as fast where these have few records. Where the data ends within a
@@ -316,7 +316,7 @@ def decode_records(
 
 
 def extents(batch: RecordBatch) -> tuple[int, list[int]]:
-    """Give the bytes of a batch without compression, and those of each of its `records`.
+    """Return the size of a batch without compression, and the size of each of its `records`.
 
     A record has its length before it, a message its offset and size. Raises `RecordError` where the
     records do not inflate; they must be such that they can be read.

@@ -268,7 +268,7 @@ def _write_message_set(
 
 
 def _ends(records: Sequence[Record]) -> tuple[Record, Record]:
-    """Give the first and the last record, whose numbers go into the header.
+    """Return the first and the last record, whose numbers go into the header.
 
     The numbers are checked when the records are written, the first one's before any use.
     """

@@ -120,7 +120,7 @@ class Headers:
         self.put_bytes(key, serializer(value))
 
     def get_objects(self, key: str, deserializer: Callable[[bytes], Any]) -> list[Any]:
-        """Give what a deserializer makes of the byte[] values of a key, in their order.
+        """Return the results of a deserializer for the byte[] values of a key, in order.
 
         Raises `DecodeError` for a value of the key that is not a byte[].
         """
@@ -133,24 +133,24 @@ class Headers:
         return [deserializer(typed.data) for typed in found]
 
     def get(self, key: str) -> list[PlainValue]:
-        """Give the plain values of a key, in their order; none for a key that is not there."""
+        """Return the plain values of a key, in their order; none for a key that is not there."""
         return [typed.value for typed in self.get_typed(key)]
 
     def get_typed(self, key: str) -> list[Typed]:
-        """Give the values of a key with their types, in their order."""
+        """Return the values of a key with their types, in their order."""
         to_text(key, "key")
         return [typed for name, typed in self._read() if name == key]
 
     def keys(self) -> list[str]:
-        """Give each key once, in the order in which they first occur."""
+        """Return each key once, in the order in which they first occur."""
         return list(dict.fromkeys(name for name, _ in self._read()))
 
     def as_bytes(self) -> bytes:
-        """Give the bytes of a KIP-82 message's Headers; bytes that were never read come back."""
+        """Return the bytes of a KIP-82 message's Headers; bytes that were never read are unchanged."""
         return bytes(self._bytes)
 
     def to_pairs(self) -> list[tuple[str, bytes]]:
-        r"""Give what Kafka's clients take as a record's headers; `typed_headers` reads them.
+        r"""Return the pairs that Kafka's clients accept as headers; `typed_headers` reads them.
 
         >>> headers = Headers()
         >>> headers.put_short("retries", 5)

@@ -86,7 +86,7 @@ def _read_nullable_bytes(
 
 
 def wrapped_bytes(wrapper: MessageEntry) -> bytes:
-    """Give the compressed message set of a wrapper; raises `RecordError` where it has none."""
+    """Return the compressed message set of a wrapper; raises `RecordError` if it has none."""
     if wrapper.value is None:
         raise RecordError("a wrapper message with a null value")
     return wrapper.value

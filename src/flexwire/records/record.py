@@ -89,14 +89,14 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Give the compression type that the attributes name, which must be a known one."""
+    """Return the compression type that the attributes name, which must be a known one."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 
 def pack_attributes(
     magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
 ) -> int:
-    """Give the attributes of a batch; raises `EncodeError` for what its magic does not have."""
+    """Return the attributes of a batch; raises `EncodeError` for one that its magic lacks."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
         raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
     attributes = 0
@@ -119,7 +119,7 @@ _Written = TypeVar("_Written")
 
 
 def checked_integer(value: Any, bits: int, path: str) -> int:
-    """Give a value that must be an integer of 16, 32 or 64 bits, its sign among them."""
+    """Return a value that must be a signed integer of 16, 32 or 64 bits."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise EncodeError(f"expected an integer, got {short(value)}", path=path)
     most = _MOST[bits]
@@ -129,7 +129,7 @@ def checked_integer(value: Any, bits: int, path: str) -> int:
 
 
 def checked_bytes(value: Any, path: str) -> bytes:
-    """Give a value that must be bytes; a subclass, bytearray or memoryview is copied."""
+    """Return a value that must be bytes; a subclass, bytearray or memoryview is copied."""
     if type(value) is bytes:
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -138,12 +138,12 @@ def checked_bytes(value: Any, path: str) -> bytes:
 
 
 def checked_nullable_bytes(value: Any, path: str) -> bytes | None:
-    """Give a value that must be bytes or None."""
+    """Return a value that must be bytes or None."""
     return None if value is None else checked_bytes(value, path)
 
 
 def checked_record(value: Any, path: str) -> Record:
-    """Give what must be a record."""
+    """Return a value that must be a record."""
     if isinstance(value, Record):
         return value
     raise EncodeError(f"expected a Record, got {short(value)}", path=path)

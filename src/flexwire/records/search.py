@@ -34,7 +34,7 @@ class ByteSource(Protocol):
         """How many bytes there are."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Give ``size`` bytes, or as many as there are."""
+        """Return ``size`` bytes, or as many as there are."""
 
 
 class BatchSearch:

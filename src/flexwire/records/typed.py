@@ -196,7 +196,7 @@ class Typed:
         return value
 
     def encode(self, dialect: TypedDialect = TypedDialect.DOCUMENT) -> bytes:
-        """Give the TypedValue; raises `EncodeError` for a null, which only the earlier table has.
+        """Return the TypedValue; raises `EncodeError` for a null, which only the earlier table has.
 
         >>> Typed("boolean", True).encode().hex(" ")
         '00 01'

@@ -121,7 +121,7 @@ def _in_store(url: str, is_wanted: IsWanted) -> Iterator[InputFile]:
 
 
 def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
-    """What matches a pattern, and the captures in each directory that does."""
+    """Yield the files that match a pattern, and the captures in each matching directory."""
     from fsspec.utils import glob_translate  # noqa: PLC0415 - this room is imported where fsspec is not
 
     first = re.search(r"[*?[]", pattern)

@@ -175,7 +175,7 @@ def open_store(url: str) -> FileStore:
 
 @contextmanager
 def report_failures(url: str, tried: str) -> Iterator[None]:
-    """What a library raises, as a `StorageError` that says what was ``tried`` on ``url``."""
+    """Raise a library's errors as `StorageError`, with what was ``tried`` on ``url``."""
     try:
         yield
     except FlexwireError:

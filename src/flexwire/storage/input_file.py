@@ -145,7 +145,7 @@ class SeekableRange(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where the next byte is read."""
+        """Return where the next byte is read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

@@ -63,7 +63,7 @@ def compress(data: bytes) -> bytes:
 
 
 def decompress(data: bytes) -> bytes:
-    """Give it as it was."""
+    """Return the data unchanged."""
     return bytes(zstd.decompress(data))
 
 

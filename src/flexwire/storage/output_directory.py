@@ -129,7 +129,7 @@ class OutputDirectory:
             return Path(url).read_bytes()
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Return whether there is a file of this name."""
         url = self._url(name)
         if self.path is None:
             store = open_store(url)

@@ -115,7 +115,7 @@ class _ConnectParser:
         return self._scalar(piece, depth)
 
     def _peek(self) -> str | None:
-        """Give the next token without blanks around it; blanks alone count only at the end."""
+        """Return the next token without blanks around it; blanks alone count only at the end."""
         if self._next == len(self._tokens):
             return None
         piece: str = self._tokens[self._next].strip(_BLANK)
@@ -216,7 +216,7 @@ def _number(piece: str) -> ConnectValue | None:
 
 
 def _whole(decimal: Decimal) -> int | None:
-    """Give a whole number of at most 20 digits as int; more would take time and fit no type."""
+    """Return a whole number of at most 20 digits as int; more digits fit no type."""
     if not decimal:
         return 0
     if not 0 <= decimal.adjusted() < len(str(2**64)):
@@ -274,7 +274,7 @@ _ISO = {"date": _date, "time": _time, "timestamp": _timestamp}
 
 
 def _common(values: list[ConnectValue]) -> str | None:
-    """Give the type that Connect finds for all values, where it finds one."""
+    """Return the type that Connect finds for all values, if any."""
     common = None
     for value in values:
         if common is None:
@@ -307,7 +307,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
 
 
 def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, Any]:
-    """Give the map; of equal keys the last value counts, and the type of all of them."""
+    """Return the map; of equal keys the last value counts, with the type of all of them."""
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
@@ -411,7 +411,7 @@ def _temporal_text(value: Any) -> str | None:
 
 
 def _same(back: Any, value: Any) -> bool:
-    """Whether a value was read back as written, but for the types and precision of numbers."""
+    """Return whether a value was read back as written, except for types and precision of numbers."""
     if isinstance(value, bool):
         return back is value
     if isinstance(value, int | float | Decimal):

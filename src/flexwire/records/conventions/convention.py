@@ -83,11 +83,11 @@ class Convention(ABC):
         """Write one value that is not None."""
 
     def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some need them
-        """Give the convention as these record headers, which may name types of others, have it."""
+        """Return the convention for these record headers, which may name types of others."""
         return self
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """Give what one record header says for or against the convention, if anything."""
+        """Return the evidence of one record header for or against the convention, if any."""
         try:
             value = self.read_value(key, data)
         except RecordHeaderError as error:
@@ -95,28 +95,28 @@ class Convention(ABC):
         return self.sign(key, data, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some need them
-        """Give what a record header that was read as ``value`` says for or against it."""
+        """Return the evidence of a record header that was read as ``value``, if any."""
         return None
 
     def misfit(self, key: Key, reason: str) -> RecordHeaderError:
-        """Give the error for a record header of this convention."""
+        """Return the error for a record header of this convention."""
         return RecordHeaderError(reason, key=key, convention=self.name)
 
     def key_text(self, key: Key) -> str:
-        """Give a key as Kafka's clients do: as text."""
+        """Return a key as Kafka's clients do: as text."""
         try:
             return key if isinstance(key, str) else bytes(key).decode()
         except UnicodeDecodeError as error:
             raise self.misfit(key, f"the key is not UTF-8: {error.reason}") from None
 
     def raw(self, key: Key, data: Any) -> bytes:
-        """Give a value that is not null as bytes, whatever class of Python holds them."""
+        """Return a value that is not null as bytes."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise self.misfit(key, f"expected bytes, got {short(data)}")
         return bytes(data)
 
     def text(self, key: str, data: bytes) -> str:
-        """Give a value that is text."""
+        """Return a value that is text."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -124,7 +124,7 @@ class Convention(ABC):
             raise self.misfit(key, f"not UTF-8: {error.reason} at {where}") from None
 
     def encoded(self, key: str, text: str) -> bytes:
-        """Give text as a value."""
+        """Return text as a value."""
         try:
             return text.encode()
         except UnicodeEncodeError as error:

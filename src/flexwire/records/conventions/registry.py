@@ -92,7 +92,7 @@ class Candidate(NamedTuple):
 
 
 def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
-    """Give every convention with its evidence in the record headers of one record.
+    """Return every convention with its evidence in the record headers of one record.
 
     Those with the least against them come first, then those with the most of weight 2 and of weight
     1 for them. No convention is left out, and none is chosen: bytes like ``31`` fit several.

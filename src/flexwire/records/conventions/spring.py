@@ -202,7 +202,7 @@ class SpringJson(Convention):
             raise self.misfit(key, f"not what Spring writes: {error}") from None
 
     def _class(self, key: str, value: Any) -> str | None:
-        """Give the class of a value that Java would have; None for what needs none."""
+        """Return the Java class of a value; None for a value that needs none."""
         if isinstance(value, bytes) or (key in _TEXT and isinstance(value, str)):
             return None
         for type_, class_ in _CLASSES.items():
@@ -230,7 +230,7 @@ def _is_trusted(class_: str) -> bool:
 
 
 def _depth(data: bytes) -> int:
-    """Give how deep arrays and objects are nested, whether or not the rest of it is JSON."""
+    """Return how deep arrays and objects are nested, even if the rest is not JSON."""
     depth = deepest = 0
     for match in _BRACKET.finditer(data):
         depth += match[0] in b"[{"

@@ -34,16 +34,16 @@ class ProducerRecord:
     headers: Headers = field(default_factory=Headers)
 
     def get_headers(self) -> Headers:
-        """Give the headers: the document's accessor, ``getHeaders()``."""
+        """Return the headers: the document's accessor, ``getHeaders()``."""
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
-        """Give the record as interceptors make it, each taking what the one before it gave."""
+        """Return the record after all interceptors; each gets the result of the one before."""
         record: Self = _intercepted(self, interceptors)
         return record
 
     def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
-        """Give the message to send; ``timestamp`` is for a record that has none of its own.
+        """Return the message to send; ``timestamp`` is used if the record has none.
 
         The headers are the record's, not a copy.
         """
@@ -65,17 +65,17 @@ class ConsumerRecord:
     headers: Headers
 
     def get_headers(self) -> Headers:
-        """Give the headers: the document's accessor, ``getHeaders()``."""
+        """Return the headers: the document's accessor, ``getHeaders()``."""
         return self.headers
 
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
-        """Give the record as interceptors make it, each taking what the one before it gave."""
+        """Return the record after all interceptors; each gets the result of the one before."""
         record: Self = _intercepted(self, interceptors)
         return record
 
     @classmethod
     def from_message(cls, topic: str, partition: int, message: Kip82Message) -> Self:
-        """Give the record that a message of a partition is; the headers are not copied."""
+        """Return the record of a partition's message; the headers are not copied."""
         return cls(
             topic,
             partition,

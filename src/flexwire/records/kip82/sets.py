@@ -328,7 +328,7 @@ def down_convert(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> bytes:
-    """Give a message set for consumers that know magic 1 at most: headers are dropped.
+    """Return a message set for consumers that know magic 1 at most: headers are dropped.
 
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
@@ -342,7 +342,7 @@ def up_convert(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> bytes:
-    """Give a message set of magic 2 alone; messages of magic 0 and 1 become such without headers.
+    """Return a message set of magic 2; messages of magic 0 and 1 become messages without headers.
 
     "new consumer would simply get a message with empty headers". What was of magic 0 has the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.

@@ -113,7 +113,7 @@ class GuideMessage:
         }
 
     def has(self, number: int, path: str) -> bool:
-        """Whether a version has the field."""
+        """Return whether a version has the field."""
         return path in self.paths[number]
 
     @property

@@ -146,7 +146,7 @@ class Headers:
         return list(dict.fromkeys(name for name, _ in self._read()))
 
     def as_bytes(self) -> bytes:
-        """Return the bytes of a KIP-82 message's Headers; bytes that were never read are unchanged."""
+        """Return the bytes of a KIP-82 message's Headers; unread bytes are unchanged."""
         return bytes(self._bytes)
 
     def to_pairs(self) -> list[tuple[str, bytes]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,6 +145,42 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
     }
     tables = {ANSWERS, *TABLES} - {"messages"}
     assert {one.name for one in (out / "tables").iterdir()} == theirs | {MARKER, SUCCESS} | tables
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_killed_at_any_step_the_old_output_comes_back_though_the_next_analysis_fails(
+    out: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    was, files, dead = before(out), tree(out), staged(out)
+    with ending(monkeypatch, step, Killed()), suppress(Killed):
+        dead.publish()
+    is_published = state(out) == NEW
+    with pytest.raises(OSError, match="no room"), local_staging(out):
+        raise OSError("no room")
+    assert state(out) == (NEW if is_published else was)
+    if was == OLD and not is_published:
+        assert tree(out) == files
+
+
+@pytest.mark.parametrize("again", range(1, STEPS + 1))
+@pytest.mark.parametrize("step", [1, 2, STEPS // 2, STEPS // 2 + 1, STEPS // 2 + 4, STEPS])
+def test_killed_while_the_old_output_comes_back_it_comes_back_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, again: int
+) -> None:
+    with local_staging(tmp_path) as first:
+        write(first.new, OLD)
+        first.publish()
+    files, dead = tree(tmp_path), staged(tmp_path)
+    with ending(monkeypatch, step, Killed()), suppress(Killed):
+        dead.publish()
+    if state(tmp_path) == NEW:
+        pytest.fail("the last step was not one of those that publish")
+    with ending(monkeypatch, again, Killed()), suppress(Killed), local_staging(tmp_path):
+        pass
+    assert state(tmp_path) in {OLD, "unfinished"}
+    with local_staging(tmp_path):
+        pass
+    assert tree(tmp_path) == files
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))

@@ -5,9 +5,10 @@ OUT/_flexwire.lock              held by the analysis that is under way
 OUT/_flexwire-unfinished-…/     what it has written until now, for its owner alone to read
     new/                        what is published in the end: tables/, facts.json, report.html, …
     old/                        what was published before, while it is being replaced
+    placing                     exists once all of the old output is in old/
 ```
-What an analysis leaves that is killed is removed by the next one: while the lock is held, nobody
-else's analysis is under way.
+The next analysis removes what a killed one left: while the lock is held, no other analysis is under
+way. If the killed one was replacing a complete output, that output is brought back first.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ PARTS = (
     *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
+_PLACING = "placing"
 # Java outlives a killed analysis for a moment, and writes on.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
@@ -77,8 +79,8 @@ class LocalStaging(Staging):
         """Put what is in `new` in the place of what is in ``out``, by renaming.
 
         At every moment a reader finds the old output complete, the new one complete, or none that
-        says that it is complete; and never a part of one beside a part of the other. Where this
-        fails, the old one is back; where it is killed, the next analysis begins anew.
+        says that it is complete; and never a part of one beside a part of the other. If this fails,
+        the old one is back. If it is killed, the next analysis brings the old one back.
         """
         make_tree_private(self.new)
         out, old = Path(self.out.url), self.directory / "old"
@@ -93,10 +95,13 @@ class LocalStaging(Staging):
             if not (tables / MARKER).exists():
                 # Before all others: what lies there unfinished must be known for ours.
                 placed.insert(0, (self.new / _MARKER, out / _MARKER))
-            for source, target in (*retired, *placed):
-                if os.path.lexists(source):
-                    moved.append((source, target))
-                    move(source, target)
+            for moves in (retired, placed):
+                if moves is placed:
+                    (self.directory / _PLACING).touch()
+                for source, target in moves:
+                    if os.path.lexists(source):
+                        moved.append((source, target))
+                        move(source, target)
         except BaseException:
             for source, target in reversed(moved):
                 if os.path.lexists(target) and not os.path.lexists(source):
@@ -149,7 +154,27 @@ def sweep(out: Path) -> None:
     """Remove what analyses that are over have left in ``out``; the lock must be held."""
     for unfinished in out.glob(f"{PREFIX}*"):
         if unfinished.is_dir() and not unfinished.is_symlink():
+            _bring_back(out, unfinished)
             _remove(unfinished)
+
+
+def _bring_back(out: Path, unfinished: Path) -> None:
+    """Put back the complete output that a killed analysis was replacing, if there is one.
+
+    If this is killed too, the next analysis goes on with it.
+    """
+    old, placing = unfinished / "old", unfinished / _PLACING
+    if os.path.lexists(out / _SUCCESS) or not os.path.lexists(old / _SUCCESS):
+        return
+    if placing.exists():
+        # All parts that are in place are new ones, and incomplete.
+        for part in PARTS:
+            if os.path.lexists(out / part):
+                move(out / part, unfinished / "new" / part)
+        placing.unlink()
+    for part in (*PARTS, _SUCCESS):
+        if os.path.lexists(old / part):
+            move(old / part, out / part)
 
 
 def _remove(unfinished: Path) -> None:

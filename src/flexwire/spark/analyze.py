@@ -278,7 +278,7 @@ def _run(
             facts = staging.known_facts()
             return Analysis(staging.published, facts, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
-            running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
+            running = start.own(spark, with_archive(SMALL_JAVA if is_small else {}))
         with (
             open_captures(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.

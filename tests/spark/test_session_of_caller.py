@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -45,6 +45,29 @@ def test_settings_and_environment_stay_as_they_are(
         assert dict(settings(spark)) == before
         assert dict(os.environ) == variables
     assert done.facts.totals.frames > 0
+
+
+def descriptions(spark: SparkSession) -> list[str | None]:
+    """Return the description of each job so far, oldest first, as Spark's UI shows it."""
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    jobs = store.jobsList(None)
+    told = [jobs.apply(place).description() for place in range(jobs.size())][::-1]
+    return [text.get() if text.isDefined() else None for text in told]
+
+
+def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
+    write_capture(tmp_path / "captures", 1, CLEAN)
+    spark.sparkContext.setJobDescription("mine")
+    try:
+        before = len(descriptions(spark))
+        analyze([tmp_path / "captures"], tmp_path / "out", spark=spark, answers="chargeback")
+        spark.range(3).count()
+        *ours, last = descriptions(spark)[before:]
+    finally:
+        spark.sparkContext.setJobDescription("")
+    assert last == "mine"
+    assert {"flexwire: Decoding captures", "flexwire: Answering"} <= {*ours}
+    assert all(text is None or text.startswith("flexwire: ") for text in ours), ours
 
 
 def test_two_at_once_do_not_see_each_other_s_settings(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is open while a ``with`` block runs."""
+"""An object that is open while a ``with`` block runs."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class UnknownMessageError(FlexwireError):
 
 
 class CodecError(FlexwireError):
-    """What `DecodeError` and `EncodeError` share: a message, a version, a field path, a reason."""
+    """The base of `DecodeError` and `EncodeError`: a message, a version, a field path, a reason."""
 
     _keywords = ("path", "offset", "message", "version")
 

@@ -1,4 +1,4 @@
-"""What the files of an analysis are: captures, log segments, or logs of brokers.
+"""The kinds of input files: captures, log segments, and logs of brokers.
 
 This module is the one place that recognises them: by name, by content, and by the first bytes of
 standard input.
@@ -31,7 +31,7 @@ _MAGIC, _NEWEST_MAGIC = 16, 2
 
 
 class InputKind(Enum):
-    """What a file is."""
+    """The kind of a file."""
 
     CAPTURE = "a capture"
     LOG = "a log segment, or what is beside one"
@@ -39,7 +39,7 @@ class InputKind(Enum):
 
 
 class Inputs(NamedTuple):
-    """What paths name: captures, the files of logs, and brokers' request logs."""
+    """The files that paths name: captures, the files of logs, and brokers' request logs."""
 
     captures: list[InputFile]
     logs: list[InputFile]

@@ -122,7 +122,7 @@ def _first_us(path: Path) -> int:
 
 
 class _PortPair:
-    """What the frames between two ports say, connection after connection."""
+    """The frames between two ports, connection after connection."""
 
     def __init__(self) -> None:
         self._assembler = FrameAssembler()

@@ -1,4 +1,4 @@
-"""What `flexwire schema lint` and `breaking` share: choosing rules, printing findings."""
+"""Shared parts of `flexwire schema lint` and `breaking`: choosing rules, printing findings."""
 
 from __future__ import annotations
 

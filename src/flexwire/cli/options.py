@@ -38,7 +38,7 @@ class InputError(FlexwireError):
 
 
 class Notation(StrEnum):
-    """How bytes are written down."""
+    """The notation of bytes."""
 
     AUTO = "auto"
     HEX = "hex"
@@ -47,7 +47,7 @@ class Notation(StrEnum):
 
 
 class Format(StrEnum):
-    """What a command prints."""
+    """The output format of a command."""
 
     TEXT = "text"
     JSON = "json"

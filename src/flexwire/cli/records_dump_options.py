@@ -1,4 +1,4 @@
-"""What `flexwire records dump` is asked for: ranges, notations and decoders."""
+"""The options of `flexwire records dump`: ranges, notations and decoders."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ConventionName(click.Choice[str]):
 
 @dataclass(frozen=True, kw_only=True)
 class DumpOptions:
-    """What to show: everything, unless a range narrows it.
+    """The part to show: everything, unless a range narrows it.
 
     ``decode`` is the topic to decode the records as, None to go by the name of the directory;
     ``release`` is the one that wrote them, None where that is not known.

@@ -1,4 +1,4 @@
-"""What `flexwire records dump` shows of a file: rows in the form of JSON.
+"""The rows that `flexwire records dump` shows of a file, in the form of JSON.
 
 There is one for each batch, record and entry, and one for each finding, where it is found.
 

@@ -1,4 +1,4 @@
-"""What standard output and standard error show: every command prints through these.
+"""Standard output and standard error: every command prints through these functions.
 
 No command has to remember that a name may hold what a terminal obeys: the streams escape it.
 What flexwire itself means to be obeyed, colours and the progress bar, is written through `styled`,

@@ -1,4 +1,4 @@
-"""What a broker answered: the message, its bytes, its error codes, and what each byte means."""
+"""A broker's response: the message, its bytes, its error codes, and each byte's meaning."""
 
 from __future__ import annotations
 

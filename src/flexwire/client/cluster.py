@@ -56,7 +56,7 @@ FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which broker: any that answers, a node, a partition's leader, a coordinator, the controller.
+    """The broker to call: any, a node, a partition's leader, a coordinator, the controller.
 
     ``name`` is the topic or the coordinator's key, ``number`` the node, partition or key type.
     """

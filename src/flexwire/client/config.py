@@ -205,7 +205,7 @@ _USED: Final = frozenset(_DEFAULTS) | {
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What a properties file says of a connection; ``ignored`` are the keys of other things."""
+    """The connection settings of a properties file; ``ignored`` are the other keys."""
 
     security: Security
     client_id: str = DEFAULT_CLIENT_ID

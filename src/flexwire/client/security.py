@@ -1,4 +1,4 @@
-"""How a client of ours reaches a broker: plainly or by TLS, and as whom.
+"""The way of our clients to a broker: plain or TLS, and the login.
 
 No channel binding, as in Kafka. A password is taken as its UTF-8 bytes, which Kafka does too.
 """
@@ -196,7 +196,7 @@ _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """What logs in needs of a broker: a request and its answer."""
+    """The part of a broker that a login needs: sending a request, and its answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and give the answer."""

@@ -1,4 +1,4 @@
-"""Which requests may change something on a broker: every one that is not known only to read.
+"""The requests that may change something on a broker: all that do not only read.
 
 A new API of the catalog therefore counts as writing until somebody has looked at it.
 """
@@ -66,7 +66,7 @@ REMARKS: Final = {
 
 
 class Danger(NamedTuple):
-    """What a request of an API does that is easily overlooked, and which bodies do it."""
+    """An easily overlooked effect of an API's request, and the bodies that have it."""
 
     effect: str
     holds: Callable[[Any], bool] = lambda _: True

@@ -52,7 +52,7 @@ _WORD = np.dtype(np.int64)
 
 
 class ColumnProgram:
-    """How to read or write messages of some versions, in words that a kernel runs.
+    """A program to read or write messages of some versions, in words that a kernel runs.
 
     ``entries`` says for each version where its operations begin; ``refuse`` is the entry for what
     no version is. It is never changed once it is made, so threads share it.

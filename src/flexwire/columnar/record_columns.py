@@ -212,7 +212,7 @@ allocate_room = pa.allocate_buffer
 
 
 class SizeHints:
-    """How much room the records of earlier batches took, for each of their bytes on the wire."""
+    """The room that the records of earlier batches took, for each of their bytes on the wire."""
 
     def __init__(self) -> None:
         # Before anything is known, each column could take it all.

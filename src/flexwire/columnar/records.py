@@ -187,7 +187,7 @@ _TABLE = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records are wanted, and what of them.
+    """The records to read, and their columns.
 
     Both ranges include their ends, and None is no end. Batches that their header places outside of
     a range are not looked into, nor is their crc. A compressed batch inflates to at most

@@ -1,4 +1,4 @@
-"""What the demo's clients write: seeded records with all that a record can carry."""
+"""The content that the demo's clients write: seeded records of every kind."""
 
 from __future__ import annotations
 

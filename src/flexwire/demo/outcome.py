@@ -1,4 +1,4 @@
-"""What a client did in the demo, and whether it got back what it wrote."""
+"""The result of a client in the demo: what it did, and whether it got back what it wrote."""
 
 from __future__ import annotations
 

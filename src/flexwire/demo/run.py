@@ -45,7 +45,7 @@ RELEASES = ("4.0.0", "4.0")
 
 @dataclass(frozen=True, slots=True)
 class DemoTraffic:
-    """What the clients did, what each tap counted, and the capture files."""
+    """The results of the clients, the counts of each tap, and the capture files."""
 
     clients: tuple[ClientOutcome, ...]
     taps: tuple[TapStatistics, ...]

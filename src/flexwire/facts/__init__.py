@@ -1,4 +1,4 @@
-"""What an analysis found: plain figures and texts, with a JSON form.
+"""The findings of an analysis: plain figures and texts, with a JSON form.
 
 An analysis fills these classes. The report, the command line and other programs read them, and
 ``facts.json`` is their JSON form. So a report can be made again without the capture, and a program

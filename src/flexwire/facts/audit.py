@@ -88,7 +88,7 @@ class FirstRelease:
 
 @dataclass(frozen=True, slots=True)
 class AuditOmissions:
-    """What an audit leaves out if there are too many clients.
+    """Counts of the findings that an audit leaves out if there are too many clients.
 
     ``clients`` are not judged; they sent the fewest requests, ``requests`` in all. The offers of
     ``brokers`` are unknown. ``findings`` counts the least grave findings that were left out, by

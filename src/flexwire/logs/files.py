@@ -207,7 +207,7 @@ EVERY: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """What is asked of logs.
+    """A query of logs.
 
     Attributes:
         topics: names of topics; None for all, internal topics included.

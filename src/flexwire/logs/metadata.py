@@ -87,7 +87,7 @@ class MetadataSnapshot:
 
 
 class StateBase(NamedTuple):
-    """What a state is built from: a snapshot or offset 0, and the log from ``start`` to ``end``."""
+    """The base of a state: a snapshot or offset 0, and the log from ``start`` to ``end``."""
 
     snapshot: SnapshotName | None
     start: int
@@ -446,7 +446,7 @@ class Voter(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """What a control record says (a version, or voters), or why that is unknown.
+    """The content of a control record (a version, or voters), or why it is unknown.
 
     ``timestamp`` is in ms.
     """

@@ -56,7 +56,7 @@ _ABORT = 0
 
 
 class TransactionOutcome(IntEnum):
-    """What became of the transaction of a batch."""
+    """The outcome of the transaction of a batch."""
 
     NONE = 0
     """The batch is in no transaction, or is the control batch that ends one."""
@@ -70,7 +70,7 @@ class TransactionOutcome(IntEnum):
 
 @dataclass(frozen=True)
 class Transactions:
-    """How the transactions of a log ended.
+    """The outcomes of the transactions of a log.
 
     Attributes:
         aborted: the aborted transactions.

@@ -1,4 +1,4 @@
-"""What messages say about a cluster: its features, and configurations that a release lacks.
+"""Facts about a cluster in messages: its features, and configurations that a release lacks.
 
 `cluster_rows` makes rows from a message's table. Tasks add them up, and queries over finished
 tables use the same rows, so both agree. `ClusterSums` adds rows up in bounded memory: the

@@ -186,7 +186,7 @@ def _is_text(value: bytes) -> bool:
 
 @dataclass(slots=True)
 class DistinctCounter:
-    """How many different values there are, from their hashes.
+    """A count of different values, from their hashes.
 
     The smallest hashes are kept. While all hashes are kept, the count is exact. Beyond that, it is
     estimated from how close to 0 the kept hashes lie. The error is about one divided by the square
@@ -238,7 +238,7 @@ def _different(some: Numbers, others: Numbers) -> Numbers:
 
 
 class LengthCounts(ValueCounts):
-    """How often each length occurs."""
+    """A count of each length."""
 
     def add_all(self, lengths: Numbers) -> None:
         """Add lengths; a length occurs once for each time that it is given."""

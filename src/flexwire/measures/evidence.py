@@ -46,7 +46,7 @@ Offers = dict[str, dict[int, Versions]]
 
 
 class SeenUse(NamedTuple):
-    """How often a client sent a version, on connections with equal evidence.
+    """A count of one client's requests of a version, on connections with equal evidence.
 
     ``asked``: the client sent ApiVersions on them. ``closed``: the broker closed them, and answered
     no such request. ``lowest`` and ``highest`` are the versions that the broker offers, null if it
@@ -83,7 +83,7 @@ class SeenUse(NamedTuple):
 
 @dataclass(slots=True)
 class SeenClient:
-    """What is known about a client besides its requests.
+    """The known facts about a client besides its requests.
 
     ``connections`` counts the connections of the client by the software named on them; each
     connection counts for one client. ``whole``: all its connections were seen from their start.
@@ -122,7 +122,7 @@ class AuditEvidence:
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvidence:
-    """What messages said about a cluster, in the form of `ClusterSeen`."""
+    """Facts about a cluster from messages, in the form of `ClusterSeen`."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)

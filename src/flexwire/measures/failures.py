@@ -28,7 +28,7 @@ _MOST_KEPT = 10_000
 
 
 class ReasonCounts:
-    """How many rows have each reason, separately for equal values in further columns.
+    """Counts of rows by reason, separately for equal values in further columns.
 
     Reasons that differ only in numbers are one reason. Its numbers become "…", unless they were
     equal each time. A capture can contain any number of reasons. When there are twice ``most``, the

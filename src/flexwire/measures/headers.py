@@ -1,4 +1,4 @@
-"""What record headers contain, key by key, and how large they are."""
+"""The content and the size of record headers, key by key."""
 
 from __future__ import annotations
 

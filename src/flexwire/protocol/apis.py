@@ -1,4 +1,4 @@
-"""What the catalog says of an api key: its name, and which releases accept which version."""
+"""The names of APIs in the catalog, and which releases accept which version."""
 
 from __future__ import annotations
 

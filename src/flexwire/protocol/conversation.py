@@ -102,7 +102,7 @@ _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
 
 class Turn(NamedTuple):
-    """What a frame is in its conversation.
+    """The role of a frame in its conversation.
 
     ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
     decoded; "unread" was not understood, or is damaged, for the reason ``error``. ``request`` is

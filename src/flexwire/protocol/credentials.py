@@ -1,4 +1,4 @@
-"""Which fields of which messages carry credentials, and how they are withheld.
+"""The fields of messages that carry credentials, and how they are withheld.
 
 One list names the fields; everything that shows messages withholds by it. It errs towards
 withholding: a configuration counts as secret by its name, by its value, or where a broker says so.

@@ -1,4 +1,4 @@
-"""What error codes mean, and what mends them, in words of our own.
+"""The meaning of error codes and their remedies, in our own words.
 
 A name says little to whoever meets it for the first time, and a client that handles a code by
 itself looks broken in a report to whoever does not know that it does.

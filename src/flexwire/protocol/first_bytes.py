@@ -1,4 +1,4 @@
-"""What four bytes are that stand where a frame's length should.
+"""The meaning of four bytes that stand in the place of a frame's length.
 
 A peer that does not speak Kafka's protocol sends bytes all the same, and whoever reads them takes
 the first four for a size. The sizes that people find in their logs are therefore always the same.
@@ -22,7 +22,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 
 class FirstBytes(NamedTuple):
-    """What four bytes are, and what to do about them; ``is_length`` if they can be a length."""
+    """The meaning of four bytes, and the remedy; ``is_length`` if they can be a length."""
 
     what: str
     advice: str

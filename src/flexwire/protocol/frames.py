@@ -74,7 +74,7 @@ class TruncatedFrame(NamedTuple):
 
 
 class FrameBudget:
-    """What all connections together hold of frames that are not yet whole, in bytes.
+    """The bytes that all connections together hold of incomplete frames.
 
     The bound of one connection does not bound a thousand. ``limit`` is not enforced here: whoever
     holds a frame while the room ``is_full`` shortens it (`FrameSplitter.shorten`).

@@ -56,7 +56,7 @@ _KIP_482_RESPONSE_HEADER: Final = """{
 
 
 class Numbering(Enum):
-    """Whose numbers the header versions have: those of released Kafka, or of KIP-482's text.
+    """The numbering of header versions: that of released Kafka, or of KIP-482's text.
 
     In the KIP, header version 1 is that of all flexible versions and 0 that of all others, for
     requests and for responses; the client id of request header 1 is compact.

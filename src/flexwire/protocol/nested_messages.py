@@ -56,7 +56,7 @@ _CONNECT_ASSIGNMENT: Final = """{
 
 
 class GroupMessages(NamedTuple):
-    """What a group's members say of themselves, and what the group tells them, by message."""
+    """The messages inside group messages: those of the members, and those of the group."""
 
     subscription: str
     assignment: str

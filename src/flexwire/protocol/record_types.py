@@ -1,4 +1,4 @@
-"""Which messages the records of an internal topic are, control records included.
+"""The messages in the records of internal topics, control records included.
 
 Where no release is asked for, the newest that has a type, a version or a layout answers.
 
@@ -151,7 +151,7 @@ CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
 
 
 class ControlRecord(NamedTuple):
-    """What a control record says; no name and message where the type is not known."""
+    """The content of a control record; without name and message if the type is unknown."""
 
     type: int
     name: str | None

@@ -57,7 +57,7 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """How much may still be shown: records inflate, and as JSON take many times their bytes."""
+    """The room that is left: records inflate, and as JSON take many times their bytes."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left

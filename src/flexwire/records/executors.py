@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFunctions:
-    """What a process reads and writes records and batches with, on kernels or in Python.
+    """The functions with which a process reads and writes batches: kernels, or Python.
 
     The classes of batches and of their iterators are above this module, and so not named here.
     """

@@ -1,4 +1,4 @@
-"""What compressed record batches may inflate to: each batch, and all batches of an analysis.
+"""Bounds on the inflation of record batches: of each, and of all of an analysis.
 
 A few bytes of zstd stand for megabytes of constant data, and that is no mistake. So a single batch
 may inflate as far as its own bound, whatever its size. All batches that are read together have an
@@ -32,7 +32,7 @@ BEYOND: Final = "; if that is meant, raise max_"
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """What compressed batches may inflate to.
+    """Bounds on the inflation of compressed batches.
 
     Attributes:
         max_inflated: the most bytes that one batch inflates to.

@@ -27,7 +27,7 @@ _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
 
 class ByteSource(Protocol):
-    """What is searched: a file, or bytes in memory."""
+    """The bytes to search: a file, or bytes in memory."""
 
     @property
     def size(self) -> int:

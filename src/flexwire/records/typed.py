@@ -43,7 +43,7 @@ class ValueType(enum.StrEnum):
 
 
 class TypedDialect(enum.Enum):
-    """Whose type table is meant; the bytes do not say."""
+    """The type table in use; the bytes do not tell."""
 
     #: KIP-82 as it stands: 0x00 is boolean, with one byte for the value, and so on to 0x09, byte[].
     DOCUMENT = "kip-82"

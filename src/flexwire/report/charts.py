@@ -65,7 +65,7 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartSize:
-    """What a picture is drawn for: its width, and where the labels end and the plot begins."""
+    """The size of a picture: its width, and where the labels end and the plot begins."""
 
     width: int
     labels: int
@@ -98,7 +98,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TimeSlice:
-    """What was in a slice of time: the values of its parts."""
+    """The values of the parts in one slice of time."""
 
     start_ms: float
     end_ms: float

@@ -29,7 +29,7 @@ class InputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SpecOrigin:
-    """Where a message was found: ``root`` is the given path, ``directory`` the way from there."""
+    """The place of a message: ``root`` is the given path, ``directory`` the way from there."""
 
     given: InputKind = InputKind.TREE
     root: str = ""

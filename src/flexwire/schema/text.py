@@ -23,7 +23,7 @@ MOST_PROBLEMS = 1000
 
 
 class ScalarKind(Enum):
-    """How a scalar is written. The parser decides what it means."""
+    """The notation of a scalar. The parser decides what it means."""
 
     STRING = "a string"
     NUMBER = "a number"

@@ -142,7 +142,7 @@ _TRAFFIC = {
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analysis wrote, its facts, and the seconds that each stage took.
+    """The result of an analysis: its files, its facts, and the seconds of each stage.
 
     ``output`` reads it, wherever it is. Of one on this machine there are paths too. It is not new
     where its input was in the tables before, and nothing was done. ``notes`` are what a user should

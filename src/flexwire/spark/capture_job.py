@@ -88,7 +88,7 @@ _PLAN: Final = "plan"
 
 @dataclass(frozen=True, slots=True)
 class SurveySummary:
-    """What the driver hears of a survey.
+    """The summary of a survey for the driver.
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.

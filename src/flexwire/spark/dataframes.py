@@ -144,13 +144,13 @@ def parts_of(files: Iterable[tuple[str, int]]) -> list[ParquetFilePart]:
 
 @dataclass(frozen=True, slots=True)
 class _FilePartition(InputPartition):
-    """What one task reads."""
+    """The files of one task."""
 
     part: ParquetFilePart
 
 
 class TablesDataSource(DataSource):
-    """What Spark takes for a source of rows: files of one table."""
+    """A data source for Spark: files of one table."""
 
     @classmethod
     def name(cls) -> str:
@@ -202,7 +202,7 @@ _MOST_ROWS: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _TableParts:
-    """What a task needs to read its part of a table: the columns, and the parts of all tasks."""
+    """The columns that a task reads of a table, and the parts of all tasks."""
 
     name: str
     columns: pa.Schema

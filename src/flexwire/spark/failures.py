@@ -1,4 +1,4 @@
-"""What went wrong when Spark cannot finish an analysis, in a sentence or two.
+"""Explanations of failures of Spark, in a sentence or two.
 
 Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
 says what happened. Memory that runs out ends Java itself, so then there is not even

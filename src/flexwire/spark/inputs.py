@@ -164,7 +164,7 @@ REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True i
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFiles:
-    """How many files cannot be opened or are not captures; of the first of them, why."""
+    """A count of files that cannot be opened or are no captures, with reasons for the first."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()
@@ -199,7 +199,7 @@ class UnreadableFiles:
 
 @dataclass(frozen=True, slots=True)
 class CaptureMarks:
-    """What all captures of an analysis say of themselves, in bounded space."""
+    """The marks of all captures of an analysis, in bounded space."""
 
     sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS

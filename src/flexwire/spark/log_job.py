@@ -90,7 +90,7 @@ Walk = tuple[tuple[int, "Replica"], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """What the tasks of an analysis of logs do, and what it is about.
+    """The plan of the tasks of an analysis of logs.
 
     Attributes:
         partitions: every partition, by its number in the works.
@@ -266,7 +266,7 @@ _Merging = list[tuple["Partition", KeyWork, int]]
 
 @dataclass(slots=True)
 class _LogCounts:
-    """What a task says of its rows."""
+    """A task's counts of its rows."""
 
     bytes: int = 0
     batches: int = 0

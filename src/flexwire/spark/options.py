@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class ReadingOptions(NamedTuple):
-    """How inputs are read, besides what tasks are told."""
+    """Options for reading inputs that tasks do not need."""
 
     zone: Zone
     keys: tuple[str, ...]
 
 
 class ReportOptions(NamedTuple):
-    """What the report and its audit are about."""
+    """Options of the report and its audit."""
 
     title: str
     releases: tuple[str, ...]
@@ -43,7 +43,7 @@ class ReportOptions(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """Which answers are asked, None for those about logs, and of which moment."""
+    """The answers to ask, None for those about logs, and the moment that they are about."""
 
     asked: tuple[Answer, ...] | None
     are_named: bool

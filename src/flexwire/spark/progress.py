@@ -1,4 +1,4 @@
-"""What a long analysis shows to a person who waits for it."""
+"""Progress of a long analysis, for a person who waits for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class StageClock:
-    """How long each stage took, and which one is the latest."""
+    """A clock of the stages: the seconds of each, and the latest stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What `flexwire.spark.register` gives a session."""
+"""The functions and data sources that `flexwire.spark.register` adds to a session."""
 
 from __future__ import annotations
 

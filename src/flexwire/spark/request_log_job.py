@@ -60,7 +60,7 @@ _LEAST_SPAN_US: Final = 600_000_000
 
 @dataclass(frozen=True, slots=True)
 class RequestLogPlan:
-    """What the tasks of an analysis of request logs do.
+    """The plan of the tasks of an analysis of request logs.
 
     ``span_us`` is about how long it is from the first line to the last.
     """
@@ -160,7 +160,7 @@ _SHOWN: Final = 50
 
 @dataclass(slots=True)
 class _LineCounts:
-    """What a task says of the lines that it read: of each file how many, and those not used."""
+    """A task's counts of the lines of each file, and of those that it did not use."""
 
     requests: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)

@@ -36,7 +36,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """Where an analysis starts Spark unless a session runs, and with how much memory."""
+    """The place where an analysis starts Spark unless a session runs, and its memory."""
 
     master: str | None
     memory: str

@@ -1,4 +1,4 @@
-"""What Spark is set to: when it starts, while an analysis runs, and while answers are asked."""
+"""Spark's settings: at its start, during an analysis, and while answers are asked."""
 
 from __future__ import annotations
 

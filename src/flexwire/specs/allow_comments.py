@@ -85,7 +85,7 @@ def _filled_lines(text: str) -> list[int]:
 
 
 class AllowedFindings:
-    """What the comments of one spec allow, and which of the comments were needed."""
+    """The findings that the comments of one spec allow, and the comments that were needed."""
 
     def __init__(self, comments: Iterable[AllowComment]) -> None:
         self._waiting = [comment for comment in comments if comment.allows]

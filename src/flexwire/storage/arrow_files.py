@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
-    """What is in ``url``, read only; names begin with the library's own name for ``url``."""
+    """The content of ``url``, read only; names begin with the library's own name for ``url``."""
 
     def __init__(self, store: FileStore, url: str) -> None:
         super().__init__(store.files)

@@ -1,4 +1,4 @@
-"""Which capture files the paths and URLs on a command line mean."""
+"""A search for the capture files that paths and URLs on a command line mean."""
 
 from __future__ import annotations
 

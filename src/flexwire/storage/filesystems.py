@@ -133,7 +133,7 @@ _REASON_CHARACTERS = 300
 
 
 class FileStore:
-    """What one library gives, and the name that it knows a URL by."""
+    """The file system of one library, and its name for a URL."""
 
     __slots__ = ("files", "kind")
 

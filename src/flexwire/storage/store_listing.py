@@ -1,4 +1,4 @@
-"""What a place holds, page by page: a million objects never stand in memory as a library's own.
+"""Listings of a store, page by page: a million objects never stand in memory at once.
 
 Each library's listing is asked for one page at a time, as their own calls gather all of them
 first, at two kilobytes an object.

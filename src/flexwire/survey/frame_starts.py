@@ -50,7 +50,7 @@ _SEARCHED_FOR_TLS = 1 << 16
 
 
 class ConnectionGuess(NamedTuple):
-    """Where a connection is guessed to stand at the start of a part.
+    """A guess at the state of a connection at the start of a part.
 
     ``firsts`` are the sequence numbers that its ends go on with. If it ``shows_tls``, it looks like
     TLS, and no frame is expected to begin in it.

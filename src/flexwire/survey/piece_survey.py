@@ -55,7 +55,9 @@ _MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 
 class RowSteps(NamedTuple):
-    """Where the rows of a piece belong. ``order`` sorts the rows by key.
+    """The places of the rows of a piece.
+
+    ``order`` sorts the rows by key.
 
     In that order, ``key`` numbers the keys, and ``step`` numbers the steps of the fast path; -1 is
     any other step.

@@ -134,7 +134,7 @@ class PieceFrames:
 
 @dataclass(slots=True)
 class PieceSummary:
-    """What the survey of a piece found, provided that the piece begins at ``start``.
+    """The survey of a piece, which holds if the piece begins at ``start``.
 
     ``logs`` has the steps of every key. ``fresh`` has the assemblers of keys about which nothing
     was guessed, and ``ended`` the connections that ended on those keys. ``keys`` are all keys, in

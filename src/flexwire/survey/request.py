@@ -1,4 +1,4 @@
-"""What a survey is asked and returns, what each range gets, and how capture files are opened."""
+"""The request and the result of a survey, the state for each range, and opening files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class AnalysisRequest:
 
 @dataclass(slots=True)
 class RangeStart:
-    """Where a range begins: its position in the files, and the state of all connections there."""
+    """The start of a range: its position in the files, and the state of all connections there."""
 
     position: FilePosition | MergePosition | None
     flows: Flows

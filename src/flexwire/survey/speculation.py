@@ -61,7 +61,7 @@ _MOST_HELD = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class FastPathStep:
-    """What kernels made of a connection that was handed to them.
+    """The result of handing a connection to the kernels.
 
     ``is_crossing`` says for requests and for responses whether the held frame is a made-up one.
     """

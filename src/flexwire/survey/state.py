@@ -1,4 +1,4 @@
-"""What a survey knows while it goes through a capture, and where its ranges lie."""
+"""The state of a survey while it goes through a capture, and its ranges."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ KeyClocks = tuple[str, int, int]
 
 @dataclass(slots=True)
 class _OpenRange:
-    """What the survey has found of one range so far."""
+    """The facts about one range so far."""
 
     size: int = 0
     rows: int = 0

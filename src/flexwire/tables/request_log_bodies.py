@@ -310,7 +310,7 @@ def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyR
 
 @dataclass(frozen=True, slots=True)
 class _BodyPlan:
-    """How to read bodies of a version: their JSON schema, with the names of a release."""
+    """The JSON schema of bodies of a version, with the names of a release."""
 
     name: str
     version: int

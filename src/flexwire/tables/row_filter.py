@@ -25,7 +25,7 @@ _CARRY_RECORDS: Final = frozenset(field.message for field in RECORDS_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which rows of frames are chosen.
+    """A filter of rows of frames.
 
     Attributes:
         table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.

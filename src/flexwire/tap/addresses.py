@@ -1,4 +1,4 @@
-"""Where responses advertise addresses, found from their specs, and how they are replaced."""
+"""The addresses that responses advertise, found from their specs, and their replacement."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MOST_PROCESSES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How the command line says a field.
+    """A field's form on the command line.
 
     ``least`` and ``most`` are the range of a number, without ``least`` itself where it is ``open``.
     The field is the number times ``unit``. The default is the field's own, and shown if it is a

@@ -115,7 +115,7 @@ def file_comments(config: TapConfig) -> tuple[bytes, ...]:
 
 
 class ConnectionRunner(Protocol):
-    """What takes clients on: this process, or several of its own."""
+    """The part that accepts clients: this process, or several of its own."""
 
     async def start(self, host: str) -> None:
         """Be ready; clients come to listeners at the ``host``."""

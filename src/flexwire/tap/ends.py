@@ -22,7 +22,7 @@ FLUSH_SECONDS: Final = 5.0
 
 
 class EndCallbacks(NamedTuple):
-    """What is called with all that an end says, in its order."""
+    """The callbacks for everything that an end sends, in its order."""
 
     said: Callable[[bytes], int]
     """Bytes came. Returns how many of them were taken, at least one: the others come again, from

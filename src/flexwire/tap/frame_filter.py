@@ -1,4 +1,4 @@
-"""Which frames a tap captures where not all are: those of some APIs, client ids or topics.
+"""A filter of the frames that a tap captures: by API, client id or topic.
 
 What is left out of a connection's capture leaves no gap in it: what is captured reads as if nothing
 else had been said. So a request and its response are captured or left out together. Whatever is not
@@ -101,7 +101,7 @@ def parse_api(text: str) -> str:
 
 
 class FrameFilter:
-    """What one connection's capture has of its frames."""
+    """The filter of one connection's frames."""
 
     def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: TapStatistics) -> None:
         self._only = only

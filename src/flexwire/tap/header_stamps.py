@@ -86,7 +86,7 @@ def parse_header_tag(text: str) -> HeaderTag:
 
 
 class StampConfig:
-    """Which tags request headers get, on all connections.
+    """The tags that request headers get, on all connections.
 
     A tag stands once, and no release may give it a meaning. ``limit`` is the most bytes of a
     request that brokers take (``socket.request.max.bytes``, 100 MiB unless it is given). Raises
@@ -118,7 +118,7 @@ def _defined_tags() -> set[int]:
 
 
 class StampedRequest(NamedTuple):
-    """What a request is passed on as.
+    """A request as it is forwarded.
 
     ``added`` are the tagged fields that the client did not send. Where there are none, ``payload``
     is what came, and ``reason`` a count of `TapStatistics`.

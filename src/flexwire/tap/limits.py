@@ -1,4 +1,4 @@
-"""How much of what peers sent becomes objects in the tap's event loop, and how much is held.
+"""Limits on the tap's event loop: the part of a frame that becomes objects, and held bytes.
 
 One loop carries all connections, so whatever takes long for one peer makes all others wait. 100 kB
 of the densest messages become some 50,000 objects, in about 20 ms. What is longer is read only up

@@ -130,7 +130,7 @@ def parse_port_range(text: str) -> PortRange:
 
 
 class StablePorts:
-    """Which port of a range each broker's address has, from run to run, in one file.
+    """The ports of brokers' addresses in a range, from run to run, in one file.
 
     An address that was never seen gets the lowest port that no other one has. What a file says of
     ports outside the range is forgotten. Raises `TapError` for a file that cannot be read, or is

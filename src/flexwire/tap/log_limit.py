@@ -15,7 +15,7 @@ SECONDS: Final = 1.0
 
 
 class _OmittedLines(NamedTuple):
-    """What was not logged since the last line of a kind, and how important it was."""
+    """The lines of a kind that were not logged since the last one, and their level."""
 
     level: int
     things: int

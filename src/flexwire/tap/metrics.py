@@ -1,4 +1,4 @@
-"""What a tap counts, and the port at which a monitor asks for it.
+"""The counts of a tap, and the port at which a monitor reads them.
 
 Ours and not a library's: the counts are already there, so a registry would only repeat them, and
 what prometheus-client brings as a server has a thread for each connection and no bound on time or

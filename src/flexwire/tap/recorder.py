@@ -1,4 +1,4 @@
-"""What the capture gets of one connection, without credentials.
+"""A recorder of one connection for the capture, without credentials.
 
 Credentials are not in it where they are withheld, and what cannot be written is counted.
 

@@ -435,7 +435,7 @@ class Relay:
 
 
 class ForwardedRequests(NamedTuple):
-    """What goes on of whole requests, and the comment that the capture has of each, if any."""
+    """The bytes of whole requests to forward, and the comment in the capture for each, if any."""
 
     outgoing: bytes = b""
     comments: Sequence[bytes] = ()

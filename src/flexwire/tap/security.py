@@ -173,7 +173,7 @@ _NAME: Final = "flexwire throwaway"
 
 
 class ThrowawayCa(NamedTuple):
-    """What was made: the authority's certificate for clients, and the tap's own with its key."""
+    """A throwaway authority: its certificate for clients, and the tap's own with its key."""
 
     ca: Path
     certificate: Path

@@ -1,4 +1,4 @@
-"""Where each field stands before the records of a batch, and before the key of a message.
+"""The places of the fields before a batch's records, and before a message's key.
 
 Each field is written down once, with its width; structs, offsets and sizes follow from that, for
 Python and kernels alike. Source: Kafka's documentation, "Record Batch" and "Old Message Format".

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Encoding(Enum):
-    """How a message version becomes bytes: the same object, other bytes.
+    """An encoding of a message version: the same object, other bytes.
 
     The drafts' encodings change what is a flexible version in the spec, FLEXIBLE what is not, and
     elsewhere each is KAFKA. `flexwire.schema.resolve` decides what they mean for a field.

@@ -30,7 +30,7 @@ NO_DEFAULT: Final = object()
 
 
 class Presence(Enum):
-    """Where a field stands in one version of a message."""
+    """The presence of a field in one version of a message."""
 
     INLINE = "inline"
     TAGGED = "tagged"

@@ -32,7 +32,7 @@ _STEPS = (
 
 
 class TagForm(Enum):
-    """How the tagged fields of a structure stand on the wire.
+    """The form of the tagged fields of a structure on the wire.
 
     SECTION, at the end: a count; each field is a tag and a length as unsigned varints, and a value.
     INTERLEAVED, at the end: a count; each field is one varlong with tag and length, and a value.
@@ -46,7 +46,7 @@ class TagForm(Enum):
 
 
 class TagHeader(NamedTuple):
-    """What stands before the value of a tagged field; positions count bytes of the reader's data.
+    """The bytes before the value of a tagged field; positions count bytes of the reader's data.
 
     In an interleaved header tag and size stand at the same position.
     """

@@ -31,7 +31,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Type(ABC):
-    """How one kind of value stands on the wire."""
+    """The form of one kind of value on the wire."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Where the blocks of a capture file begin, and how far a file that grows is whole.
+"""Block boundaries in a capture file, and how far a growing file is complete.
 
 A file has no marks to look for, but its blocks lead from one to the next: bytes from which a chain
 of them goes on are taken for a block. Payloads may hold a capture of their own, so it is a guess.
@@ -64,7 +64,7 @@ _MOST_BLOCKS_BEFORE: Final = 1000
 
 
 class FileHead(NamedTuple):
-    """What the head of a file says, and when its first packet was captured."""
+    """The head of a file, and the time of its first packet."""
 
     head: Head
     first_us: int

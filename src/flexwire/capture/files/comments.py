@@ -1,4 +1,4 @@
-"""What a capture says of itself: a filter, a sample of connections, tags that the tap added.
+"""Comments in a capture: its filter, its share of connections, and tags that the tap added.
 
 It stands in a comment on the section header of each file, as the share of connections does
 (`flexwire.capture.files.sampling`), so that nobody takes a part for the whole.
@@ -158,7 +158,7 @@ class CaptureFilter:
 
 
 class CapturedPart(NamedTuple):
-    """What a capture file holds where that is not all: a share of connections, some frames.
+    """The part that a capture file holds: a share of connections, or some frames.
 
     ``only`` is empty where all frames of these connections are there.
     """
@@ -236,7 +236,7 @@ _TAGS: Final = "tags"
 
 
 class Stamp(NamedTuple):
-    """What a tap added to the header of one request of the connection between two ends."""
+    """Tags that a tap added to the header of one request, and the request's connection."""
 
     timestamp_us: int
     client: str

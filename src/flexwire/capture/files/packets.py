@@ -97,7 +97,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 
 
 class SegmentHeaders:
-    """What stands before the payload of each TCP segment from one end of a connection to the other.
+    """The headers before the payload of each TCP segment from one end to the other.
 
     Both checksums are right. They are sums, so what all segments have in common is added up once.
     """
@@ -245,7 +245,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """How many packets a file held and what became of them; ``skipped`` is by reason.
+    """Counts of the packets of a file by what became of them; ``skipped`` is by reason.
 
     Once a file is read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     OnSecrets = Callable[[bytes, str], None]
 
     class ByteStream(Protocol):
-        """What gives the bytes of a file, as many as are asked for while there are any."""
+        """A source of the bytes of a file; it returns as many as requested until the end."""
 
         def read(self, size: int, /) -> bytes:
             """Return the next bytes, or b"" at the end."""
@@ -155,7 +155,7 @@ def _buffered(file: BinaryIO | io.BufferedReader[Any]) -> io.BufferedReader[Any]
 
 
 class _Raw(io.RawIOBase):
-    """What an opener gave, as `io.BufferedReader` wants it."""
+    """An opener's stream, in the form that `io.BufferedReader` needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -207,7 +207,7 @@ class _GzipContent(io.RawIOBase):
 
 
 class DamagedError(Exception):
-    """Where and why the rest of a file cannot be read."""
+    """The place and the reason of damage that makes the rest of a file unreadable."""
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
         self.reason = reason
@@ -275,7 +275,7 @@ class ForwardReader:
 
 
 class PcapHead(NamedTuple):
-    """What the head of a pcap file says of its records."""
+    """The head of a pcap file, which describes its records."""
 
     order: str
     per_second: int
@@ -338,7 +338,7 @@ class Interface(NamedTuple):
 
 
 class SectionHead(NamedTuple):
-    """What is known of a section of a pcapng file after some of its blocks."""
+    """The known facts about a section of a pcapng file after some of its blocks."""
 
     order: str
     interfaces: tuple[Interface, ...]

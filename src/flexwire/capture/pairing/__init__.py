@@ -1,4 +1,4 @@
-"""Which request a response answers, and what the headers of both say, over the frames of a capture.
+"""Pairs of requests and responses over the frames of a capture, and their headers.
 
 Kernels take the frames that they are sure of. The others are read one by one, and both go on from
 one state.

@@ -1,4 +1,4 @@
-"""What the specs say of each API key and version: how its header is laid out, and its role.
+"""The header layout and the role of each API key and version, from the specs.
 
 All that a kernel has to know of a request fits into a word; where it does not, the request is not
 plain, and is read as an object.

@@ -47,7 +47,7 @@ _BYTES = (
 
 @dataclass(slots=True, eq=False)
 class HeaderColumns:
-    """What the headers of a chunk's frames say, a row a frame.
+    """The headers of a chunk's frames, one row for each frame.
 
     ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
     `ANSWER`, as `flexwire.capture.pairing.layout` numbers them, and decides which columns have a
@@ -205,7 +205,7 @@ class PairingRun:
 
 
 class RequestSummary(NamedTuple):
-    """What a request says of its response: how to read it, whose it is, and from when it waited."""
+    """The facts in a request that its response needs: how to read it, its client, its time."""
 
     api_key: int
     api_version: int
@@ -294,7 +294,7 @@ def _request(correlation_id: int, said: RequestSummary) -> RequestFrame:
 
 
 class FrameReader:
-    """What the frames of one connection say without their bodies being decoded, as columns.
+    """A reader of the frames of one connection as columns, without their bodies.
 
     Frames are given in the order in which the assembler gave them out. The bytes of a token are
     withheld, and those of a frame that does not read as a request or response are shown only where

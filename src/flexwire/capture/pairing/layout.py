@@ -1,4 +1,4 @@
-"""What the kernel for headers and pairs has in memory, and the numbers by which it says things.
+"""The memory of the kernel for headers and pairs, and its numbers.
 
 `kernels/pairing.pyx` has the same, and a test compares them.
 """
@@ -12,7 +12,7 @@ API_VERSION_AT, REQUEST_HEAD = 2, 8
 
 
 class PairingWords(ctypes.Structure):
-    """What a run takes and gives; pointers are addresses.
+    """The inputs and outputs of a run; pointers are addresses.
 
     Of frames, columns of ``end`` rows, of which ``at`` is the next; ``numbers`` says for a frame's
     connection which of the states is its. ``errors`` marks frames with an error. ``kind`` to

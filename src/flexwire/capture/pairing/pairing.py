@@ -1,4 +1,4 @@
-"""Which request a response answers, and what headers say, over the frames of a capture.
+"""Pairs of requests and responses over the frames of a capture, and their headers.
 
 The state of all connections goes from chunk to chunk, in arrays: a kernel reads what is plain, and
 asks where it is not sure. A connection on which bare tokens may be sent is read frame by frame from

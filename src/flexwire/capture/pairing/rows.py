@@ -83,7 +83,7 @@ _NULL = -1
 
 
 class Judgement(NamedTuple):
-    """What a connection turned out to be."""
+    """The final verdict on a connection."""
 
     is_kafka: bool
     reads_as_kafka: bool
@@ -96,7 +96,7 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 @dataclass(frozen=True, slots=True)
 class Hindsight:
-    """What the whole capture says, by connection.
+    """Facts that only the whole capture shows, by connection.
 
     ``unanswered`` has the indexes of requests that got no response, in ascending order, and
     ``early`` what a request says that came after its response, by the response's index.

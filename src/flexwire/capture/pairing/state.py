@@ -1,4 +1,4 @@
-"""What lasts from chunk to chunk, and what may become of a frame before its body is decoded."""
+"""State that lasts from chunk to chunk, and the outcomes of frames without decoding."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class _OrderedSide(NamedTuple):
 
 
 class KeyActivity(NamedTuple):
-    """How many connections an assembler has begun, and whether the last ones go on.
+    """The number of connections that an assembler has begun, and whether the last ones go on.
 
     ``last_us`` is when a segment of an open one came last; ``is_over``: each of them was closed.
     """

@@ -1,4 +1,4 @@
-"""What a connection was: its ends, its bytes, how it ended, and whether it is Kafka.
+"""Facts about a connection: its ends, its bytes, how it ended, and whether it is Kafka.
 
 Where the caller has named brokers, they alone say which connections are Kafka. Otherwise the
 content of the frames does (see `flexwire.capture.reassembly.evidence`).

@@ -1,4 +1,4 @@
-"""Which connection a segment belongs to, and which responses are due on it.
+"""The course of a connection: which segments belong to it, and which responses are due.
 
 A SYN says so. Where the capture lacks it, or shows several connections at once, the sequence
 numbers do: those of each end lie near to where it has come, and so does what it acknowledges. A
@@ -48,7 +48,7 @@ or the other way round.
 
 
 class _Reach:
-    """How far one end has come: which of its bytes were seen."""
+    """The bytes of one end that were seen so far."""
 
     def __init__(self) -> None:
         self.low = self.high = 0
@@ -95,7 +95,7 @@ class _Reach:
 
 
 class Course:
-    """How far a connection has come, by the segments taken in."""
+    """The course of a connection, by the segments taken in."""
 
     def __init__(self, segment: Segment) -> None:
         self.is_reset = False

@@ -237,7 +237,7 @@ class _SegmentSlice(NamedTuple):
 
 
 class _OpenReader(NamedTuple):
-    """What reads a file."""
+    """A reader of one file."""
 
     reader: SegmentReader
     items: Generator[SegmentColumns | FileNotes]

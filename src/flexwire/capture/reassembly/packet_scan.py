@@ -171,7 +171,7 @@ FURTHER_REASONS = "further reasons"
 
 @dataclass(slots=True)
 class UnusedPackets:
-    """How many packets of a file were not used, by reason, and the first bytes of one of each."""
+    """Counts of unused packets of a file, by reason, with the first bytes of one of each."""
 
     packets: dict[str, int] = field(default_factory=dict)
     samples: dict[str, bytes] = field(default_factory=dict)
@@ -201,7 +201,7 @@ class UnusedPackets:
 
 @dataclass(slots=True)
 class FileNotes:
-    """What is told of a capture file, or of a part of it, once that is read.
+    """Notes on a capture file, or on a part of it, once that is read.
 
     ``packets`` are all of them. ``unreadable`` holds packets and places that should give a segment
     and do not, ``skipped`` packets that hold something else. ``error`` is why the file cannot be

@@ -314,7 +314,7 @@ that begin none, by what requests begin with, or responses; or whatever they are
 
 
 class SideState(NamedTuple):
-    """Where one end of a connection stands.
+    """The state of one end of a connection.
 
     ``sequence`` is the number of its next byte, beyond which nothing was acknowledged. ``held`` are
     the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
@@ -349,7 +349,7 @@ class Handoff:
 
 
 class SideResult(NamedTuple):
-    """How far one end has come since it was lent.
+    """The progress of one end since its connection was lent.
 
     ``size`` bytes were taken. Of these the ``frames`` have ``sizes`` in all, the latest a
     ``length``; what remains is ``held``, as in `Standing`. So many bytes were ``repeated``. Of an
@@ -368,7 +368,7 @@ class SideResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HandoffResult:
-    """What became of a connection since it was lent.
+    """The result of lending a connection.
 
     ``segments`` with ``captured`` bytes were taken, the last at ``time_us``; ``is_marked``: the
     capture said of one that a frame begins with it. ``noted`` are the last frames, each whether it

@@ -61,7 +61,7 @@ class _UncutFramer(Framer):
 
 
 class PacketSink(Protocol):
-    """Where packets go: copied as they are, or opened."""
+    """The destination of packets, which are copied as they are, or opened."""
 
     counts: TlsCounts
 

@@ -47,7 +47,7 @@ RENEGOTIATED: Final = "it was negotiated anew (TLS 1.2), and is not opened from 
 
 
 class Plaintext(NamedTuple):
-    """What an end sent in one record, after ``lost`` bytes that are not in the capture."""
+    """The content of one record of an end, after ``lost`` bytes that the capture lacks."""
 
     end: Direction
     data: bytes

@@ -101,7 +101,7 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
 
 
 class Suite(NamedTuple):
-    """What a cipher suite says of records: the cipher, the key's bytes, and the hash of its keys.
+    """A cipher suite: its cipher, the bytes of its key, and the hash of its keys.
 
     ``implicit_bytes`` of the nonce come from the keys in TLS 1.2; the rest stands in each record.
     """

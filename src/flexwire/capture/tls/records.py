@@ -48,7 +48,7 @@ class TlsRecord(NamedTuple):
 
 
 class OpenedRecord(NamedTuple):
-    """What a record holds; before it ``lost`` bytes of content are missing."""
+    """The content of a record; ``lost`` bytes of content are missing before it."""
 
     kind: int
     content: bytes
@@ -57,7 +57,7 @@ class OpenedRecord(NamedTuple):
 
 
 class RecordStream:
-    """What one end sends: `feed` and `miss` it, then `plain` or `open` gives its next record."""
+    """The records of one end: `feed` and `miss` bytes, then `plain` or `open` the next record."""
 
     def __init__(self) -> None:
         self.opener: RecordKeys | None = None

@@ -1,4 +1,4 @@
-"""Which clients break on a Kafka release: evidence in, verdicts out, without captures or Spark.
+"""The audit of clients against a Kafka release: evidence in, verdicts out, without Spark.
 
 A broker's release refuses a request version or reads it; whether a client breaks is another
 question. A client that negotiates sends the lower of both maxima, so an old version may be the

@@ -77,7 +77,7 @@ class NameSample:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSeen:
-    """What was seen of a cluster.
+    """The evidence about a cluster.
 
     ``features`` are the finalized levels by the broker that told them; a broker that told none is
     not among them. ``configured`` are the topics or brokers by configuration, of configurations

@@ -89,7 +89,7 @@ class Conduct:
 
 @dataclass(frozen=True, slots=True)
 class ClientFinding:
-    """What one release means to one client: a verdict, and the evidence for it.
+    """A verdict about one client on one release, with its evidence.
 
     ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.
     A finding about a version has ``api_key`` and ``version``, with all of the client's requests

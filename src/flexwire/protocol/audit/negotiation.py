@@ -23,7 +23,7 @@ _UNSTABLE = "unstable.api.versions.enable"
 
 
 class UseVerdict(NamedTuple):
-    """What a missing version says of a client: a verdict, the rule's name, and a sentence."""
+    """A verdict about a missing version: the verdict, the rule's name, and a sentence."""
 
     verdict: AuditVerdict
     evidence: str

@@ -1,4 +1,4 @@
-"""What a person can do about a finding: which setting to change, which release to upgrade to."""
+"""Remedies for findings: which setting to change, which release to upgrade to."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class MissingApi:
-    """What a client does on a broker that lacks an API, or has no version of it in common.
+    """The behaviour of a client on a broker that lacks an API, or has no common version of it.
 
     "goes on" is a documented fallback; "fails" means that it is known to have none.
     ``software`` are names in ApiVersions; empty means every client. With ``speaks`` the software
@@ -113,7 +113,7 @@ ABSENT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SoftwareFact:
-    """What is known of a client on a release; without ``certain`` only if it uses a mechanism."""
+    """A fact about a client on a release; without ``certain`` only if it uses a mechanism."""
 
     verdict: AuditVerdict
     id: str

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationVerdict:
-    """What a release makes of one configuration that a client sets."""
+    """The verdict of a release on one configuration that a client sets."""
 
     configured: ConfigurationUse
     verdict: AuditVerdict

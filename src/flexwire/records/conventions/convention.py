@@ -1,4 +1,4 @@
-"""What conventions for the values of record headers share."""
+"""The base of all conventions for the values of record headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DEPTH = 100
 
 
 class HeaderEvidence(NamedTuple):
-    """What one record header says for or against a convention.
+    """The evidence of one record header for or against a convention.
 
     ``weight`` is 2 where it names the convention or has a form that chance seldom gives, 1 where it
     fits, and -1 where it does not.
@@ -33,7 +33,7 @@ class HeaderEvidence(NamedTuple):
 
 
 class BulkCondition(NamedTuple):
-    """How Spark SQL judges many values at once, for the answer about record headers.
+    """A condition by which Spark SQL judges many values, for the answer about record headers.
 
     ``condition`` is an expression of Spark SQL over the columns ``value``, the bytes, and ``size``,
     their number. It is true if the value reads by the convention. ``meaning`` says the same in a

@@ -1,4 +1,4 @@
-"""What a producer sends and a consumer gets, with headers; keys and values are serialized."""
+"""A producer's and a consumer's record, with headers; keys and values are serialized."""
 
 from __future__ import annotations
 

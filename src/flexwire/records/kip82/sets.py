@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class DecodeOptions(NamedTuple):
-    """How a message set is read; see `decode_message_set`."""
+    """Options for reading a message set; see `decode_message_set`."""
 
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED

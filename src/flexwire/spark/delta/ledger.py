@@ -1,4 +1,4 @@
-"""Which analyses are in a grown output: one row each, the only truth about it.
+"""The ledger of a grown output: one row for each analysis that is in, the only truth.
 
 A change reads the table, and commits what it made of it only if nobody has committed meanwhile;
 else it begins again. So of two analyses of the same input one is in, and the other one learns it.

@@ -154,7 +154,7 @@ class AlreadyInError(FlexwireError):
 
 @dataclass(frozen=True)
 class DeltaStaging(RunStaging):
-    """What one analysis adds to tables; ``digest`` and ``fingerprints`` say of which input."""
+    """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input."""
 
     digest: str
     fingerprints: list[int]

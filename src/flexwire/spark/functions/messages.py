@@ -211,7 +211,7 @@ def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSettings:
-    """What a caller of a column function has chosen, checked; it travels to the workers."""
+    """The checked choices of a caller of a column function, which travel to the workers."""
 
     mode: Mode
     corrupt: str

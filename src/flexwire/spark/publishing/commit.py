@@ -209,7 +209,7 @@ def _pickled(value: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _TaskJob:
-    """What travels to the tasks of one action, and to its commit."""
+    """The work of one action, which travels to its tasks and to its commit."""
 
     carried: PackedCatalog | None
     work: Callable[[int, TaskOutput], object]
@@ -283,7 +283,7 @@ class _TaskJob:
 
 
 class TasksDataSource(DataSource):
-    """What Spark takes for a sink of rows; each row is the number of a task."""
+    """A data sink for Spark; each row is the number of a task."""
 
     @classmethod
     def name(cls) -> str:
@@ -298,7 +298,7 @@ class TasksDataSource(DataSource):
 
 @dataclass(frozen=True)
 class _TasksMessage(WriterCommitMessage):
-    """What the tasks of one partition did; pickled, so that a commit needs none of its types."""
+    """The results of the tasks of one partition, pickled: a commit needs none of its types."""
 
     tasks: tuple[tuple[int, bytes], ...]
 

@@ -56,7 +56,7 @@ _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 @dataclass(frozen=True)
 class LocalStaging(Staging):
-    """What one analysis writes, in the directory ``place`` below ``out``."""
+    """The staging of one analysis, in the directory ``place`` below ``out``."""
 
     directory: Path
 

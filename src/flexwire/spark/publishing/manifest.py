@@ -1,4 +1,4 @@
-"""What the tasks of an analysis wrote, and where: files that follow from their input alone.
+"""The list of the files of an analysis's tasks, which follow from their input alone.
 
 So a task that runs twice writes the same files, and what counts is what its manifest names.
 """
@@ -44,7 +44,7 @@ class WrittenFile:
 
 
 class WrittenFiles(Sequence[WrittenFile]):
-    """What one task wrote, in some 20 bytes each: the driver holds those of 20,000 tasks.
+    """The files of one task, in some 20 bytes each: the driver holds those of 20,000 tasks.
 
     They are unpacked each time that somebody goes through them.
     """

@@ -88,7 +88,7 @@ def begin_run(
 
 @dataclass(frozen=True)
 class StoreStaging(RunStaging):
-    """What one analysis writes to a store."""
+    """The staging of one analysis in a store."""
 
     @property
     def files(self) -> OutputDirectory:

@@ -54,7 +54,7 @@ def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - 
 
 @dataclass(frozen=True)
 class Staging(ABC):
-    """Where one analysis into ``out`` writes, until `publish`.
+    """The staging area of one analysis into ``out``, until `publish`.
 
     ``known`` is an earlier analysis of the same input, where tables grow: then there is nothing to
     do. ``next_offsets`` are those to go on with in logs; None where all of a log is read.

@@ -1,4 +1,4 @@
-"""Where a task hands over the files that it finished: each is placed whole, and noted.
+"""The place for the finished files of a task: each is placed whole, and noted.
 
 A file is written in a directory of the attempt's own and placed by one rename or one PUT, under a
 name that follows from its input. An attempt that is ended leaves at most files that a later one
@@ -43,7 +43,7 @@ def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[P
 
 @dataclass(slots=True)
 class TaskOutput:
-    """Where the work of a task hands over the files that it finished.
+    """The place for the finished files of a task.
 
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone

@@ -148,7 +148,7 @@ class CaptureReader(DataSourceReader):
 
 @dataclass(frozen=True, slots=True)
 class StretchTask(InputPartition):
-    """What one task of a batch reads."""
+    """The part that one task of a batch reads."""
 
     stretch: Stretch
 

@@ -1,4 +1,4 @@
-"""Which tasks read a capture, and what a survey keeps for them.
+"""The tasks that read a capture, and the state that a survey keeps for them.
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it

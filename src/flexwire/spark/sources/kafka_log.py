@@ -93,7 +93,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class KafkaLogOptions:
-    """What the options of a read say."""
+    """The checked options of a read."""
 
     paths: list[str]
     query: LogQuery
@@ -190,7 +190,7 @@ class FilteredKafkaLog(KafkaLog):
 
 @dataclass(frozen=True, slots=True)
 class LogTask(InputPartition):
-    """What one task reads."""
+    """The part that one task reads."""
 
     pieces: tuple[LogPiece, ...]
 

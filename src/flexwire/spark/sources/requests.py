@@ -1,4 +1,4 @@
-"""What a read of a data source asks for: columns, filters and limits.
+"""The request of a read of a data source: columns, filters and limits.
 
 A filter narrows what is read and is never claimed: Spark compares every row again, so that what a
 filter means stays Spark's.
@@ -68,7 +68,7 @@ _MICROSECONDS: Final = 1000
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What the options of a read say; ``asked`` has no files yet.
+    """The checked options of a read; ``asked`` has no files yet.
 
     Rows are decoded by the catalog that is ``carried``, None for that of flexwire.
     """

@@ -1,4 +1,4 @@
-"""What a change of message specs breaks: peers that use old versions, and readers of old bytes.
+"""Breaking changes of message specs: for peers with old versions, and for old bytes.
 
 Old and new specs are resolved version by version and compared as they are on the wire. So a rule
 judges bytes and names, not text. `changes` pairs the messages and runs the rules over every version

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BreakingConfig(Protocol):
-    """What to look for, as `flexwire.specs.lint.config.Config` provides it."""
+    """The rules to apply, as `flexwire.specs.lint.config.Config` provides them."""
 
     @property
     def mode(self) -> Mode:

@@ -24,7 +24,7 @@ _COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
 
 
 class Breaks(Enum):
-    """What a change breaks."""
+    """The kind of damage that a change does."""
 
     WIRE = "bytes of an existing version are read otherwise than they were written"
     JSON = "the JSON form, and code that names fields, is read otherwise than it was written"

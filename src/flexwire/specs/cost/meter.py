@@ -83,7 +83,7 @@ class SizePair:
 
 @dataclass(slots=True)
 class MessageCost:
-    """What the messages of one name and version cost; ``whole`` is the header and the body.
+    """The cost of the messages of one name and version; ``whole`` is the header and the body.
 
     ``api`` is the message's API, None if it is neither a request nor a response. ``fields`` are
     those of the body, by path; their totals add up to that of ``body``. ``saved`` has the bytes
@@ -144,7 +144,7 @@ class UncomparedCount:
 
 @dataclass(frozen=True, slots=True)
 class _WriteForm:
-    """How a value is written on one side."""
+    """The form in which a value is written on one side."""
 
     schema: Schema
     encoding: Encoding
@@ -164,7 +164,7 @@ class _WriteForm:
 
 @dataclass(frozen=True, slots=True)
 class _CostPlan:
-    """How the messages of one name and version are measured.
+    """The plan for measuring the messages of one name and version.
 
     ``read`` is the schema that reads them. If other versions are compared, ``upgrade`` converts
     them to the newest version of the old specs. ``change`` converts them to the new side.

@@ -1,4 +1,4 @@
-"""Which rules are used, and which files they ignore: `flexwire.toml` or `pyproject.toml`."""
+"""The rules in use, and the files that they ignore: `flexwire.toml` or `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _TABLES = (LINT.table, BREAKING.table)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What to look for.
+    """The rules to apply, and exceptions from them.
 
     ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" stands
     for any characters, also slashes. A directory stands for everything in it.

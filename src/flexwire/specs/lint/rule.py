@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Category(Enum):
-    """What a broken rule stops."""
+    """The consequence of a broken rule."""
 
     SYNTAX = "the text cannot be read as a message spec"
     GENERATOR = "Kafka's generator refuses the spec"

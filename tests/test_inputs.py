@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import CaptureError
-from flexwire.inputs import LOOKED_AT, InputKind, input_sources, kind_by_bytes, kind_by_name
+from flexwire.inputs import LOOKED_AT, AnalysisFileKind, input_sources, kind_by_bytes, kind_by_name
 from tests.capture.interleaved import CLEAN, write_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CAPTURE, LOG, BROKER_LOG = InputKind.CAPTURE, InputKind.LOG, InputKind.BROKER_LOG
+CAPTURE, LOG, BROKER_LOG = (
+    AnalysisFileKind.CAPTURE,
+    AnalysisFileKind.LOG,
+    AnalysisFileKind.BROKER_LOG,
+)
 LINE = (
     b"[2026-11-23 10:00:00,000] DEBUG Completed request:"
     b'{"isForwarded":false} (kafka.request.logger)\n'
@@ -35,7 +39,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "kind"), NAMES)
-def test_a_name_says_what_a_file_is(name: str, kind: InputKind | None) -> None:
+def test_a_name_says_what_a_file_is(name: str, kind: AnalysisFileKind | None) -> None:
     assert kind_by_name(name) is kind
 
 

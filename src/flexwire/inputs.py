@@ -30,7 +30,7 @@ LOOKED_AT: Final = 1 << 12
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
 
-class InputKind(Enum):
+class AnalysisFileKind(Enum):
     """The kind of a file."""
 
     CAPTURE = "a capture"
@@ -46,35 +46,34 @@ class Inputs(NamedTuple):
     request_logs: list[RequestLogFile]
 
 
-def kind_by_name(name: str) -> InputKind | None:
+def kind_by_name(name: str) -> AnalysisFileKind | None:
     """Return what a file with this name is; None if the name does not say it.
 
-    >>> kind_by_name("00000000000000000042.log"), kind_by_name("tap-1.pcapng.gz")
-    (<InputKind.LOG: 'a log segment, or what is beside one'>, <InputKind.CAPTURE: 'a capture'>)
-    >>> kind_by_name("notes.txt")
+    >>> kind_by_name("tap-1.pcapng.gz"), kind_by_name("notes.txt")
+    (<AnalysisFileKind.CAPTURE: 'a capture'>, None)
     """
     if is_log_file(name):
-        return InputKind.LOG
+        return AnalysisFileKind.LOG
     if has_capture_name(name):
-        return InputKind.CAPTURE
-    return InputKind.BROKER_LOG if is_broker_log(name) else None
+        return AnalysisFileKind.CAPTURE
+    return AnalysisFileKind.BROKER_LOG if is_broker_log(name) else None
 
 
-def kind_by_bytes(head: bytes) -> InputKind:
+def kind_by_bytes(head: bytes) -> AnalysisFileKind:
     """Return what a file is that begins with these bytes, gzip'd or not.
 
     ``head`` has `LOOKED_AT` bytes, or the whole file. What is neither a capture nor a log segment
     can only be the text of a broker's log.
 
     >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
-    <InputKind.CAPTURE: 'a capture'>
+    <AnalysisFileKind.CAPTURE: 'a capture'>
     """
     is_gzipped = head.startswith(GZIP_MAGIC)
     if begins_as_capture(_inflated(head) if is_gzipped else head):
-        return InputKind.CAPTURE
+        return AnalysisFileKind.CAPTURE
     if not is_gzipped and len(head) > _MAGIC and head[_MAGIC] <= _NEWEST_MAGIC:
-        return InputKind.LOG
-    return InputKind.BROKER_LOG
+        return AnalysisFileKind.LOG
+    return AnalysisFileKind.BROKER_LOG
 
 
 def _inflated(head: bytes) -> bytes:
@@ -101,9 +100,9 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     inputs = Inputs([], [], [])
     for file in _of_one_name(list_files(paths, _has_input_name, words)):
         kind = kind_by_name(file.url.rpartition("/")[2])
-        if kind is InputKind.LOG:
+        if kind is AnalysisFileKind.LOG:
             inputs.logs.append(file)
-        elif kind is InputKind.CAPTURE:
+        elif kind is AnalysisFileKind.CAPTURE:
             inputs.captures.append(file)
         elif (log := log_file(file, len(inputs.request_logs))) is not None:
             inputs.request_logs.append(log)

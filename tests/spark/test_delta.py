@@ -27,7 +27,7 @@ from flexwire.spark.analyze import analyze as run
 from flexwire.spark.dataframes import table as spark_table
 from flexwire.spark.delta import layout, ledger, logs, staging
 from flexwire.spark.delta.layout import by_day, storage_options, table_url
-from flexwire.spark.delta.ledger import Ledger
+from flexwire.spark.delta.ledger import Ledger, fingerprint
 from flexwire.spark.delta.logs import AddedFile, TableLog
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
@@ -45,7 +45,7 @@ from tests.capture.interleaved import CLEAN, write_capture
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
 
 def analyze(out: OutputDirectory, text: str, tmp: Path, *, append: bool = True) -> bool:
     """One analysis of the input ``text``; whether it is new."""
-    with delta_staging(out, sources(text), text, append=append) as writing:
+    with delta_staging(out, sources(text), lambda _: text, append=append) as writing:
         if writing.known_run:
             return False
         write(writing, text, tmp)
@@ -186,14 +186,36 @@ def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory, tmp_path: Path)
     assert found == [("one", NOON.date(), 1), ("two", NOON.date(), 1)]
 
 
-def test_files_that_are_in_already_are_refused_beside_new_ones(
+def test_files_that_are_in_already_are_left_out_beside_new_ones(
     out: OutputDirectory, tmp_path: Path
 ) -> None:
-    analyze(out, "one", tmp_path)
-    refused = pytest.raises(FlexwireError, match=r"1 of 2 files are in .* already, by the analysis")
-    with refused, delta_staging(out, sources("one", "two"), "both", append=True):
-        pytest.fail("their rows would be there twice")
-    assert exact(out) == ["one"]
+    def digest_of(some: Sequence[InputFile]) -> str:
+        return ",".join(source.name for source in some)
+
+    for names, new in (["one"], "one"), (["one", "two"], "two"), (["three", "two", "one"], "three"):
+        with delta_staging(out, sources(*names), digest_of, append=True) as writing:
+            assert writing.known_files == {f"/captures/{name}" for name in names} - {
+                f"/captures/{new}"
+            }
+            write(writing, new, tmp_path)
+            writing.publish()
+    assert exact(out) == plain(out) == ["one", "three", "two"]
+    entries = output(out.url).entries
+    assert [entry.files for entry in entries] == [fingerprints("one", "two", "three")[at : at + 1]
+                                                  for at in range(3)]  # fmt: skip
+    # If all files are in, by several analyses, there is no work. The latest has the report.
+    for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
+        with delta_staging(out, sources(*names), digest_of, append=True) as writing:
+            assert writing.known_run == entries[latest].analysis
+    # Logs beside them may have grown, and are then read without captures.
+    both = sources("one", "two")
+    with delta_staging(out, both, digest_of, append=True, has_logs=True) as writing:
+        assert (writing.known_run, len(writing.known_files)) == (None, 2)
+        assert writing.fingerprints == []
+
+
+def fingerprints(*names: str) -> list[int]:
+    return [fingerprint(source) for source in sources(*names)]
 
 
 def test_without_append_all_that_was_in_is_replaced(
@@ -324,7 +346,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(
     anywhere: OutputDirectory, tmp_path: Path
 ) -> None:
     """In a store nobody holds a lock: the ledger's order decides."""
-    with delta_staging(anywhere, sources("one"), "one", append=True) as writing:
+    with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
         write(writing, "one", tmp_path)
         tables = writing._tables()
         staging.note_tables(anywhere, writing.run, tables)
@@ -344,7 +366,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(
 def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
-        begun_first = delta_staging(out, sources("one"), "one", append=True)
+        begun_first = delta_staging(out, sources("one"), lambda _: "one", append=True)
         told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
         with told, begun_first as first:
             write(first, "one", tmp_path)
@@ -412,7 +434,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
 
 def test_another_analysis_under_way_is_told(out: OutputDirectory, tmp_path: Path) -> None:
     told = pytest.raises(FlexwireError, match="another analysis writes to")
-    with delta_staging(out, sources("one"), "one", append=True), told:
+    with delta_staging(out, sources("one"), lambda _: "one", append=True), told:
         analyze(out, "two", tmp_path)
     assert out.path is not None
     assert not out.path.exists()

@@ -54,7 +54,7 @@ def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
     """An analysis that reads logs up to these offsets; gives those that it goes on with."""
-    with delta_staging(out, [], uuid.uuid4().hex, append=append) as writing:
+    with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
     return dict(writing.next_offsets or {})
@@ -83,13 +83,13 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
         add(out, {A: 10, B: 1})
         told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
-        with told, delta_staging(out, [], "first", append=True) as writing:
+        with told, delta_staging(out, [], lambda _: "first", append=True) as writing:
             writing.read_until[A] = 12
             assert add(out, {A: 11}) == {A: 10, B: 1}
             writing.publish()
         assert next_offsets(Ledger(out).entries()) == {A: 11, B: 1}
         # Of other logs both are.
-        with delta_staging(out, [], "second", append=True) as writing:
+        with delta_staging(out, [], lambda _: "second", append=True) as writing:
             writing.read_until[B] = 2
             add(out, {A: 13})
             writing.publish()

@@ -99,7 +99,10 @@ def capture(directory: Path, part: int) -> Path:
         )
         metadata = made("MetadataResponse", topics=[topic])
         traffic.exchange(other, made("MetadataRequest"), metadata, 12, 10)
-    for connection in (one, other):
+    lost = traffic.connect(("10.0.0.9", 50002))
+    meant = made("ApiVersionsRequest", cluster_id="east", node_id=3)
+    traffic.exchange(lost, meant, made("ApiVersionsResponse", error_code=129), 5, 11)
+    for connection in (one, other, lost):
         connection.close(timestamp_us=traffic.now_us)
     traffic.close()
     return directory

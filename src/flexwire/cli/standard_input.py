@@ -51,14 +51,14 @@ def segment_name(head: bytes) -> str:
 
 def input_name(head: bytes) -> str:
     """Return the name that an analysis needs: of a capture, a log segment or a request log."""
-    from flexwire.inputs import InputKind, kind_by_bytes
+    from flexwire.inputs import AnalysisFileKind, kind_by_bytes
 
     if not head:
         raise InputError("standard input is empty")
     kind = kind_by_bytes(head)
-    if kind is InputKind.CAPTURE:
+    if kind is AnalysisFileKind.CAPTURE:
         return capture_name(head)
-    if kind is InputKind.LOG:
+    if kind is AnalysisFileKind.LOG:
         return segment_name(head)
     return "kafka-request.log.gz" if head.startswith(_GZIP) else "kafka-request.log"
 

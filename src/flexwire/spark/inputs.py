@@ -86,8 +86,13 @@ def begin_output(
     if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
             from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
-        digest = AnalysisRequest((*files, *logs)).digest
-        with delta_staging(out, files, digest, append=output.append) as grown:
+
+        def digest_of(captures: Iterable[InputFile]) -> str:
+            return AnalysisRequest((*captures, *logs)).digest
+
+        with delta_staging(
+            out, files, digest_of, append=output.append, has_logs=bool(logs)
+        ) as grown:
             yield grown
         return
     if is_delta(out):
@@ -97,6 +102,14 @@ def begin_output(
         )
     with store_staging(out) if out.path is None else local_staging(out.path) as staging:
         yield staging
+
+
+def known_files_notes(count: int, out: OutputDirectory) -> tuple[str, ...]:
+    """Return the note on files that were left out because they are in grown tables already."""
+    if not count:
+        return ()
+    files = "1 file is" if count == 1 else f"{count:,} files are"
+    return (f"{files} in {out} already, so only the others were added",)
 
 
 _MOST_REASONS: Final = 20

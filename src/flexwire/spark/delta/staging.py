@@ -215,7 +215,7 @@ class DeltaStaging(RunStaging):
             abandoned = (entry for entry in old if entry.state == ABANDONED)
             return with_offsets([*abandoned, own], self.read_until)
         offsets, known_offsets = next_offsets(old), self.next_offsets or {}
-        if find_known_run(old, self.digest, self.fingerprints, self.out) or any(
+        if _runs_with(old, self.digest, self.fingerprints) or any(
             offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
         ):
             raise AlreadyInError(
@@ -258,50 +258,62 @@ class DeltaStaging(RunStaging):
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
-def find_known_run(
-    entries: Iterable[LedgerEntry], digest: str, files: Collection[int], out: OutputDirectory
-) -> str:
-    """Return the analysis of that input that is in, or ""; `FlexwireError` for a part."""
-    input_files = set(files)
-    for entry in entries:
-        if entry.state != IN:
-            continue
-        if entry.input == digest:
-            return entry.analysis
-        if common := len(input_files.intersection(entry.files)):
-            raise FlexwireError(
-                f"{common:,} of {len(input_files):,} files are in {out} already, by the analysis "
-                f"{entry.analysis}: give only those that are not, or their rows were there twice"
-            )
-    return ""
+def _is_of(entry: LedgerEntry, digest: str) -> bool:
+    return entry.state == IN and entry.input == digest
+
+
+def _runs_with(entries: Iterable[LedgerEntry], digest: str, files: Collection[int]) -> list[str]:
+    """Return the analyses that are in, and are of the same input or have some of these files."""
+    numbers = {*files}
+    return [
+        entry.analysis
+        for entry in entries
+        if _is_of(entry, digest) or (entry.state == IN and not numbers.isdisjoint(entry.files))
+    ]
 
 
 @contextmanager
 def delta_staging(
     out: OutputDirectory,
     sources: Sequence[InputFile],
-    digest: str,
+    digest_of: Callable[[Sequence[InputFile]], str],
     *,
     append: bool,
+    has_logs: bool = False,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[DeltaStaging]:
     """Make a place for one analysis that adds to the tables in ``out``.
 
-    ``sources`` are its captures, and ``digest`` is of all its input. With ``append`` it is added to
-    those that are in, else it takes their place. What analyses that are over have left is removed
-    first.
+    ``sources`` are its captures. ``digest_of`` returns the digest of its whole input, given some of
+    them; if that ``has_logs``, it is not only captures. With ``append`` the analysis is added to
+    those that are in, without the files that are in already. Otherwise it takes their place. What
+    analyses that are over have left is removed first.
     """
     check_scheme(out)
-    prints = [fingerprint(source) for source in sources]
 
     def make(run: str) -> DeltaStaging:
         entries = sweep(out, run, abandoned)
-        known_run = find_known_run(entries, digest, prints, out) if append else ""
-        offsets = next_offsets(entries) if append else {}
+        numbers = {source.name: fingerprint(source) for source in sources}
+        is_in = {number for entry in entries if entry.state == IN for number in entry.files}
+        known = {name for name, number in numbers.items() if append and number in is_in}
+        new = [source for source in sources if source.name not in known]
+        whole = digest_of(sources)
+        known_run = None
+        if append and known and not new and not has_logs:
+            known_run = _runs_with(entries, whole, numbers.values())[-1]
+        elif append:
+            known_run = next((each.analysis for each in entries if _is_of(each, whole)), None)
         if out.path is not None:
             make_private_directory(out.path / RUNS / run)
         return DeltaStaging(
-            out, run, digest, prints, append, known_run=known_run or None, next_offsets=offsets
+            out,
+            run,
+            digest_of(new),
+            [numbers[source.name] for source in new],
+            append,
+            known_run=known_run,
+            known_files=frozenset(known),
+            next_offsets=next_offsets(entries) if append else {},
         )
 
     with nullcontext() if out.path is None else _hold_lock(out.path):

@@ -56,13 +56,15 @@ def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - 
 class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
-    ``known`` is an earlier analysis of the same input, where tables grow: then there is nothing to
-    do. ``next_offsets`` are those to go on with in logs; None where all of a log is read.
+    If tables grow, ``known_run`` is an earlier analysis that all of the input is in already: then
+    there is nothing to do. ``known_files`` are the names of files that are in already, beside new
+    ones. ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
     ``read_until`` takes the offsets after what this analysis has read of logs.
     """
 
     out: OutputDirectory
     known_run: str | None = field(default=None, kw_only=True)
+    known_files: frozenset[str] = field(default=frozenset(), kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 

@@ -183,8 +183,8 @@ MAX_INFLATED: Final = "maxInflated"
 MAX_RATIO: Final = "maxRatio"
 """The option for how many times its own bytes a record batch inflates to at most."""
 OF_INFLATION: Final = {
-    MAX_INFLATED: "what a record batch inflates to at most, as `128m`, which it is by default",
-    MAX_RATIO: "how many times its own bytes a record batch inflates to at most; any by default",
+    MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
+    MAX_RATIO: "the largest ratio to which a record batch may inflate; by default any",
 }
 """The options that say what a record batch may inflate to, and what they mean."""
 

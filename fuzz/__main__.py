@@ -58,7 +58,7 @@ def _fuzz(target: str, seconds: int) -> None:
         atheris: Any = importlib.import_module("atheris")
     except ImportError:
         sys.exit("atheris is not installed; run `make fuzz`")
-    # What numba compiles must stay as it was written.
+    # An extension has nothing that could be instrumented.
     with atheris.instrument_imports(include=["flexwire"], exclude=["flexwire.kernels"]):
         from flexwire import load_kernels  # noqa: PLC0415 - atheris must see the import
         from fuzz.corpus import write  # noqa: PLC0415 - atheris must see the import
@@ -66,7 +66,6 @@ def _fuzz(target: str, seconds: int) -> None:
     found, crashes = PLACE / target, PLACE / f"{target}-crashes"
     write(target, found)
     crashes.mkdir(exist_ok=True)
-    # Now, and not when they pay: compiling them takes longer than an input may.
     load_kernels()
     options = [
         f"-max_total_time={seconds}",

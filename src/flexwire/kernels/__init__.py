@@ -115,8 +115,9 @@ def _platform(module: ModuleType) -> str:
     >>> _platform(ModuleType("without a file"))
     'this interpreter'
     """
-    parts = Path(getattr(module, "__file__", None) or "").name.split(".")
-    return parts[1] if len(parts) > 2 else "this interpreter"
+    _, _, tags = Path(getattr(module, "__file__", None) or "").name.partition(".")
+    platform, _, suffix = tags.rpartition(".")
+    return platform if platform and suffix else "this interpreter"
 
 
 class _CallableModule(ModuleType):

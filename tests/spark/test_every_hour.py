@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.errors import CaptureError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.delta.output import output
 from tests.capture.interleaved import CLEAN, write_capture
@@ -18,6 +20,37 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+HEARTBEAT = bytes.fromhex("0000001b 000c0004 00000007 0001610000 02670000000002780000")
+
+
+def append(
+    captures: Path, out: Path, spark: SparkSession, *ports: int
+) -> tuple[bool, int, list[str]]:
+    options: dict[str, Any] = {"format": "delta", "append": True, "answers": "none"}
+    done = analyze([captures], out, spark=spark, ports=ports, **options)
+    return done.is_new, done.facts.totals.frames, [*done.notes]
+
+
+def test_the_file_that_a_tap_is_writing_is_left_for_the_next_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    captures, out = tmp_path / "captures", tmp_path / "out"
+    with PcapngWriter(captures) as tap:
+        connection = tap.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))
+        connection.send("request", HEARTBEAT)
+        with pytest.raises(CaptureError, match="it is still being written"):
+            append(captures, out, spark, 9092)
+        assert tap.rotate()
+        connection.send("request", HEARTBEAT)
+        is_new, frames, notes = append(captures, out, spark, 9092)
+        assert (is_new, frames) == (True, 1)
+        assert "1 file is still being written, and left for the next analysis" in notes
+        connection.send("request", HEARTBEAT)
+        connection.close()
+    is_new, frames, notes = append(captures, out, spark, 9092)
+    assert (is_new, frames) == (True, 2)
+    assert not any("still being written" in note for note in notes)
+    assert output(out).table("frames").num_rows == 3
 
 
 def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -31,10 +64,9 @@ def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     told = []
     for number, file in enumerate(files):
         shutil.copy2(file, captures / f"{number:03}.pcapng")
-        done = analyze([captures], out, spark=spark, format="delta", append=True, answers="none")
-        told.append((done.is_new, done.facts.totals.frames, [*done.notes]))
-    again = analyze([captures], out, spark=spark, format="delta", append=True, answers="none")
-    assert not again.is_new
+        told.append(append(captures, out, spark))
+    is_new, _, _ = append(captures, out, spark)
+    assert not is_new
     frames = output(out).table("frames")
     assert frames.num_rows == sum(count for _, count, _ in told)
     # A frame is of the file in which it ends.

@@ -70,7 +70,7 @@ from flexwire.spark.inputs import (
     CaptureMarks,
     UnreadableFiles,
     begin_output,
-    known_files_notes,
+    left_out_notes,
     open_captures,
     output_directory,
     to_key_logs,
@@ -278,8 +278,9 @@ def _run(
         if staging.known_run:
             facts = staging.known_facts()
             return Analysis(staging.published, facts, clock.seconds, is_new=False)
-        files = [file for file in files if file.name not in staging.known_files]
-        files_read = [file for file in files_read if file.name not in staging.known_files]
+        left_out = staging.known_files | staging.growing_files
+        files = [file for file in files if file.name not in left_out]
+        files_read = [file for file in files_read if file.name not in left_out]
         with explain(), clock.stage("Starting Spark"):
             running = start.own(spark, with_archive(SMALL_JAVA if is_small else {}))
         with (
@@ -309,7 +310,7 @@ def _run(
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(staging, facts, files_read)
-    notes += known_files_notes(len(staging.known_files), to)
+    notes += left_out_notes(len(staging.known_files), len(staging.growing_files), to)
     return Analysis(staging.published, facts, clock.seconds, notes=notes)
 
 

@@ -104,12 +104,16 @@ def begin_output(
         yield staging
 
 
-def known_files_notes(count: int, out: OutputDirectory) -> tuple[str, ...]:
-    """Return the note on files that were left out because they are in grown tables already."""
-    if not count:
-        return ()
-    files = "1 file is" if count == 1 else f"{count:,} files are"
-    return (f"{files} in {out} already, so only the others were added",)
+def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str, ...]:
+    """Return notes on files that grown tables have already, and on those still being written."""
+    notes = []
+    if known:
+        are = "1 file is" if known == 1 else f"{known:,} files are"
+        notes.append(f"{are} in {out} already, so only the others were added")
+    if growing:
+        are = "1 file is" if growing == 1 else f"{growing:,} files are"
+        notes.append(f"{are} still being written, and left for the next analysis")
+    return tuple(notes)
 
 
 _MOST_REASONS: Final = 20

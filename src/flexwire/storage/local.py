@@ -42,6 +42,30 @@ def create_private_file(path: Path) -> FileIO:
     return FileIO(path, "x", opener=_private)
 
 
+def lock_while_open(file: FileIO) -> None:
+    """Lock a file until it is closed, so that others see that it is being written (`is_locked`).
+
+    Some file systems and systems have no such locks. The file is then not locked.
+    """
+    with suppress(ImportError, OSError):
+        import fcntl  # noqa: PLC0415 - Windows has no such module
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(path: str | Path) -> bool:
+    """Return whether somebody holds the lock of a file; False if that cannot be found out."""
+    with suppress(ImportError, OSError):
+        import fcntl  # noqa: PLC0415 - Windows has no such module
+
+        with FileIO(path, "r") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+    return False
+
+
 def make_tree_private(root: Path) -> None:
     """Take the rights of everybody else from a directory and all that is in it."""
     for directory_name, _, names in os.walk(root):

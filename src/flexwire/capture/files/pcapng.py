@@ -15,7 +15,11 @@ from flexwire.capture.files.packets import FRAME_COMMENTS, SegmentHeaders, Socke
 from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
-from flexwire.storage.local import create_private_file, make_private_directory
+from flexwire.storage.local import (
+    create_private_file,
+    lock_while_open,
+    make_private_directory,
+)
 from flexwire.wire.packet_layout import (
     ENHANCED_PACKET,
     INTERFACE,
@@ -316,7 +320,9 @@ class PcapngWriter(Closeable):
             path = self.directory / f"{self.prefix}-{number:05}.pcapng"
             with suppress(FileExistsError):
                 # Unbuffered: what a buffer holds is what a killed process loses.
-                return number, path, create_private_file(path)
+                file = create_private_file(path)
+                lock_while_open(file)
+                return number, path, file
 
     def _finish(self, file: FileIO) -> None:
         """Close a file, and count what was written to it for nothing."""

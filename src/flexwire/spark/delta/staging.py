@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
-from flexwire.errors import FlexwireError, StorageError
+from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.spark.delta.layout import (
     ALWAYS,
     AT_ONCE,
@@ -38,7 +38,8 @@ from flexwire.spark.delta.output import DeltaOutput, StagedOutput
 from flexwire.spark.publishing.local import locked
 from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
-from flexwire.storage.local import make_private_directory
+from flexwire.storage.filesystems import scheme_of
+from flexwire.storage.local import is_locked, make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
@@ -258,6 +259,10 @@ class DeltaStaging(RunStaging):
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
+def _is_growing(source: InputFile) -> bool:
+    return not scheme_of(source.url) and is_locked(source.url)
+
+
 def _is_of(entry: LedgerEntry, digest: str) -> bool:
     return entry.state == IN and entry.input == digest
 
@@ -286,8 +291,8 @@ def delta_staging(
 
     ``sources`` are its captures. ``digest_of`` returns the digest of its whole input, given some of
     them; if that ``has_logs``, it is not only captures. With ``append`` the analysis is added to
-    those that are in, without the files that are in already. Otherwise it takes their place. What
-    analyses that are over have left is removed first.
+    those that are in, without the files that are in already, and without those that a tap is still
+    writing. Otherwise it takes their place. What analyses that are over have left is removed first.
     """
     check_scheme(out)
 
@@ -296,7 +301,11 @@ def delta_staging(
         numbers = {source.name: fingerprint(source) for source in sources}
         is_in = {number for entry in entries if entry.state == IN for number in entry.files}
         known = {name for name, number in numbers.items() if append and number in is_in}
-        new = [source for source in sources if source.name not in known]
+        growing = {source.name for source in sources if append and _is_growing(source)} - known
+        new = [source for source in sources if source.name not in known | growing]
+        if growing and not (new or known or has_logs):
+            reason = "it is still being written; wait until the tap begins its next file"
+            raise CaptureError(reason, source=min(growing))
         whole = digest_of(sources)
         known_run = None
         if append and known and not new and not has_logs:
@@ -313,6 +322,7 @@ def delta_staging(
             append,
             known_run=known_run,
             known_files=frozenset(known),
+            growing_files=frozenset(growing),
             next_offsets=next_offsets(entries) if append else {},
         )
 

@@ -58,13 +58,15 @@ class Staging(ABC):
 
     If tables grow, ``known_run`` is an earlier analysis that all of the input is in already: then
     there is nothing to do. ``known_files`` are the names of files that are in already, beside new
-    ones. ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
-    ``read_until`` takes the offsets after what this analysis has read of logs.
+    ones, and ``growing_files`` those of files that are still being written. ``next_offsets`` are
+    the offsets at which logs continue; None if all of a log is read. ``read_until`` takes the
+    offsets after what this analysis has read of logs.
     """
 
     out: OutputDirectory
     known_run: str | None = field(default=None, kw_only=True)
     known_files: frozenset[str] = field(default=frozenset(), kw_only=True)
+    growing_files: frozenset[str] = field(default=frozenset(), kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 

@@ -98,7 +98,7 @@ def _section(answer: Answer) -> str:
         f"One row is {answer.row}, ordered by "
         + ", ".join(f"`{name}`" for name in answer.order) + ".",
         "",
-        "| column | type | what | null |",
+        "| column | type | meaning | null |",
         "|---|---|---|---|",
         *lines,
         "",

@@ -44,7 +44,7 @@ def section(table: Table) -> str:
         for column in table.columns
     ]
     head = f"\n## `{table.place}`\n{markdown(table.row)}\n"
-    return "\n".join([head, "| column | type | what | null |", "|---|---|---|---|", *lines, ""])
+    return "\n".join([head, "| column | type | meaning | null |", "|---|---|---|---|", *lines, ""])
 
 
 def spark_type(kind: pa.DataType) -> str:

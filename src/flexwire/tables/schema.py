@@ -180,13 +180,13 @@ _CONNECTION = _of_frame(
     'connection with these ends has "#2" after it',
 )  # fmt: skip
 _DIRECTION = _of_frame("direction", '"request" or "response"')
-_NO_REQUEST = "of a response without its request"
-_NOT_READ = "where no header was read"
+_NO_REQUEST = "for a response without its request"
+_NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
-    "The bytes of record batches are left out, as their records stand in the table ``records``. "
-    "In their place is how many they are, a bigint, null where they are null or withheld, and "
-    "where a request log does not say it: {}. With "
+    "The bytes of record batches are left out, because the table ``records`` has their records. "
+    "In their place stands their size, a bigint. It is null if the bytes are null or withheld, and "
+    "if a request log does not give it: {}. With "
     "``record_bytes=True`` the fields hold the bytes, under their own names."
 ).format(
     "; ".join(
@@ -194,11 +194,11 @@ _OF_RECORD_BYTES = (
         for field in RECORDS_FIELDS
     )
 )
-_WHOLE = "of a finding about the client as a whole"
+_WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
-_CAPTURED = "in captures, which do not say it, and where no line of a log does"
-_NO_BATCH = "of bytes that are not a batch"
-_NO_RECORD = "of a batch without records, and of bytes that do not read"
+_CAPTURED = "in captures, and if no line of a log gives it"
+_NO_BATCH = "for bytes that are not a batch"
+_NO_RECORD = "for a batch without records, and for bytes that cannot be read"
 
 
 def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
@@ -213,61 +213,61 @@ FRAMES = (
     _DIRECTION,
     _of_frame(
         "frame_index",
-        "its place among the frames of its connection and direction, from 0 on, or of a request "
-        "log a number that grows. These three identify a frame in all tables of an analysis; in "
-        "tables that grow, with ``analysis``",
+        "its place among the frames of its connection and direction, from 0 on; in a request log "
+        "a growing number. ``connection``, ``direction`` and ``frame_index`` identify a frame in "
+        "all tables of an analysis; in tables that grow, ``analysis`` belongs to them",
     ),
-    _of_frame("message", 'what it carries: "FetchRequest"', _UNREAD),
+    _of_frame("message", 'the message that it carries: "FetchRequest"', _UNREAD),
     _of_frame("api_key", "the api key; a response has its request's", _UNREAD),
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
     _of_frame("api_version", "the api version; a response has its request's", _UNREAD),
     Column(
-        "body_version", _INT, "the version that the body was decoded with, which is another one "
-        "where a broker answers ApiVersions in version 0", "where no body was decoded",
+        "body_version", _INT, "the version with which the body was decoded; it differs from "
+        "``api_version`` if a broker answers ApiVersions in version 0", "if no body was decoded",
     ),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame(
         "client_id", "the client id; a response has its request's",
-        f"{_UNREAD}; where the client sent null, or what it sent is not to be believed",
+        f"{_UNREAD}; if the client sent null, or bytes that cannot be a client id",
     ),
     Column(
-        "client_software_name", _STRING, "what software the client is, as the connection's first "
-        "ApiVersions request that names it says", "where none does",
+        "client_software_name", _STRING, "the client's software, as the first ApiVersions request "
+        "of the connection that names it says", "if none does",
     ),
-    Column("client_software_version", _STRING, "its version", "where none says it"),
+    Column("client_software_version", _STRING, "its version", "if none says it"),
     _of_frame("header_version", "the version of the request or response header", _UNREAD),
     _of_frame(
         "header_unknown_tagged_fields",
-        "the tagged fields in the header, none of which Kafka knows; where they may be "
-        'credentials, their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
+        "the tagged fields in the header, none of which Kafka knows; if they may be credentials, "
+        'their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
     ),
     _of_frame("size", "its bytes on the wire, with the four of its length", "in a request log"),
     _of_frame(
-        "latency_us", "from its request's last byte to its own, in microseconds; of a frame "
-        "that the capture has only a part of, the last byte that was captured",
-        f"of a request; {_NO_REQUEST}",
+        "latency_us", "the time from its request's last byte to its own, in microseconds; if the "
+        "capture lacks a part of a frame, its last captured byte counts",
+        f"for a request; {_NO_REQUEST}",
     ),
     _of_frame(
         "answered", "whether the capture holds its response",
-        "of a response; of a request that expects none, or whose header was not read; where the "
+        "for a response; for a request that expects none, or whose header was not read; if the "
         "capture lacks a part of the request, and has no response to it",
     ),
     _of_frame(
-        "outcome", '"decoded"; "lenient": the body breaks its spec, and decodes as '
-        'Kafka\'s Java reads it; "failed": framing, header or body; "unpaired": a response '
-        'without its request; "token": of a SASL exchange, which has no message; "not Kafka": of a '
-        'connection that is not; "header": of a request log that gives but the header, or of a '
-        "request that a broker's log says it refused",
+        "outcome", '"decoded"; "lenient": the body breaks its spec, but Kafka\'s Java reads it; '
+        '"failed": framing, header or body; "unpaired": a response without its request; "token": '
+        'a bare token of SASL, which has no message; "not Kafka": the connection is not Kafka; '
+        '"header": a request log gives only the header, or a broker\'s log says that it refused '
+        "the request",
     ),
-    _of_frame("error", 'why it is not "decoded"', "where it is, of tokens, of what is "
-           "not Kafka, and of request logs that are text"),
+    _of_frame("error", 'why it is not "decoded"', "if it is; for tokens, for frames that are "
+           "not Kafka, and in request logs that are text"),
     Column(
-        "bytes", pa.binary(), "its bytes", "where it is decoded; where they may be credentials, "
-        "unless these were asked for",
+        "bytes", pa.binary(), "its bytes", "if it is decoded; if they may be credentials, unless "
+        "these were asked for",
     ),
     _of_frame(
         "withheld_credentials",
-        "how many fields were withheld as credentials; 1 where all bytes were",
+        "how many fields were withheld as credentials; 1 if all bytes were",
     ),
     _of_frame("source", "the capture file of its last byte, or the log of its line"),
 )  # fmt: skip
@@ -280,13 +280,13 @@ CONNECTIONS = (
     Column("last_time", MOMENT, "when its last segment was captured"),
     Column("seen_from_start", _FLAG, "whether its SYN was captured"),
     Column(
-        "closed_by", _STRING, '"client" or "broker": whose FIN or RST was captured first; of TLS '
-        "that key logs open, who sent close_notify first",
-        "where none was",
+        "closed_by", _STRING, '"client" or "broker": the end whose FIN or RST was captured first; '
+        "for TLS that key logs open, the end that sent close_notify first",
+        "if none was",
     ),
     Column("reset", _FLAG, "whether that was a RST"),
-    Column("request_frames", _LONG, "its requests, damaged ones too"),
-    Column("response_frames", _LONG, "its responses, damaged ones too"),
+    Column("request_frames", _LONG, "its requests, damaged ones included"),
+    Column("response_frames", _LONG, "its responses, damaged ones included"),
     Column("request_bytes", _LONG, "their bytes", _LOGGED),
     Column("response_bytes", _LONG, "their bytes", _LOGGED),
     Column("lost_bytes", _LONG, "bytes of frames that the capture lacks", _LOGGED),
@@ -306,34 +306,34 @@ CONNECTIONS = (
     Column("reads_as_kafka", _FLAG, "whether something in it reads as Kafka"),
     Column("evidence", _STRING, "why it is Kafka, or is not"),
     Column(
-        "looks_like", _STRING, 'another protocol that its bytes seem to be, or "Kafka" where '
-        "only its ends speak against it", "where nothing is known, and where it is Kafka",
+        "looks_like", _STRING, 'another protocol that its bytes seem to be, or "Kafka" if only '
+        "its ends are not those of brokers", "if nothing is known, and if it is Kafka",
     ),
     Column("principal", _STRING, "the principal of its client", _CAPTURED),
-    Column("listener", _STRING, "the broker's listener that it came to", _CAPTURED),
+    Column("listener", _STRING, "the broker's listener that it reached", _CAPTURED),
     Column(
         "security_protocol", _STRING, 'that of the listener: "SASL_SSL"', _CAPTURED
     ),
 )  # fmt: skip
 
 FORWARDED = (
-    Column("time", MOMENT, "when it came to the controller"),
+    Column("time", MOMENT, "when the controller received it"),
     Column("connection", _STRING, "the connection between broker and controller"),
     Column("broker", _STRING, "the controller's end", ""),
-    Column("listener", _STRING, "the controller's listener", "where the line is cut"),
-    Column("principal", _STRING, "the principal of the client", "where the line is cut"),
-    Column("client_id", _STRING, "the client's own client id", "where it sent null"),
+    Column("listener", _STRING, "the controller's listener", "if the line is cut"),
+    Column("principal", _STRING, "the principal of the client", "if the line is cut"),
+    Column("client_id", _STRING, "the client's own client id", "if it sent null"),
     Column("api_key", _INT, "the api key"),
-    Column("api_name", _STRING, "the name of the api", "where no release has the api key"),
+    Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
     Column("api_version", _INT, "the api version"),
     Column(
-        "correlation_id", _INT, "that of the client's request; with ``client_id`` it says whose "
-        "this is. Where that is another API, as with topics that are created by themselves, the "
-        "client never sent this",
+        "correlation_id", _INT, "that of the client's request, which it identifies together with "
+        "``client_id``. If that request is of another API, the client never sent this one; a "
+        "broker that creates a topic by itself sends such requests",
     ),
-    Column("latency_us", _LONG, "how long it took, in microseconds", "where the line is cut"),
+    Column("latency_us", _LONG, "how long it took, in microseconds", "if the line is cut"),
     Column("frame_index", _LONG, "a number that no other line has"),
-    Column("error", _STRING, "why nothing but the header is known", "where all is"),
+    Column("error", _STRING, "why only the header is known", "if everything is known"),
     Column("source", _STRING, "the log of its line"),
 )  # fmt: skip
 
@@ -341,11 +341,12 @@ PACKETS = (
     Column("source", _STRING, "the capture file, or the log"),
     Column("reason", _STRING, "why packets were not used", "in the row of the whole file"),
     Column(
-        "packets", _LONG, "how many: of the file, or not used for this reason; of a log its lines"
+        "packets", _LONG, "the packets of the file, or those unused for this reason; the lines of "
+        "a log",
     ),
     Column(
         "sample", pa.binary(), "the bytes of one such packet",
-        "in the row of the whole file, of packets of another kind, and where credentials are "
+        "in the row of the whole file, for packets of another kind, and if credentials are "
         "withheld",
     ),
 )  # fmt: skip
@@ -360,48 +361,48 @@ RECORDS_TABLE = (
     Column("time", MOMENT, "``time`` of that frame"),
     Column("client_id", _STRING, "``client_id`` of that frame", "with that of the frame"),
     Column(
-        "topic", _STRING, "the topic's name, from a Metadata response where the message has only "
-        "its id", "where none tells it",
+        "topic", _STRING, "the topic's name, from a Metadata response if the message has only its "
+        "id", "if no response gives it",
     ),
     Column("topic_id", _STRING, "the topic's id", "in versions that have only its name"),
     Column("partition", _INT, "the partition"),
     _of_batch("offset", "its offset", _NO_RECORD),
     _of_batch(
         "timestamp", "its timestamp",
-        f"{_NO_RECORD}; where it has none, or one in no year from 1 to 9999",
+        f"{_NO_RECORD}; if it has none, or one outside the years 1 to 9999",
     ),
     _of_batch(
-        "timestamp_type", 'what set it: "CreateTime", "LogAppendTime" or "NoTimestampType"'
+        "timestamp_type", 'its origin: "CreateTime", "LogAppendTime" or "NoTimestampType"'
     ),
-    _of_batch("key", "its key", f"{_NO_RECORD}; where its key is null"),
-    _of_batch("value", "its value", f"{_NO_RECORD}; where its value is null"),
+    _of_batch("key", "its key", f"{_NO_RECORD}; if its key is null"),
+    _of_batch("value", "its value", f"{_NO_RECORD}; if its value is null"),
     _of_batch("headers", "its record headers, in order", _NO_RECORD),
     _of_batch("magic", "2 for a record batch, 0 and 1 for messages of a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
-    _of_batch("base_offset", "the batch's base offset; -1 of compressed messages"),
-    _of_batch("last_offset", "the batch's last offset, whose record compaction may have removed"),
+    _of_batch("base_offset", "the batch's base offset; -1 for compressed messages"),
+    _of_batch("last_offset", "the batch's last offset; compaction may have removed its record"),
     _of_batch(
-        "batch_position", "where the batch begins among the bytes of its partition in that frame: "
-        "with partition and frame it says which batch it is",
+        "batch_position", "where the batch begins among the bytes of its partition in that frame; "
+        "partition, frame and position identify a batch",
     ),
     _of_batch("batch_size", "the bytes of the batch"),
     Column(
-        "batch_records", _INT, "how many records the batch says it has; -1 of compressed messages",
+        "batch_records", _INT, "the record count in the batch's header; -1 for compressed messages",
         _NO_BATCH,
     ),
-    _of_batch("partition_leader_epoch", "the partition leader epoch; -1 where there is none"),
-    _of_batch("producer_id", "the producer id; -1 where there is none"),
-    _of_batch("producer_epoch", "the producer epoch; -1 where there is none"),
-    _of_batch("base_sequence", "the base sequence; -1 where there is none"),
+    _of_batch("partition_leader_epoch", "the partition leader epoch; -1 if there is none"),
+    _of_batch("producer_id", "the producer id; -1 if there is none"),
+    _of_batch("producer_epoch", "the producer epoch; -1 if there is none"),
+    _of_batch("base_sequence", "the base sequence; -1 if there is none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether these are control records, which no consumer is given"),
+    _of_batch("is_control", "whether these are control records, which no consumer gets"),
     Column(
-        "error", _STRING, "why there is no record: a batch that is damaged, cut off or withheld",
-        "of records, and of a batch without records",
+        "error", _STRING, "why there is no record: the batch is damaged, cut off or withheld",
+        "for records, and for a batch without records",
     ),
     Column(
-        "bytes", pa.binary(), "the bytes that this is about",
-        "of records, of a batch without records, and of what is withheld",
+        "bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
+        "for records, for a batch without records, and for withheld bytes",
     ),
 )  # fmt: skip
 
@@ -418,23 +419,23 @@ MESSAGES = (
     _of_frame("correlation_id", "the correlation id"),
     _of_frame(
         "header_version", "the version of the request or response header",
-        "of a response whose header does not read",
+        "for a response whose header cannot be read",
     ),
     _of_frame(
         "header_unknown_tagged_fields", "the tagged fields in the header"
     ),
     Column(
-        "body_version", _INT, "the version that the body was decoded with", "where it was not"
+        "body_version", _INT, "the version with which the body was decoded", "if it was not decoded"
     ),
     _of_frame("withheld_credentials", "how many fields were withheld as credentials"),
     Column(
-        "tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: in which structure, "
-        "which tag, whether it is known, how often and how large",
+        "tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: their structure, their "
+        "tag, whether Kafka knows it, how often they occur, and their size",
     ),
-    _of_frame("error", "why the body breaks its spec", "where it does not"),
+    _of_frame("error", "why the body breaks its spec", "if it does not"),
     Column(
         "bytes", pa.binary(), "the bytes of the frame",
-        "where there is no ``error``; where they may be credentials, unless these were asked for",
+        "if there is no ``error``; if they may be credentials, unless these were asked for",
     ),
 )  # fmt: skip
 """The columns of all message tables before ``body``, which is the message itself."""
@@ -446,39 +447,39 @@ AUDIT = (
     Column("evidence", _STRING, "which rule gave the verdict"),
     Column("reason", _STRING, "the same in a sentence, with its figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
-    Column("client_id", _STRING, "the client id", "where it is not known"),
-    Column("address", _STRING, "the client's host", "where it is not known"),
-    Column("principal", _STRING, "the client's principal", "where it is not known: in captures"),
-    Column("client_software_name", _STRING, "what software the client is", "where none told it"),
-    Column("client_software_version", _STRING, "its version", "where none told it"),
+    Column("client_id", _STRING, "the client id", "if it is unknown"),
+    Column("address", _STRING, "the client's host", "if it is unknown"),
+    Column("principal", _STRING, "the client's principal", "if it is unknown: in captures"),
+    Column("client_software_name", _STRING, "the client's software", "if no request names it"),
+    Column("client_software_version", _STRING, "its version", "if no request names it"),
     Column("api_key", _INT, "the api key", _WHOLE),
-    Column("api_name", _STRING, "the name of the api", _WHOLE),
+    Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
     Column("requests", _LONG, "the client's requests, of this version if there is one"),
     Column("first_time", MOMENT, "when the first of these was captured"),
     Column("last_time", MOMENT, "when the last of these was captured"),
     Column("connections", _LONG, "the connections that count for the client: each counts once"),
-    Column("apis", _LONG, "how many apis the client used"),
+    Column("apis", _LONG, "how many APIs the client used"),
     Column(
-        "offered", _STRING, "the versions that the captured broker offered", "where none was seen"
+        "offered", _STRING, "the versions that the captured broker offered", "if none was seen"
     ),
     Column(
         "last_accepting_release", _STRING, "the last release that reads the version",
-        f"where there is none; {_WHOLE}",
+        f"if there is none; {_WHOLE}",
     ),
     Column(
         "first_refusing_release", _STRING, "the first release that does not",
-        f"where there is none; {_WHOLE}",
+        f"if there is none; {_WHOLE}",
     ),
     Column("groups", _TEXTS, "the first groups that the client named"),
     Column("group_count", _LONG, "how many groups it named"),
     Column("topics", _TEXTS, "the first topics that the client named"),
     Column("topic_count", _LONG, "how many topics it named"),
-    Column("remedy", _STRING, "what to do; empty where there is nothing to do"),
-    Column("source", _STRING, "where this is said; empty where nobody else says it"),
+    Column("remedy", _STRING, "what to do; empty if there is nothing to do"),
+    Column("source", _STRING, "the source of this fact; empty if there is none"),
     Column(
-        "team", _STRING, "whose client it is, as the labels say",
-        "without labels, and where none is of this client",
+        "team", _STRING, "the team of the client, from the labels",
+        "without labels, and if none fits this client",
     ),
 )  # fmt: skip
 
@@ -493,39 +494,40 @@ class Table:
 
 
 TABLES = (
-    Table("frames", "One row a frame.", FRAMES),
-    Table("connections", "One row a connection, those over which nothing was sent too.",
+    Table("frames", "One row for each frame.", FRAMES),
+    Table("connections", "One row for each connection, also without a frame.",
           CONNECTIONS),
     Table(
         "messages/<Message>",
-        "One row a request or response, decoded. After these columns, which all message tables "
-        "have, comes ``body``: a structure with every field of every version of the message, as "
-        "[reference/](reference/README.md) lists them, null where the bytes do not decode. "
+        "One row for each decoded request or response. After these columns, which all message "
+        "tables have, comes ``body``: a structure with every field of every version of the "
+        "message, as [reference/](reference/README.md) lists them. It is null if the bytes do not "
+        "decode. "
         + _OF_RECORD_BYTES,
         MESSAGES,
     ),
     Table(
         "records",
-        "One row a record that was produced or fetched. Two other kinds of row have no ``offset``: "
-        "a batch without records, as compaction leaves it; and bytes that do not read as a batch "
-        "or its records, with ``error`` and ``bytes``, the start of a batch that a full fetch was "
-        "cut off in among them.",
+        "One row for each record that was produced or fetched. Two other kinds of rows have no "
+        "``offset``: a batch without records, as compaction leaves it; and, with ``error`` and "
+        "``bytes``, bytes that cannot be read as a batch or its records. The start of a batch in "
+        "which a full fetch was cut off is one of the latter.",
         RECORDS_TABLE,
     ),
     Table(
         "packets",
-        "One row a capture file with all its packets, and one for each reason why some were not "
-        "used.",
+        "One row for each capture file with all its packets, and one for each reason why some were "
+        "not used.",
         PACKETS,
     ),
-    Table("audit", "One row a client, release and finding.", AUDIT),
+    Table("audit", "One row for each client, release and finding.", AUDIT),
 )  # fmt: skip
 
 REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
-        "Only of request logs: one row a request that a broker forwarded to the controller for a "
-        "client, which is in no other table. What the client itself sent is in ``frames``.",
+        "Only for request logs: one row for each request that a broker forwarded to the controller "
+        "for a client. It is in no other table. The client's own request is in ``frames``.",
         FORWARDED,
     ),
 )  # fmt: skip

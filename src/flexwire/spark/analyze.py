@@ -282,7 +282,7 @@ def _run(
         files = [file for file in files if file.name not in left_out]
         files_read = [file for file in files_read if file.name not in left_out]
         with explain(), clock.stage("Starting Spark"):
-            running = start.own(spark, with_archive(SMALL_JAVA if is_small else {}))
+            running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
             open_captures(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.

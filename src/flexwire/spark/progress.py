@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 POLL_SECONDS = 0.2
-_DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
@@ -62,29 +61,13 @@ class _Stages:
 
 @contextmanager
 def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
-    """Report the tasks of all jobs in the block as the steps of ``stage``, which describes them."""
+    """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 
     progress(stage, 0, 0)
-    stages = _Stages(progress, stage)
-    if is_connect(spark):
-        with _handle_progress(spark, stages):
-            yield
-    else:
-        with _poll_progress(spark, stages), _described_jobs(spark, stage):
-            yield
-
-
-@contextmanager
-def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
-    """Describe the jobs of this thread, as Spark's user interface and its log of events show it."""
-    context = spark.sparkContext
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setJobDescription(f"flexwire: {stage}")
-    try:
+    watch = _handle_progress if is_connect(spark) else _poll_progress
+    with watch(spark, _Stages(progress, stage)):
         yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager

@@ -48,11 +48,6 @@ class SessionStart:
             master=self.master, memory=self.memory, worker_memory=self.worker_memory, conf=conf
         )
 
-    def own(self, caller: SparkSession | None, conf: Mapping[str, str] | None) -> SparkSession:
-        """Return a session for one analysis: beside the caller's or the running one, if any."""
-        running = caller or SparkSession.getActiveSession()
-        return self.session(conf) if running is None else session_beside(running)
-
     def memories(self) -> tuple[str | None, str | None]:
         """Return the memory of Java and of Python workers that we set, if no session runs yet."""
         if remote_of(self.master) is not None:
@@ -113,21 +108,6 @@ def session(
         # Where the machines of a cluster have another one, its user has said so.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return _started(app_name, {**settings, **(conf or {})}, bound)
-
-
-def session_beside(caller: SparkSession) -> SparkSession:
-    """Return a session with the caller's settings, whose own settings do not reach the caller.
-
-    Both share Spark, but no temporary views and functions. On Spark Connect, new sessions lack the
-    files that the caller has sent to the server, so the caller's own session is returned.
-    """
-    if is_connect(caller):
-        return caller
-    beside = caller.newSession()
-    for key, value in {**caller.conf.getAll, **ALWAYS}.items():
-        if beside.conf.get(key, None) != value and beside.conf.isModifiable(key):
-            beside.conf.set(key, value)
-    return beside
 
 
 def is_submitted() -> bool:

@@ -219,7 +219,7 @@ def stored_answers(
     )
     is_small = are_small(output)
     with explain():
-        spark = start.own(None, with_archive(java_for(output)))
+        spark = start.session(with_archive(java_for(output)))
     asking = set_for_answers(spark, is_small=is_small)
     with stop_at_end(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, output, is_small=is_small)

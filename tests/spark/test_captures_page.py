@@ -41,6 +41,6 @@ def test_the_page_has_every_option_and_every_kind_of_row() -> None:
 def test_the_page_has_the_numbers_that_hold() -> None:
     assert kafka_capture_plan.MOST_OF_TASK == 64 << 20
     assert kafka_capture_plan.MOST_OF_PLAN == 256 << 20
-    assert "at most 64 MiB of it, and 256 MiB with all of" in PAGE
+    assert "at most 64 MiB, and 256 MiB for all tasks" in PAGE
     assert f"From {follower_state.MANY_KEYS:,} connections on" in PAGE
     assert (follower_state.OVER_US, follower_state.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)

@@ -68,7 +68,9 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/decisions",
         "docs/notes/performance",
         "CHANGELOG",
+        "docs/roadmap",
         "SECURITY",
+        "CODE_OF_CONDUCT",
     ),
 }
 # Public modules whose docstrings are the API reference, in the order of their pages.

@@ -32,6 +32,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/breaking",
         "docs/cost",
         "docs/guide",
+        "docs/test-data",
         "docs/releases",
     ),
     "Clusters": (

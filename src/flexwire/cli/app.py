@@ -24,6 +24,7 @@ from flexwire.cli import (
     demo,
     encode,
     explain,
+    generate,
     records_dump,
     schema_breaking,
     schema_cost,
@@ -62,6 +63,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "encode": (
         """flexwire encode MetadataRequest '{"topics": null}' --version 4 --defaults""",
         "flexwire encode MetadataRequest request.json --version latest --as base64",
+    ),
+    "generate": (
+        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format hex",
+        "flexwire generate MetadataResponse --version latest --hostile --count 500 --corpus corpus",
     ),
     "records dump": (
         "flexwire records dump /var/kafka/data/orders-0 --deep",
@@ -241,6 +246,7 @@ for command in (
     decode.decode,
     encode.encode,
     explain.explain,
+    generate.generate,
 ):
     app.add_command(command)
 schema.add_command(schema_list.schema_list)

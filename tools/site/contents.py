@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Message specs": (
         "docs/lint",
         "docs/breaking",
+        "docs/bench",
         "docs/cost",
         "docs/guide",
         "docs/test-data",
@@ -89,7 +90,9 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.capture.tls",
     "flexwire.tap",
     "flexwire.client",
+    "flexwire.specs.bench",
     "flexwire.specs.guide",
+    "flexwire.testing",
     "flexwire.report",
     "flexwire.answers",
     "flexwire.answers.state",

@@ -26,6 +26,7 @@ from flexwire.cli import (
     explain,
     generate,
     records_dump,
+    schema_bench,
     schema_breaking,
     schema_cost,
     schema_docs,
@@ -71,6 +72,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "records dump": (
         "flexwire records dump /var/kafka/data/orders-0 --deep",
         "flexwire records dump 00000000000000000000.log --offsets 100-120 --format json",
+    ),
+    "schema bench": (
+        "flexwire schema bench main:specs specs",
+        "flexwire schema bench release:4.3 release:4.4 --out bench.html",
     ),
     "schema breaking": (
         "flexwire schema breaking specs --against main:specs",
@@ -254,6 +259,7 @@ schema.add_command(schema_resolve.schema_resolve)
 schema.add_command(schema_import.schema_import)
 schema.add_command(schema_docs.schema_docs)
 schema.add_command(schema_lint.schema_lint)
+schema.add_command(schema_bench.schema_bench)
 schema.add_command(schema_breaking.schema_breaking)
 schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import struct
 import uuid
+import zlib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.records import Record, encode_batch
@@ -61,8 +62,8 @@ def random_message(
 def filled_message(message: type[M], version: int, encoding: Encoding = Encoding.KAFKA) -> M:
     """Return a message in which every field of the version has a value other than its default.
 
-    Arrays have one element. A number is different from the others, and a text is the name of its
-    field. The same message and version give the same values.
+    Arrays have one element. A text is the name of its field, and a number depends on that name
+    alone, so a field has the same value in every version.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
@@ -156,7 +157,6 @@ class _FilledValues:
 
     def __init__(self, message: type[Message]) -> None:
         self._message = message
-        self._count = 0
 
     def struct(self, schema: Schema) -> Any:
         present = (field for field in schema.fields if field.presence is not Presence.ABSENT)
@@ -177,9 +177,9 @@ class _FilledValues:
             return encode_batch([Record(0, 0, b"key", b"value")])
         if isinstance(kind, String | Bytes):
             return field.json_name if isinstance(kind, String) else field.json_name.encode()
-        # It fits an int8, and the next 125 numbers are other ones.
-        self._count = self._count % 126 + 1
-        number = self._count + (field.default == self._count)
+        # It fits an int8, and a field that comes or goes changes no other field's number.
+        number = 1 + zlib.crc32(field.json_name.encode()) % 126
+        number += field.default == number
         if isinstance(kind, Uuid):
             return uuid.UUID(int=number)
         return float(number) if isinstance(kind, Float64) else number

@@ -66,7 +66,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire encode MetadataRequest request.json --version latest --as base64",
     ),
     "generate": (
-        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format hex",
+        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format text",
         "flexwire generate MetadataResponse --version latest --hostile --count 500 --corpus corpus",
     ),
     "records dump": (

@@ -64,7 +64,7 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     """
     check_version(name, pyspark.__version__)
     # Only here, as PySpark 4.0 does not have it.
-    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415 - see above
+    from pyspark.sql.functions import arrow_udf  # noqa: PLC0415 - see above
 
     carried = catalog().packed
 

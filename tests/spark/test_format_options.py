@@ -148,7 +148,8 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
-    with pytest.raises(ArgumentError, match="there is no option subscribepattern; those there are") as no:
+    told = "there is no option subscribepattern; those there are"
+    with pytest.raises(ArgumentError, match=told) as no:
         KafkaLogOptions.parse({**PATH, "subscribePattern": "a"})
     assert all(one in str(no.value) for one in ACCEPTED)
     with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):

@@ -86,7 +86,6 @@ def preview(source: str, against: str) -> Preview:
         if message.name in before:
             _compare_message(before[message.name], message, page)
             _compare_released(old[message.name], new[message.name], page)
-        _compare_headers(old.get(message.name), new[message.name], page)
     _compare_error_codes(source, page)
     _try(old, new, page)
     return page
@@ -133,15 +132,15 @@ def _compare_message(old: GuideMessage, new: GuideMessage, page: Preview) -> Non
             continue
         # A new version beside the one before; an old version beside itself.
         beside = earlier or new.by_number[number - 1]
+        released = "" if earlier is None else ", which is released"
         for change in describe_steps(beside.rows, here.rows, steps(beside.rows, here.rows)):
             values = "; ".join(f"{name} {was} → {now}" for name, was, now in change.values)
             properties = ", ".join(change.row.properties)
             detail = values or ", ".join(filter(None, (change.row.type, properties)))
-            released = "" if earlier is None else ", which is released"
             line = f"- {new.name} v{number}{released}: {change.kind} {change.row.path} ({detail})"
             page.fields.append(line)
         for name, was, now in changed_facts(beside, here, new):
-            page.headers.append(f"- {new.name} v{number}: {name} {was} → {now}")
+            page.headers.append(f"- {new.name} v{number}{released}: {name} {was} → {now}")
 
 
 def _compare_released(old: Edition, new: Edition, page: Preview) -> None:
@@ -151,19 +150,6 @@ def _compare_released(old: Edition, new: Edition, page: Preview) -> None:
             page.misread.append(
                 f"- {new.spec.name} v{version} has other bytes than in the release: "
                 "name the release that wrote it"
-            )
-
-
-def _compare_headers(old: Edition | None, new: Edition, page: Preview) -> None:
-    if not new.spec.type.is_api or old is None:
-        return
-    was, now = spec_header_versions(old.spec), spec_header_versions(new.spec)
-    both = old.spec.valid_versions & new.spec.valid_versions
-    for version in both:
-        if was.of(version) != now.of(version):
-            page.headers.append(
-                f"- {new.spec.name} v{version}, which is released: header {was.of(version)} → "
-                f"{now.of(version)}"
             )
 
 

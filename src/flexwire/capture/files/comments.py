@@ -1,16 +1,15 @@
 """Comments in a capture: its filter, its share of connections, and tags that the tap added.
 
-It stands in a comment on the section header of each file, as the share of connections does
-(`flexwire.capture.files.sampling`), so that nobody takes a part for the whole.
+The filter and the share are in a comment on the section header of each file. Wireshark shows that
+comment among the properties of the file, and readers see it before the first packet, so nobody
+takes a part of the traffic for all of it.
 
-It stands in a comment on the section header of each file: Wireshark shows it among the properties
-of the file, and readers see it before the first packet.
-
-A tap captures what a client sent. What it sent on where it stamps request headers differs in these
-tags alone, and they stand in comments on the packet with which the request begins, or the first of
-several that came together. So both are in the capture, no byte counts twice, and Wireshark shows
-the tags. A comment on the section header of each file says which tags these are, without values: a
-capture from beyond the tap has them, and nothing in it tells them from a client's own.
+A tap captures what a client sent. If it adds tags to request headers, only these tags differ in
+what it sent on. A comment has them, on the packet with which the request begins, or on the first of
+several packets that came together. So the capture has both forms, no byte counts twice, and
+Wireshark shows the tags. A comment on the section header of each file lists the tags without their
+values. A capture made between the tap and the brokers has these tags in its requests too, and
+nothing there tells them from a client's own.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MOST_HEAD_BYTES: Final = 4096
-"""What is beyond these bytes of a file is not looked at: a tap's comment is the first option."""
+"""Only these first bytes of a file are searched: a tap's comment is the first option."""
 _SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
 _SHARE: Final = "share"
 _OPTIONS_AT: Final = 24

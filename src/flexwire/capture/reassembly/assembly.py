@@ -83,7 +83,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An end of a connection that goes on in order: see `Standing`, and what cuts its frames."""
+    """An end of a connection that goes on in order: see `SideState`, with its framer."""
 
     sequence: int
     framer: Framer

@@ -17,7 +17,7 @@ connection or lacks a frame's length, and only of bytes with which a segment beg
 - A response to a request from before the capture is not found when it is longer than 16 MiB, when
   the capture ends within it, or when the client does not count its correlation ids.
 
-It words a remark beside bytes in which nothing reads as Kafka's, and decides nothing before that.
+The module also words the remarks about bytes in which nothing reads as Kafka's.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class PieceBuffer:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `Found`. After a length that no frame
+    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After a length that no frame
     has, or a gap in which the next length is lost, frames begin again with the first piece that
     begins one: because the capture says so, or because ``begins`` takes it for one. ``begins`` is
     given the bytes from there on, and answers None if they are too few to tell.

@@ -196,7 +196,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_quiet,
-        help="No progress bar and no notes on standard error; errors are told.",
+        help="Print no progress bar and no notes on standard error, only errors.",
     ),
     click.option(
         "-v",
@@ -205,7 +205,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_verbose,
-        help="Log on standard error what goes on, and what runs it.",
+        help="Log each step on standard error, and the software that runs it.",
     ),
 )
 

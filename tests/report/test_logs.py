@@ -37,7 +37,7 @@ def test_the_report_says_how_tables_grew() -> None:
         "3 partitions have nothing that is not in the tables already.",
         "61 B after the last whole batches were left for the next analysis",
         "2 partitions begin after the offset to be read next",
-        "1 partition ends before the offset to be read next, and nothing of it was read",
+        "1 partition ends before the offset to be read next, so nothing of it was read",
         "b-0",
     ):
         assert one in told

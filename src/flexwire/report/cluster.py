@@ -28,8 +28,8 @@ def cluster_table(facts: Facts) -> ReportTable:
             text(gate.gate, f"on {gate.release}"),
             ReportCell(gate.verdict, note=gate.evidence, verdict=gate.verdict),
             text(gate.subject),
-            ReportCell(gate.reason, note=gate.source),
             ReportCell(gate.remedy or units.DASH),
+            ReportCell(gate.reason, note=gate.source),
             text(f"{named}{more}" or units.DASH),
         ]
 
@@ -37,8 +37,8 @@ def cluster_table(facts: Facts) -> ReportTable:
         ReportColumn("Gate", "text", "what was looked at, and for which release"),
         ReportColumn("Verdict", "verdict"),
         ReportColumn("Of", "text", "the configuration or feature"),
-        ReportColumn("Why", "reason"),
         ReportColumn("Remedy", "reason"),
+        ReportColumn("Why", "reason"),
         ReportColumn("Names", "text", "topics, brokers or APIs that it is about"),
     )
     return build("The cluster itself, gravest first", columns, gates(facts.audit), row)

@@ -3,12 +3,12 @@
 Files are read one after the other, in the order of their first segments; what is held is what the
 assemblers hold of the connections that are open. A response takes its version from its request.
 
-What a connection carries is held back until something on it reads as Kafka, or it has ended. If it
-is not Kafka, or too much would have to be held before that is known, it gives bytes and no
+The frames of a connection are held back until something on it reads as Kafka, or it has ended. If
+it is not Kafka, or too much would have to be held before that is known, it gives bytes and no
 messages.
 
-Numbers count from 1 in one file, as Wireshark numbers its frames. What a response answers, only the
-packets before it say, so the connection is read from its start.
+Numbers count from 1 in one file, as Wireshark numbers its frames. Only earlier packets say which
+request a response answers, so the connection is read from its start.
 """
 
 from __future__ import annotations

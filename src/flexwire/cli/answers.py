@@ -102,7 +102,7 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # Of all that can be asked, most may have nothing: what was asked by name says so itself.
+    # Most answers may be empty if all are asked; an answer that was named says so itself.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:

@@ -229,7 +229,7 @@ def _password(file: str | None) -> str:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""What is taken of an answer by default: 100 bytes of objects may come of one byte."""
+"""The default limit of an answer: one byte may become 100 bytes of objects."""
 _TO_SHOW = "to decode and print the answer"
 _INSIST = "--any-version sends it all the same"
 # More than an int16 has.
@@ -546,7 +546,7 @@ def _print_explanation(answer: BrokerAnswer) -> None:
         print(file=sys.stderr)
 
 
-# What to do about an error code, by its name.
+# The advice for an error code, by its name.
 _HINTS = {
     "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends it to the leader",
     "NOT_COORDINATOR": "--to group:ID or transaction:ID sends it to the coordinator",

@@ -205,7 +205,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
-    """What stands on one line, for as many frames as there were on it."""
+    """The output for one line, for each frame on it."""
     forms = [_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
@@ -322,5 +322,5 @@ def _element(element: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    # What a terminal would obey comes from the network.
+    # Control characters may come from the network.
     return printable(json.dumps(value, ensure_ascii=False))

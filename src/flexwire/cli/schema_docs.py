@@ -136,7 +136,7 @@ def _traffic(capture: str) -> GuideTraffic:
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
-    """What lint finds in specs that no guide can be written from."""
+    """The findings of lint in specs from which no guide can be written."""
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import Config
     from flexwire.specs.lint.lint import lint

@@ -248,7 +248,7 @@ def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, T
 
 
 def how_to_trust(authority: ThrowawayCa) -> str:
-    """What clients are to be told of a throwaway authority."""
+    """The settings with which clients trust a throwaway authority."""
     return (
         f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "

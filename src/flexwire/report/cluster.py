@@ -1,4 +1,4 @@
-"""What a release means to the cluster as a whole: the audit's gates as a table and as sentences."""
+"""The audit's gates, which are about the cluster as a whole, as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 _NAMES = 3
-# What needs somebody to act, or to look.
+# Verdicts that need somebody to act, or to look.
 _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 

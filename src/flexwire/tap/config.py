@@ -1,4 +1,4 @@
-"""What a tap is told, from the command line to its processes: each option stands here once.
+"""The configuration of a tap, from the command line to its processes. Each option is here once.
 
 A field has its type and default, and an `Option` where one option of the command line says it. A
 field that several options make up, as ``security``, has these in `flexwire.cli.tap`.
@@ -84,7 +84,7 @@ def _no_tls() -> TapSecurity:
 
 @dataclass(frozen=True, slots=True)
 class TapConfig:
-    """What `flexwire.tap.Tap` is told; it says what each option means.
+    """The configuration of `flexwire.tap.Tap`, which explains each option.
 
     Raises `ArgumentError` for a number that is out of its range.
     """

@@ -61,7 +61,7 @@ def sampling_comment(share: float) -> bytes:
 def share_in(file: BufferedReader[Any]) -> float | None:
     """Return the share of connections that an open file names, without reading on; else None.
 
-    What is damaged says none, and whatever reads it next finds the damage.
+    A damaged file has none; the next reader finds the damage.
     """
     return next(
         (one for said in comments_in(file) if (one := _parsed_share(said)) is not None), None
@@ -185,7 +185,7 @@ ALL_FRAMES: Final = CaptureFilter()
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
     """Return what an open file says that it holds, without reading on; None if it says nothing.
 
-    What is damaged says nothing, and whatever reads it next finds the damage.
+    A damaged file has none; the next reader finds the damage.
     """
     share = share_in(file)
     only = next((one for comment in comments_in(file) if (one := _parsed_filter(comment))), None)
@@ -266,8 +266,8 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     """Return the tags that the tap of an open file adds, in ascending order, without reading on.
 
-    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. What
-    is damaged says nothing, and whatever reads it next finds the damage.
+    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. A
+    damaged file has none; the next reader finds the damage.
     """
     return next((one for said in comments_in(file) if (one := _parsed_tags(said))), ())
 

@@ -19,8 +19,8 @@ log = logging.getLogger("flexwire.tap")
 class KeepLimit:
     """How much of a capture stays on disk: so many bytes, so many files, or both; at least one.
 
-    The file that is being written counts. What is larger than ``max_bytes`` by itself is still
-    written whole. Raises `ArgumentError`.
+    The file that is being written counts. A frame larger than ``max_bytes`` is still written whole.
+    Raises `ArgumentError`.
     """
 
     max_bytes: int | None = None

@@ -53,7 +53,7 @@ _MANY_CLIENTS = 4096
 
 
 class Pairing:
-    """What was asked on all connections and is not answered yet; takes chunk after chunk.
+    """The unanswered requests of all connections, over chunk after chunk.
 
     It can be pickled between chunks, and goes on elsewhere, with kernels or without. What is known
     by then of requests without a response, and of responses before their request, is left behind.

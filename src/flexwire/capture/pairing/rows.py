@@ -1,7 +1,7 @@
 """Paired frames: what a frame's header, its counterpart and its connection say, in Arrow columns.
 
-What only the whole capture knows is given: which connections are Kafka, and what was answered late
-or never. Everything here is over columns; what is seldom, by its rows.
+Callers give what only the whole capture shows: which connections are Kafka, and which requests were
+answered late or never. Everything here is over columns; what is seldom, by its rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""What a frame is, and what its header says; a response has some of it from its request."""
+"""The kind of a frame and its header; a response has some of it from its request."""
 
 PAIRED = pa.schema(
     [

@@ -16,7 +16,7 @@ one is enough:
 
 An empty client id is two zero bytes, which other protocols send as well. A request with one counts
 if its body has many bytes that are not zero; if it has few, only together with a second request or
-with its response. What is lost in the capture, or damaged, speaks neither for nor against.
+with its response. Lost or damaged bytes are no evidence, neither for nor against.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MOST_AWAITED = 1000
 """So many requests wait for a response that may prove what they are; the oldest is forgotten."""
 
 MOST_READ = 8 * 1024 * 1024
-"""Of a longer frame only the header is looked at, as if the capture lacked the rest."""
+"""Only the header of a longer frame is used, as if the capture lacked the rest."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The one request that is sent in versions that are not released yet (KIP-511).
@@ -184,7 +184,7 @@ HELD_BYTES = 1024 * 1024
 class Roles:
     """Finds out which end of a connection is the client, from its first segments.
 
-    Of these rules the first that applies decides. The client is
+    The first of these rules that applies decides. The client is
 
     1. the end that is not among the ``brokers``, where exactly one is;
     2. the sender of a SYN, or of what flexwire's own captures mark as a request;

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 _NONE_GIVEN = BrokerEnds()
-# What the kernels have in memory; pointers are addresses. `kernels/frames.pyx` has the same, and
-# says of each field what it is.
+# The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
+# same, and says of each field what it is.
 _SIDE = np.dtype(
     [
         (name, np.int64)

@@ -46,8 +46,8 @@ HEAD_BYTES = 32
 """So many bytes of each direction are looked at."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
-# What a stream of the protocol begins with, from either end (RFC 8446, 9110, 9113, 4253, 5321; the
-# manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
+# The first bytes of a stream of each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
+# the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
 _BEGINNINGS = [
     ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
     ("HTTP", rb"(?:%s) |HTTP/[12]|PRI \* HTTP/2" % _HTTP_METHODS),
@@ -277,10 +277,10 @@ class PieceBuffer:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After a length that no frame
-    has, or a gap in which the next length is lost, frames begin again with the first piece that
-    begins one: because the capture says so, or because ``begins`` takes it for one. ``begins`` is
-    given the bytes from there on, and answers None if they are too few to tell.
+    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After a length that no
+    frame has, or a gap with the next length in it, frames begin again with the first piece that
+    begins one: because the capture says so, or because ``begins`` returns true for it. ``begins``
+    gets the bytes from there on, and returns None if they are too few to tell.
     """
 
     def __init__(

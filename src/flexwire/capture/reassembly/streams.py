@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 REORDER_SEGMENTS = 64
 """A gap whose bytes the receiver has acknowledged is given up after this many more segments.
 
-It is not given up at once, because cards with several queues capture an acknowledgment before what it acknowledges.
+It is not given up at once, because cards with several queues capture an acknowledgment before what
+it acknowledges.
 """
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024

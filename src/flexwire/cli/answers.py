@@ -108,7 +108,7 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
         if result.answer.name not in empty:
             _print(result, most)
     if empty:
-        print(f"Nothing was seen of {', '.join(empty)}.")
+        print(f"No rows: {', '.join(empty)}.")
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,8 +169,8 @@ def _print(result: AnswerResult, most: int) -> None:
         print(result.answer.question)
         of_state = result.answer.of_state
         elsewhere = result.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
-        elsewhere = elsewhere and f"; of a broker's logs {elsewhere}"
-        print(f"  Nothing was seen of it{elsewhere}.\n")
+        elsewhere = elsewhere and f"; for a broker's logs, {elsewhere}"
+        print(f"  No rows{elsewhere}.\n")
         return
     row = result.answer.row.removeprefix("One row ").removesuffix(".")
     row = re.sub("^an? ", "", row)

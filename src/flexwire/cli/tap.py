@@ -119,7 +119,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"What opens that key, in a file; or in ${_PASSWORDS['listen']}.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} has it.",
         ),
         click.option(
             "--listen-ca",
@@ -155,7 +155,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help=f"What opens that key, in a file; or in ${_PASSWORDS['upstream']}.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['upstream']} has it.",
         ),
         click.option(
             "--upstream-name",

@@ -215,8 +215,12 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("Pairs", title="requests that were paired with their response"),
         ReportColumn("Min"),
         ReportColumn("p50", title="half of the latencies are at most this"),
-        ReportColumn("p90", title="90 % of the latencies are at most this; of 10 pairs or more"),
-        ReportColumn("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
+        ReportColumn(
+            "p90", title="90 % of the latencies are at most this; needs at least 10 pairs"
+        ),
+        ReportColumn(
+            "p99", title="99 % of the latencies are at most this; needs at least 100 pairs"
+        ),
         ReportColumn("Max"),
     )
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]

@@ -187,7 +187,7 @@ class NoCapture:
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Count what passes of a frame that was not kept whole."""
+        """Count the bytes of a frame that was not kept whole."""
         self.send(direction, data, timestamp_us)
         self.statistics.unsampled_bytes += missing
 

@@ -299,7 +299,7 @@ def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
     verdict, what = fact.verdict, fact.what
     if not fact.certain:
         verdict = "cannot say"
-        what += "; whether it uses that was not seen"
+        what += "; the capture does not show whether the client uses that"
     use_verdict = UseVerdict(verdict, fact.id, what)
     return _whole(
         conduct,

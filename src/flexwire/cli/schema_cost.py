@@ -116,7 +116,7 @@ def schema_cost(
         specs, against, mode, encoding or "kafka", against_encoding or "kafka", tagged=error_tags
     )
     meter = CostMeter(old, new, VersionChoice(at))
-    _measure(meter, captures, vectors)
+    measure(meter, captures, vectors)
     if output == "json":
         question = {"old": names[0], "new": names[1], "at": at}
         print(formats.to_json(meter, question))
@@ -168,7 +168,8 @@ def _specs(paths: tuple[str, ...], mode: Mode) -> SideSpecs:
     return SideSpecs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 
 
-def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+def measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
+    """Give a meter every message of captures and of files of vectors."""
     from flexwire.capture.messages import UnusedBytes, read_messages
     from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors

@@ -1,7 +1,6 @@
-"""The numbers of lz4, zstd and gzip, which compressed record batches hold; little-endian all.
+"""The numbers of lz4 and zstd frames, which compressed record batches hold; all little-endian.
 
-Sources: the LZ4 frame format, RFC 8878 (zstd), RFC 1951 and 1952 (gzip), and the xxHash
-specification.
+Sources: the LZ4 frame format, RFC 8878 (zstd), and the xxHash specification.
 """
 
 from __future__ import annotations
@@ -29,26 +28,6 @@ ZSTD_BLOCK_SIZE: Final = 1 << 17
 """The most bytes that a block inflates to."""
 ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED, ZSTD_RESERVED = range(4)
 """The types of blocks."""
-
-GZIP_START: Final = 0x088B1F
-"""A member's first three bytes: what it is, and that it is deflated."""
-GZIP_HEADER_SIZE, GZIP_TRAILER_SIZE = 10, 8
-"""The header without flags; the trailer is a CRC-32, and the size that there is inflated."""
-CRC32_POLYNOMIAL: Final = 0xEDB88320
-"""x^31 to x^0, the lowest power in the highest bit, without x^32."""
-DEFLATE_STORED, DEFLATE_FIXED, DEFLATE_DYNAMIC = range(3)
-"""The types of blocks."""
-# The codes of one block: of lengths of codes, of literals and match lengths, of distances.
-DEFLATE_LENGTH_CODES: Final = 19
-DEFLATE_LITERALS, DEFLATE_DISTANCES = 286, 30
-"""The most symbols that mean something; the fixed codes have two more of each."""
-DEFLATE_FIXED_LITERALS, DEFLATE_FIXED_DISTANCES = 288, 32
-DEFLATE_END: Final = 256
-"""The symbol after the literals: the block ends."""
-DEFLATE_LONGEST_CODE, DEFLATE_LONGEST_LENGTH_CODE = 15, 7
-DEFLATE_LONGEST_MATCH: Final = 258
-# How many symbols a symbol of the code of lengths stands for: the last one again, or zeros.
-DEFLATE_AGAIN, DEFLATE_FEW_ZEROS, DEFLATE_MANY_ZEROS = 16, 17, 18
 
 XXH_PRIME_1: Final = 0x9E3779B1
 XXH_PRIME_2: Final = 0x85EBCA77

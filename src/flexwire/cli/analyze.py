@@ -327,13 +327,9 @@ def _log_summary(logs: LogFacts) -> str:
     if logs.known_partitions:
         parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:
-        parts.append(
-            f"{plural(logs.gone_partitions, 'partition')} had lost what was to be read next"
-        )
+        parts.append(f"{plural(logs.gone_partitions, 'partition')} had lost the next offsets")
     if logs.behind_count:
-        parts.append(
-            f"{plural(logs.behind_count, 'partition')} ended before what was to be read next"
-        )
+        parts.append(f"{plural(logs.behind_count, 'partition')} ended before the next offset")
     if logs.left_out_count:
         directories = plural(logs.left_out_count, "directory", "directories")
         was = "was" if logs.left_out_count == 1 else "were"

@@ -187,7 +187,7 @@ class Conversation:
         return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
-        """Let a request wait that was taken in elsewhere, and expects a response; gives its pair.
+        """Add a request that was read elsewhere and expects a response. Return its pair.
 
         Those of a connection are given oldest first, before any frame.
         """

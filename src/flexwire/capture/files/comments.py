@@ -64,7 +64,7 @@ def share_in(file: BufferedReader[Any]) -> float | None:
     A damaged file has none; the next reader finds the damage.
     """
     return next(
-        (one for said in comments_in(file) if (one := _parsed_share(said)) is not None), None
+        (parsed for said in comments_in(file) if (parsed := _parsed_share(said)) is not None), None
     )
 
 
@@ -117,12 +117,12 @@ class CaptureFilter:
     topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            given = getattr(self, one.name)
+        for criterion in fields(self):
+            given = getattr(self, criterion.name)
             if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
-                raise refuse(one.name, "texts in a tuple", given)
+                raise refuse(criterion.name, "texts in a tuple", given)
             if "".join(given).encode(errors="ignore").decode() != "".join(given):
-                raise refuse(one.name, "texts that have UTF-8", given)
+                raise refuse(criterion.name, "texts that have UTF-8", given)
         if len(filter_comment(self)) > MOST_FILTER_BYTES:
             raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
 
@@ -172,7 +172,7 @@ def filter_comment(only: CaptureFilter) -> bytes:
     >>> filter_comment(CaptureFilter(topics=("orders",)))
     b'flexwire: captured of all frames: {"topics": ["orders"]}'
     """
-    said = {one.name: getattr(only, one.name) for one in fields(only)}
+    said = {criterion.name: getattr(only, criterion.name) for criterion in fields(only)}
     return (
         _FILTER_PREFIX + json.dumps({name: given for name, given in said.items() if given}).encode()
     )
@@ -188,7 +188,9 @@ def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
     A damaged file has none; the next reader finds the damage.
     """
     share = share_in(file)
-    only = next((one for comment in comments_in(file) if (one := _parsed_filter(comment))), None)
+    only = next(
+        (parsed for comment in comments_in(file) if (parsed := _parsed_filter(comment))), None
+    )
     if share is None and only is None:
         return None
     return CapturedPart(1.0 if share is None else share, str(only or ""))
@@ -219,10 +221,10 @@ def _is_one(text: str, first: str, *others: str) -> bool:
     if start > end or not text.startswith(first) or not text.endswith(last):
         return False
     for part in between:
-        found = text.find(part, start, end)
-        if found < 0:
+        index = text.find(part, start, end)
+        if index < 0:
             return False
-        start = found + len(part)
+        start = index + len(part)
     return True
 
 
@@ -269,7 +271,7 @@ def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     None where it says nothing: then no tap wrote it, or one that adds none, or an older one. A
     damaged file has none; the next reader finds the damage.
     """
-    return next((one for said in comments_in(file) if (one := _parsed_tags(said))), ())
+    return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
 
 def _parsed_tags(comment: bytes) -> tuple[int, ...]:
@@ -282,7 +284,7 @@ def _parsed_tags(comment: bytes) -> tuple[int, ...]:
         return ()
     if type(tags) is not list or len(tags) > MOST_HEADER_TAGS:
         return ()
-    is_ours = all(type(one) is int and 0 <= one <= HIGHEST_TAG for one in tags)
+    is_ours = all(type(tag) is int and 0 <= tag <= HIGHEST_TAG for tag in tags)
     return tuple(sorted(set(tags))) if is_ours else ()
 
 
@@ -294,7 +296,9 @@ def read_stamps(path: Path) -> Iterator[Stamp]:
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):
             continue
-        said = [one for comment in packet.comments if (one := _parsed_stamp(comment)) is not None]
+        said = [
+            parsed for comment in packet.comments if (parsed := _parsed_stamp(comment)) is not None
+        ]
         if not said:
             continue
         try:

@@ -220,8 +220,8 @@ class DamagedError(Exception):
         return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
 
-def _ended(found: int, expected: int, data: bytes = b"") -> DamagedError:
-    return DamagedError(f"the file ends after {found} of {expected} bytes", data)
+def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
+    return DamagedError(f"the file ends after {read_bytes} of {expected} bytes", data)
 
 
 class ForwardReader:
@@ -419,7 +419,7 @@ class Section:
         self.last_us = timestamp_us
         end = layout.size + captured
         comments = self._comments(body, end + -end % 4)
-        begins = (FRAME_COMMENTS[one] for one in comments if one in FRAME_COMMENTS)
+        begins = (FRAME_COMMENTS[comment] for comment in comments if comment in FRAME_COMMENTS)
         return CapturedPacket(
             timestamp_us,
             interface.linktype,

@@ -88,9 +88,9 @@ class KeptFiles:
 
     def _remove(self, file: FinishedFile) -> None:
         try:
-            found = file.path.stat(follow_symlinks=False)
+            status = file.path.stat(follow_symlinks=False)
             # Somebody has moved the file away, and another one has its name.
-            if (found.st_dev, found.st_ino) != file.inode:
+            if (status.st_dev, status.st_ino) != file.inode:
                 return
             file.path.unlink()
         except FileNotFoundError:

@@ -92,8 +92,8 @@ def tls_record_length(head: bytes) -> int | None:
     >>> tls_record_length(bytes.fromhex("1703030010"))
     21
     """
-    found = _TLS_RECORD.match(head)
-    length = 0 if found is None else int.from_bytes(found[1])
+    match = _TLS_RECORD.match(head)
+    length = 0 if match is None else int.from_bytes(match[1])
     return TLS_HEAD_BYTES + length if 0 < length <= _LONGEST_TLS else None
 
 
@@ -301,8 +301,8 @@ class Framer:
         """Take in what comes next in the stream; give out what it completes."""
         for piece in pieces:
             self._take(piece)
-        found, self._found = self._found, []
-        return found
+        framed, self._found = self._found, []
+        return framed
 
     def finish(self) -> list[FramedBytes]:
         """End the connection and return what is incomplete."""
@@ -313,8 +313,8 @@ class Framer:
             self._emit(f"the connection ended after {self._seen} of the 4 bytes of a length")
         elif self._seen:
             self._emit(f"the connection ended after {self._seen} of {self._length} bytes")
-        found, self._found = self._found, []
-        return found
+        framed, self._found = self._found, []
+        return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         """Return what these last pieces would complete or cut; the framer goes on as before."""
@@ -548,13 +548,13 @@ class Framer:
         payload = bytes(memoryview(self._buffer)[start:stop])
         is_placed = self._length is not None
         times = self._first_us, self._last_us
-        found = FramedBytes(*times, self._seen, payload, error, is_placed, self._lost)
-        self._found.append(found)
+        framed = FramedBytes(*times, self._seen, payload, error, is_placed, self._lost)
+        self._found.append(framed)
         self._reset()
 
 
 def _resemblance(head: bytes) -> str:
-    found = looks_like(head)
-    if found is None:
+    protocol = looks_like(head)
+    if protocol is None:
         return ""
-    return f"; it looks like {found}" + (", which hides frames" if found == "TLS" else "")
+    return f"; it looks like {protocol}" + (", which hides frames" if protocol == "TLS" else "")

@@ -107,12 +107,12 @@ class Stream:
         """Take in how far the receiver says it has come."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
-        known = self._next if self._acknowledged is None else self._acknowledged
+        acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
         # A receiver never acknowledges more than a window beyond what it acknowledged (RFC 7323):
         # such a number is damage, and would make everything in between missing.
-        if position - max(known, self._next) <= _WIDEST_WINDOW:
-            self._acknowledged = max(known, position)
+        if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
+            self._acknowledged = max(acknowledged, position)
 
     def standing(self) -> int | None:
         """Return the sequence number of the next byte.
@@ -120,9 +120,9 @@ class Stream:
         None where the stream has not begun, waits for something, or has ended. How far before it
         all is acknowledged never matters again.
         """
-        known = self._acknowledged
+        acknowledged = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
-        if not is_open or (known is not None and known > self._next):
+        if not is_open or (acknowledged is not None and acknowledged > self._next):
             return None
         return self._next % MODULUS
 

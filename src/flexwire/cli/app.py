@@ -311,7 +311,7 @@ def run() -> None:
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # What did not reach its file would be tried again at exit, and fail again.
+        # Output that could not be written would be tried again at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(_system_error_text(error))}")
 

@@ -1,4 +1,4 @@
-"""What is known of client software: what breaks, what is documented, and what to do about it.
+"""The known facts about client software: what breaks, what is documented, and what to do.
 
 `software.json` has the facts. Each has its sources, and a date on which somebody looked at them.
 """

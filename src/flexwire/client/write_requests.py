@@ -62,7 +62,7 @@ REMARKS: Final = {
     "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
     "GetTelemetrySubscriptions": "it registers a client instance at the broker",
 }
-"""What requests that only read leave behind at a broker all the same: no data of anybody."""
+"""The traces that reading requests leave at a broker; none is anybody's data."""
 
 
 class Danger(NamedTuple):
@@ -153,24 +153,9 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
             "Metadata may create the topics that it names, as its allowAutoTopicCreation is true "
             "unless it is said to be false"
         )
-    if api_name == "Fetch" and names_replica(body):
+    if api_name == "Fetch" and max(body.replica_id, body.replica_state.replica_id) >= 0:
         return "Fetch names a replica, for which the leader then takes the caller"
     return None
-
-
-REPLICA_FIELDS: Final = frozenset({"replica_id", "replica_state"})
-"""The fields by which a replica names itself in a request."""
-
-
-def names_replica(body: Any) -> bool:
-    """Return whether a request is of a replica that names itself, as followers do.
-
-    >>> from flexwire.codec import message
-    >>> names_replica(message("FetchRequest")(replica_id=1)), names_replica(object())
-    (True, False)
-    """
-    state = getattr(body, "replica_state", None)
-    return max(getattr(body, "replica_id", -1), getattr(state, "replica_id", -1)) >= 0
 
 
 def remark_on(api_name: str, body: Any) -> str | None:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import refuse, to_int
 from flexwire.capture.files.comments import rehearsal_comment
-from flexwire.client.write_requests import REPLICA_FIELDS, names_replica
 from flexwire.codec import Message, message
-from flexwire.errors import CodecError, FlexwireError, FrameError
+from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import api_name, parse_response, read_request, request_header_version
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.audit.evidence import (
@@ -33,8 +32,9 @@ from flexwire.protocol.headers import FALLING_BACK, UNSUPPORTED_VERSION
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 from flexwire.tap.forwarding import ForwardedRequests
-from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
+from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_WALKED, beginning
 from flexwire.versions import HIGHEST, Versions
+from flexwire.wire.field_spans import BoundedReader, field_spans
 from flexwire.wire.schema import Presence
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
@@ -55,6 +55,8 @@ _MOST_NAMED: Final = 10
 # Of a client id, which may have 32,767.
 _MOST_CHARACTERS: Final = 200
 _HEAD: Final = struct.Struct(">hhi")
+# Where a replica names itself.
+_REPLICA_PATHS: Final = (("replica_id",), ("replica_state", "replica_id"))
 Client = tuple[str, str | None]
 """A client: its host and its client id."""
 
@@ -343,18 +345,20 @@ class RehearsingForwarder:
 
 
 def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
-    """Return whether a request names the replica that sends it, or is too long to say."""
-    try:
-        kind = message(request.message_name)
-        schema = kind.definition.schema(request.api_version)
-        if not REPLICA_FIELDS & {field.attribute for field in schema.fields}:
-            return False
-        if len(payload) > MOST_DECODED:
-            return True
-        body, _ = kind.decode_prefix(payload, request.api_version, request.body_offset)
-    except FlexwireError:
+    """Return whether a request names the replica that sends it, or is too long to tell."""
+    kind = message(request.message_name)
+    if request.api_version not in kind.entry.versions:
         return False
-    return names_replica(body)
+    schema = kind.definition.schema(request.api_version)
+    present = {one.attribute for one in schema.fields if one.presence is not Presence.ABSENT}
+    paths = tuple(path for path in _REPLICA_PATHS if path[0] in present)
+    if not paths:
+        return False
+    reader = BoundedReader(payload, request.body_offset, MOST_WALKED)
+    try:
+        return any(span.value >= 0 for span in field_spans(schema, reader, paths))
+    except DecodeError:
+        return len(payload) > MOST_DECODED
 
 
 def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:

@@ -31,9 +31,9 @@ def test_a_line_has_the_bytes_and_the_json_form_of_a_message() -> None:
 
 
 def test_a_seed_repeats_and_the_next_one_goes_on() -> None:
-    both = run("MetadataRequest", "-V", "latest", "--count", "2", "--seed", "3", "--format", "hex")
+    both = run("MetadataRequest", "-V", "latest", "--count", "2", "--seed", "3", "--format", "text")
     assert both.splitlines()[1:] == [
-        run("MetadataRequest", "-V", "latest", "--seed", "4", "--format", "hex").strip()
+        run("MetadataRequest", "-V", "latest", "--seed", "4", "--format", "text").strip()
     ]
 
 

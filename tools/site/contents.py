@@ -35,6 +35,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/guide",
         "docs/test-data",
         "docs/releases",
+        "docs/vendor",
     ),
     "Clusters": (
         "docs/three-ways",

@@ -66,7 +66,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire encode MetadataRequest request.json --version latest --as base64",
     ),
     "generate": (
-        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format hex",
+        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format text",
         "flexwire generate MetadataResponse --version latest --hostile --count 500 --corpus corpus",
     ),
     "records dump": (
@@ -311,7 +311,7 @@ def run() -> None:
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # What did not reach its file would be tried again at exit, and fail again.
+        # Output that could not be written would be tried again at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(_system_error_text(error))}")
 

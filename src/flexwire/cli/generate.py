@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flexwire.cli.options import (
+    Format,
     find_message,
     message_argument,
     release_option,
@@ -62,10 +63,10 @@ _NAME_LETTERS: Final = 16
 @click.option(
     "--format",
     "output",
-    type=click.Choice(["json", "hex"]),
-    default="json",
-    show_default=True,
-    help="What to print: a line of JSON for each message, or its bytes alone.",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.JSON,
+    show_default="json",
+    help="What to print for each message: a line of JSON, or as text its bytes in hex.",
 )
 @release_option
 @specs_options
@@ -78,7 +79,7 @@ def generate(
     seed: int,
     hostile: bool,
     corpus: Path | None,
-    output: str,
+    output: Format,
     release: str | None,
     specs: tuple[str, ...],
     specs_mode: Mode,
@@ -90,21 +91,26 @@ def generate(
     the damage in place of the body, and the error of flexwire's strict decoder, null if it
     accepts the bytes.
     """
+    from flexwire.atomic_files import write_together
+    from flexwire.facts.units import plural
+
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)
     samples = _hostile if hostile else _valid
     if corpus is None:
         for data, facts in samples(message_class, number, range(seed, seed + count)):
-            print(data.hex() if output == "hex" else _line(message_class, number, data, facts))
+            print(
+                data.hex() if output is Format.TEXT else _line(message_class, number, data, facts)
+            )
         return
-    corpus.mkdir(parents=True, exist_ok=True)
-    names = set()
+    written = 0
     for data, _ in samples(message_class, number, range(seed, seed + count)):
         # Fuzzers name files so, and find by it what they have already.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
-        (corpus / name).write_bytes(data)
-        names.add(name)
-    print_line(f"wrote {len(names):,} files to {corpus}")
+        if not (corpus / name).exists():
+            write_together(corpus, {name: data})
+            written += 1
+    print_line(f"wrote {plural(written, 'file')} to {corpus}")
 
 
 def _valid(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.check import FINDINGS
-from flexwire.cli.options import read_mode_option
+from flexwire.cli.options import Format, read_mode_option
 from flexwire.cli.schema_cost import measure
-from flexwire.cli.standard_input import capture_name, takes_standard_input
+from flexwire.cli.standard_input import capture_name, spec_name, takes_standard_input
 from flexwire.cli.terminal import note, write_data
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ _WIDTH = 100
 @click.option(
     "--format",
     "output",
-    type=click.Choice(["markdown", "json"]),
-    default="markdown",
-    show_default=True,
-    help="What to print.",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.TEXT,
+    show_default="text",
+    help="What to print; the text is Markdown.",
 )
-@takes_standard_input(captures=capture_name)
+@takes_standard_input(old=spec_name, new=spec_name, captures=capture_name)
 def schema_bench(
     *,
     old: str,
@@ -55,7 +55,7 @@ def schema_bench(
     captures: tuple[str, ...],
     out: Path | None,
     specs_mode: Mode,
-    output: str,
+    output: Format,
 ) -> None:
     """Review a change of message specs: all that is known about it in one place.
 
@@ -63,7 +63,8 @@ def schema_bench(
     version, header versions, the bytes of each changed message before and after, and test vectors.
 
     OLD and NEW are a file, a directory, a jar (kafka-clients has the specs of its release),
-    REV:PATH, a path in a git revision, or release:NAME. Exits with 100 if something breaks.
+    REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
+    standard input. Exits with 100 if something breaks.
     """
     from flexwire.specs.bench import compare_specs, formats
 
@@ -75,7 +76,7 @@ def schema_bench(
         page = formats.to_html(comparison, _cost_text(meter, old, new))
         write_together(out.absolute().parent, {out.name: page.encode()})
         note(f"wrote {out}")
-    if output == "json":
+    if output is Format.JSON:
         write_data(formats.to_json(comparison, _cost_json(meter, old, new)))
     else:
         write_data(formats.to_markdown(comparison, _cost_text(meter, old, new)))

@@ -1,4 +1,4 @@
-"""Rehearses releases with the clients of the trial, and compares with what happened: ``make rehearse``.
+"""Rehearses releases with the clients of the trial, and compares: ``make rehearse``.
 
 The clients run against 3.9.2 behind a tap that rehearses a release. What a broker of that release
 really did to them is in ``results.jsonl``, of another run. It ends with 1 where a client ends in

@@ -6,7 +6,7 @@ connection comes to it too. All else passes byte for byte, as fast as it comes, 
 what was really sent. Which bytes are frames, and which response answers which request, is
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
-What asks brokers itself stands in `flexwire.client`. Both begin TLS by `flexwire.client.tls`.
+`flexwire.client` sends requests of its own to brokers. Both begin TLS by `flexwire.client.tls`.
 
 The laws of this room (tests below `tests/`):
 
@@ -54,7 +54,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # What calls brokers needs none of the tap, which loads the writer of captures.
+    # Callers of brokers do not need the tap, which loads the writer of captures.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

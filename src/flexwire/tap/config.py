@@ -1,4 +1,4 @@
-"""What a tap is told, from the command line to its processes: each option stands here once.
+"""The configuration of a tap, from the command line to its processes. Each option is here once.
 
 A field has its type and default, and an `Option` where one option of the command line says it. A
 field that several options make up, as ``security``, has these in `flexwire.cli.tap`.
@@ -84,7 +84,7 @@ def _no_tls() -> TapSecurity:
 
 @dataclass(frozen=True, slots=True)
 class TapConfig:
-    """What `flexwire.tap.Tap` is told; it says what each option means.
+    """The configuration of `flexwire.tap.Tap`, which explains each option.
 
     Raises `ArgumentError` for a number that is out of its range.
     """
@@ -102,8 +102,8 @@ class TapConfig:
     keep_addresses: bool = _told(
         False,
         "--keep-addresses",
-        "Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
-        "which has the broker's own name and port.",
+        "Do not rewrite the addresses that brokers advertise. For a tap beside each broker that "
+        "has the broker's own name and port.",
     )
     max_bytes: int = _told(
         DEFAULT_FILE_BYTES,
@@ -116,8 +116,8 @@ class TapConfig:
     sample: float = _told(
         1.0,
         "--sample",
-        "Capture this share of the connections, each as a whole, and pass on the others. The "
-        "capture says so, and every report of it.",
+        "Capture this share of the connections, each as a whole, and only pass on the others. "
+        "The capture and every report of it state the share.",
         least=0,
         most=1,
         is_open=True,
@@ -125,8 +125,8 @@ class TapConfig:
     processes: int = _told(
         1,
         "--processes",
-        "Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
-        "and --metrics are for all of them.",
+        "Carry connections in this many processes, to use as many cores; --keep-mib, "
+        "--keep-files and --metrics are for all of them.",
         least=1,
         most=MOST_PROCESSES,
     )
@@ -134,7 +134,8 @@ class TapConfig:
         MOST_HELD,
         "--hold-mib",
         "Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
-        "frames pass, and the capture has only their beginning; both are counted.",
+        "limit frames still pass, but the capture has only their beginning; the tap counts "
+        "them.",
         least=1,
         unit=MIB,
     )

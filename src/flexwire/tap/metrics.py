@@ -2,7 +2,7 @@
 
 Ours and not a library's: the counts are already there, so a registry would only repeat them, and
 what prometheus-client brings as a server has a thread for each connection and no bound on time or
-bytes. What asks here may be anybody on the machine, and the tap has other things to do.
+bytes. Anybody on the machine may ask for metrics, and the tap has other work.
 """
 
 from __future__ import annotations

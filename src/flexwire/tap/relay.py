@@ -208,7 +208,7 @@ class Relay:
     def _end_requests(self) -> None:
         self._client_ended = True
         if self._requests_are_frames:
-            # What was held back is not a whole request, and still what the client said.
+            # The held bytes are not a whole request, but the client sent them.
             self._broker.write(self._passing.rest(self._requests.pending))
         if self._broker.can_half_close():
             self._broker.half_close()
@@ -345,7 +345,7 @@ class Relay:
 
     def _end_responses(self) -> None:
         if self._responses_are_frames:
-            # What was held back is not a whole response, and still what the broker said.
+            # The held bytes are not a whole response, but the broker sent them.
             held = self._responses.peek(self._passed_on, self._responses.pending_length)
             self._client.write(held)
         self._finish()

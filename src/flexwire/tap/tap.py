@@ -68,14 +68,14 @@ class Tap:
     if taken on the broker's machine, and the addresses in it are the cluster's own.
 
     With ``security`` it listens with TLS, on every listener, and connects with TLS to every broker,
-    by the name that the broker advertises. What it captures is then plain, and by default without
+    by the name that the broker advertises. The capture is then plain text, by default without
     credentials. Without, TLS is passed on and captured but not read: see `TapStatistics.tls`.
 
     Its own listeners are advertised by ``advertised_host``, or the name that the client asked for
     by TLS (SNI), or the address in ``listen``. A tap that stands beside each broker, at the
     broker's own name and port, is to ``keep_addresses`` as they are.
 
-    Of frames that are not yet whole at most ``most_held`` bytes are held, over all connections.
+    At most ``most_held`` bytes of unfinished frames are held, over all connections.
     Beyond that frames pass, and the capture has only their beginning; both are counted
     (`TapStatistics.shortened_frames`).
 
@@ -222,7 +222,7 @@ async def run_tap(
     tap = Tap(listen, upstream, out, security=security, **options)
 
     def hung_up() -> None:
-        # Of a terminal that is gone nothing more comes, Ctrl-C neither.
+        # Nothing more comes from a terminal that is gone, not even Ctrl-C.
         if at_terminal and not os.isatty(_INPUT):
             stop.set()
         else:

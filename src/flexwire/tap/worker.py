@@ -217,7 +217,7 @@ class Worker:
             while answer := self._ask.recv(MESSAGE_BYTES):
                 port: int | None
                 asked, port = json.loads(answer)
-                # What was not waited for any more may still come, and is for another broker.
+                # An answer that is no longer awaited may still come, and is for another broker.
                 if HostPort(*asked) == address:
                     return port
             reason = "it is gone"

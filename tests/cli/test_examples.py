@@ -35,6 +35,10 @@ WITHOUT = {
     "capture open": "needs TLS and its secrets; test_capture_open.py runs it",
     "completion": "begins in a shell; test_completion.py runs it",
     "schema import": "needs Kafka's jar; test_schema.py imports from one",
+    **{
+        f"tables {one}": "needs Delta tables; tests/spark/test_upkeep.py runs it"
+        for one in ("compact", "retain", "vacuum")
+    },
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
 # What is found is the answer that was asked for: `specs` has two of all messages, and one more.

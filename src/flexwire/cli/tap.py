@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
+    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
@@ -47,6 +49,27 @@ def _parsed_tags(
         return tuple(parse_header_tag(text) for text in texts)
     except ArgumentError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def _parsed_share(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
+    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
+        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
+    return float(number[1]) / 100
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _parsed_seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
+    if number is None or not int(number[1]):
+        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
+    return float(int(number[1]) * _UNITS[number[2]])
 
 
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
@@ -178,6 +201,34 @@ _FIELD_OPTIONS = {
             default=None,
             help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
             "[default: without, where there is TLS]",
+        ),
+    ),
+    "rehearsal": (
+        click.option(
+            "--pretend",
+            metavar="RELEASE",
+            help="Rehearse an upgrade to this release, as 4.4: clients meet its versions, as far "
+            "as the brokers have them. docs/rehearse.md says what clients may do then. With "
+            "--only-client-id it concerns these clients.",
+        ),
+        click.option(
+            "--share",
+            metavar="PERCENT",
+            callback=_parsed_share,
+            help="Rehearse with this share of the clients, as 5%, chosen by address and client id.",
+        ),
+        click.option(
+            "--for",
+            "seconds",
+            metavar="TIME",
+            callback=_parsed_seconds,
+            help="End the rehearsal after this time, as 90s, 10m or 2h. SIGUSR1 ends it at once. "
+            "The tap goes on without it.",
+        ),
+        click.option(
+            "--most-failed",
+            type=click.IntRange(min=0),
+            help="End the rehearsal when more clients than this were refused.",
         ),
     ),
     "stamping": (
@@ -354,7 +405,32 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
         "only": _only(parameters),
         "ports": _ports(parameters["ports"]),
+        "rehearsal": _rehearsal(parameters),
     }
+
+
+def _rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
+    from flexwire.errors import ArgumentError
+    from flexwire.tap.rehearsal import RehearsalPlan
+
+    release, share = parameters["pretend"], parameters["share"]
+    if release is None:
+        for name in ("share", "seconds", "most_failed"):
+            if parameters[name] is not None:
+                option = "--for" if name == "seconds" else _option(name)
+                raise InputError(f"{option} goes with --pretend")
+        return None
+    if parameters["header_tags"]:
+        raise InputError("either --pretend or --header-tag, not both")
+    try:
+        return RehearsalPlan(
+            release,
+            share=1.0 if share is None else share,
+            seconds=parameters["seconds"],
+            most_failed=parameters["most_failed"],
+        )
+    except ArgumentError as error:
+        raise InputError(f"--pretend: {error}") from None
 
 
 def _only(parameters: dict[str, Any]) -> CaptureFilter:
@@ -460,6 +536,9 @@ def tap(
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
     else passes unchanged, unless --header-tag adds tags to request headers. The capture then has
     what the client sent, and the tags in comments. Stop the tap with Ctrl-C.
+
+    With --pretend, the tap rehearses an upgrade. Clients that need what the release has dropped
+    are refused, as its brokers would refuse them, and the cluster stays as it is.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
     text. SASL passes through. docs/tap.md says how.

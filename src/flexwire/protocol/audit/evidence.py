@@ -154,6 +154,16 @@ def stable_versions(api_key: int, release: str) -> Versions:
     return versions
 
 
+def offered_versions(api_key: int, release: str) -> Versions:
+    """Return the range that a broker of the release says it has; none without the API.
+
+    >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
+    (Versions('0-12'), Versions('3-12'))
+    """
+    versions = stable_versions(api_key, release)
+    return Versions(0, versions.highest) if versions and api_key == _PRODUCE else versions
+
+
 def newest_version(api_key: int, release: str) -> int | None:
     """Return the newest stable version of an API in a release; None without the API."""
     versions = stable_versions(api_key, release)

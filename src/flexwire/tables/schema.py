@@ -235,7 +235,10 @@ FRAMES = (
         "of the connection that names it says", "if none does",
     ),
     Column("client_software_version", _STRING, "its version", "if none says it"),
-    _of_frame("header_version", "the version of the request or response header", _UNREAD),
+    _of_frame(
+        "header_version", "the version of the request or response header; 1 for a request of a "
+        "version that the catalog lacks, as a broker reads it, and ``error`` says so", _UNREAD,
+    ),
     _of_frame(
         "header_unknown_tagged_fields",
         "the tagged fields in the header, none of which Kafka knows; if they may be credentials, "

@@ -187,7 +187,8 @@ class RequestFrame:
 
     ``message_name`` is the newest name of a request with this api key and version. The catalog may
     lack the version; then the header was read as version 1 (`header_version_read`), and the body,
-    which may begin with the header's tagged fields, cannot be decoded.
+    which may begin with the header's tagged fields, cannot be decoded. A conversation gives the
+    connection's ``client_id`` where the header has null.
     """
 
     api_key: int

@@ -227,8 +227,10 @@ FRAMES = (
     ),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame(
-        "client_id", "the client id; a response has its request's",
-        f"{_UNREAD}; if the client sent null, or bytes that cannot be a client id",
+        "client_id", "the client id; of a request that has none, the last that its connection gave "
+        "before; a response has its request's",
+        f"{_UNREAD}; if the connection gave none before, which may be in a part that was not "
+        "captured; for bytes that cannot be a client id",
     ),
     Column(
         "client_software_name", _STRING, "the client's software, as the first ApiVersions request "

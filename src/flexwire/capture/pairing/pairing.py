@@ -290,7 +290,7 @@ class Pairing:
         told = reader.read(frame)
         authentication = reader.conversation.authentication
         flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
-        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
+        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.conversation.client_id)
         run.headers.tell(row, told, self._clients.number(told.get("client_id")))
         run.use(self._clients)
         if "correlation_id" not in told:
@@ -306,8 +306,10 @@ class Pairing:
         known = Authentication(is_open=bool(flags & L.OPEN), is_guarded=bool(flags & L.GUARDED))
         return FrameReader(
             show_credentials=self._show_credentials,
-            conversation=Conversation(authentication=known),
-            client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            conversation=Conversation(
+                authentication=known,
+                client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            ),
         )
 
     def _to_objects(self, number: int) -> None:

@@ -101,7 +101,7 @@ NEED_EXTRAS = {
     "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
     "logs.follower", "logs.holes", "logs.metadata", "logs.pieces", "logs.positions",
     "logs.records", "logs.replicas", "specs.cost.columns", "specs.guide.traffic",
-    "storage.arrow_files", "tap.authority", "__main__",
+    "storage.arrow_files", "tap.authority", "testing", "__main__",
 }  # fmt: skip
 
 

@@ -25,14 +25,12 @@ from flexwire.schema.header_versions import HEADER_NAMES, spec_header_versions
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import read_sources
+from flexwire.specs.bench.changes import added_versions, field_detail, version_changes
 from flexwire.specs.guide.messages import own_messages
-from flexwire.specs.guide.rows import steps
-from flexwire.specs.guide.site import changed_facts, describe_steps
 from flexwire.specs.lint.config import Config
 from flexwire.specs.lint.lint import lint
 from flexwire.specs.lint.rule import Category
 from flexwire.specs.lint.rules import rules
-from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +84,6 @@ def preview(source: str, against: str) -> Preview:
         if message.name in before:
             _compare_message(before[message.name], message, page)
             _compare_released(old[message.name], new[message.name], page)
-        _compare_headers(old.get(message.name), new[message.name], page)
     _compare_error_codes(source, page)
     _try(old, new, page)
     return page
@@ -120,28 +117,21 @@ def _compare_names(old: Editions, new: Editions, page: Preview) -> None:
 
 
 def _compare_message(old: GuideMessage, new: GuideMessage, page: Preview) -> None:
-    added = Versions.of(set(new.numbers) - set(old.numbers)) if new.numbers else None
-    gone = sorted(set(old.numbers) - set(new.numbers))
+    added = added_versions(old, new)
+    # What is gone is what only the old one has.
+    gone = added_versions(new, old)
     if added:
         page.versions.append(f"- {new.name} {added} is new")
     if gone:
-        page.versions.append(f"- {new.name} {Versions.of(gone)} is gone")
-    for number in new.numbers:
-        here = new.by_number[number]
-        earlier = old.by_number.get(number)
-        if earlier is None and number - 1 not in new.by_number:
-            continue
-        # A new version beside the one before; an old version beside itself.
-        beside = earlier or new.by_number[number - 1]
-        for change in describe_steps(beside.rows, here.rows, steps(beside.rows, here.rows)):
-            values = "; ".join(f"{name} {was} → {now}" for name, was, now in change.values)
-            properties = ", ".join(change.row.properties)
-            detail = values or ", ".join(filter(None, (change.row.type, properties)))
-            released = "" if earlier is None else ", which is released"
-            line = f"- {new.name} v{number}{released}: {change.kind} {change.row.path} ({detail})"
-            page.fields.append(line)
-        for name, was, now in changed_facts(beside, here, new):
-            page.headers.append(f"- {new.name} v{number}: {name} {was} → {now}")
+        page.versions.append(f"- {new.name} {gone} is gone")
+    for change in version_changes(old, new):
+        released = ", which is released" if change.beside is None else ""
+        where = f"- {new.name} v{change.version}{released}:"
+        page.fields += [
+            f"{where} {field.kind} {field.row.path} ({field_detail(field)})"
+            for field in change.fields
+        ]
+        page.headers += [f"{where} {name} {was} → {now}" for name, was, now in change.facts]
 
 
 def _compare_released(old: Edition, new: Edition, page: Preview) -> None:
@@ -151,19 +141,6 @@ def _compare_released(old: Edition, new: Edition, page: Preview) -> None:
             page.misread.append(
                 f"- {new.spec.name} v{version} has other bytes than in the release: "
                 "name the release that wrote it"
-            )
-
-
-def _compare_headers(old: Edition | None, new: Edition, page: Preview) -> None:
-    if not new.spec.type.is_api or old is None:
-        return
-    was, now = spec_header_versions(old.spec), spec_header_versions(new.spec)
-    both = old.spec.valid_versions & new.spec.valid_versions
-    for version in both:
-        if was.of(version) != now.of(version):
-            page.headers.append(
-                f"- {new.spec.name} v{version}, which is released: header {was.of(version)} → "
-                f"{now.of(version)}"
             )
 
 

@@ -9,11 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.errors import FlexwireError
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
-from tests.codec.values import random_message
 from tests.spark.traffic import framed, made, request, response
 
 if TYPE_CHECKING:

@@ -200,7 +200,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "parquet": of_text,
     "delta": of_text,
 }
-LINES = {"records dump", "tap", "decode --lines"}
+LINES = {"records dump", "tap", "decode --lines", "generate"}
 FILES = {"html": of_html, "markdown": of_markdown}
 CLIENT = f"{IN_UTF8}Größe 日本語 \U0001f600"
 HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
@@ -228,6 +228,8 @@ def room(place: Path) -> dict[str, list[str]]:
         "explain": ["explain", *header],
         "schema lint": ["schema", "lint", str(specs)],
         "schema breaking": ["schema", "breaking", str(other), "--against", usual["schema lint"][2]],
+        "schema bench": ["schema", "bench", usual["schema lint"][2], str(other)],
+        "generate": ["generate", "RequestHeader", "--version", "1", "--count", "3"],
         "schema docs markdown": ["schema", "docs", *out],
         "schema docs html": ["schema", "docs", str(other), *out],
         "records dump": ["records", "dump", str(log), "--deep"],

@@ -30,6 +30,8 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("explain", "release"): (["explain", "FetchRequest", "00", "-V4", "--release", "4.9"], "4.4.0"),
     ("encode", "message"): (["encode", "Metadta", "{}", "-V", "4"], "MetadataRequest"),
     ("encode", "release"): (["encode", "FetchRequest", "{}", "-V4", "--release", "4.9"], "4.4.0"),
+    ("generate", "message"): (["generate", "Metadta", "-V", "4"], "MetadataRequest"),
+    ("generate", "release"): (["generate", "FetchRequest", "-V4", "--release", "4.9"], "4.4.0"),
     ("call", "message"): (["call", "localhost:1", "Metadta"], "'Metadata'"),
     ("tap", "only_apis"): (
         ["tap", "--upstream", "localhost:1", "--out", "no-such", "--only-api", "Metadta"],
@@ -71,7 +73,7 @@ FREE = {
     "timezone", "as_of", "upstream", "listen", "advertised_host", "only_client_ids", "only_topics",
     "ports", "metrics", "upstream_name", "header_tags", "address", "body", "version", "to",
     "requests", "user", "password_file", "client_id", "timeout", "request", "size", "sources",
-    "drop", "capture", "data", "certificate", "key", "ca", "command_config",
+    "drop", "capture", "data", "old", "new", "certificate", "key", "ca", "command_config",
 }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ DIRECTORY = "a directory"
 WITHOUT = {
     "--catalog": DIRECTORY,
     "--out": DIRECTORY,
+    "--corpus": DIRECTORY,
     "--config": "what it says of paths is meant from its directory",
     "--capture": "what analyze wrote, which is a directory",
     "out": "what analyze wrote, which is a directory",
@@ -149,6 +150,16 @@ def test_specs_on_both_sides_of_a_change(run: Ran, tmp_path: Path) -> None:
     assert "standard input" in out
     code, _, _ = run("schema", "breaking", path, "--against", "-", stdin=json.dumps(gone).encode())
     assert code == 100
+
+
+def test_specs_on_either_side_of_a_review(run: Ran, tmp_path: Path) -> None:
+    path = tmp_path / "PingRequest.json"
+    path.write_text(json.dumps(SPEC), encoding="utf-8")
+    wider = json.dumps({**SPEC, "validVersions": "0-2"}).encode()
+    code, out, _ = run("schema", "bench", path, "-", stdin=wider)
+    assert (code, "| PingRequest | 0-1 → 0-2 |" in out) == (0, True)
+    code, out, _ = run("schema", "bench", "-", path, stdin=wider)
+    assert (code, "| PingRequest | 0-2 → 0-1 |" in out) == (100, True)
 
 
 def test_a_catalog_and_tagged_errors_and_a_guide_of_a_spec(run: Ran, tmp_path: Path) -> None:

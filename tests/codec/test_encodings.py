@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.codec import Encoding, explain, message, message_of
+from flexwire.codec.samples import random_message
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
@@ -19,7 +20,6 @@ from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Type
 from flexwire.wire.varint import write_unsigned_varint
 from tests.codec.made_up import EVERY_TYPE, TAGGED, everything, made
-from tests.codec.values import random_message
 from tests.each import each
 from tests.searching import times
 

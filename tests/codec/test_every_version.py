@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.errors import DecodeError
 from flexwire.schema.catalog import catalog
-from tests.codec.values import random_message
 from tests.each import each
 
 NAMES = catalog().names()

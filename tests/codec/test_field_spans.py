@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.errors import DecodeError
 from flexwire.schema.catalog import catalog
 from flexwire.wire.cursor import Reader, Writer
@@ -14,7 +15,6 @@ from flexwire.wire.encoding import Encoding
 from flexwire.wire.field_spans import BoundedReader, Replacement, field_spans, replace_fields
 from flexwire.wire.schema import Schema, struct_of
 from flexwire.wire.types import String
-from tests.codec.values import random_message
 from tests.each import each
 
 if TYPE_CHECKING:

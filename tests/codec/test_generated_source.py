@@ -25,6 +25,7 @@ from flexwire.codec.runtime import (
     write_length,
     write_string_length,
 )
+from flexwire.codec.samples import random_message
 from flexwire.codec.source import LONGEST_LINE, OWN, SourceNames, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
@@ -32,7 +33,6 @@ from flexwire.versions import Versions
 from flexwire.wire.varint import read_unsigned_varint, write_unsigned_varint
 from tests.codec.made_up import made
 from tests.codec.test_golden import ruff
-from tests.codec.values import random_message
 from tools.pages.golden import generated_source
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from flexwire.codec import Encoding, message_of
 from flexwire.codec.runtime import Refusal
+from flexwire.codec.samples import random_message
 from flexwire.errors import CodecError, DecodeError, EncodeError
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
@@ -27,7 +28,6 @@ from flexwire.wire.types import ArrayType, Type
 from tests.codec.made_up import made as made_up
 from tests.codec.specs import message_specs
 from tests.codec.test_hostile_named import _BYTES_PER_BYTE, _ERROR_BYTES, peak
-from tests.codec.values import random_message
 from tests.kernels.harness import REFUSED, functions, has_unordered_tags
 from tests.searching import TIMED
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.columnar import decode_messages, encode_messages, program
 from flexwire.errors import CodecError
-from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same
 from tests.modules import run
 

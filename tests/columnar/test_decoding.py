@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import Encoding, message
+from flexwire.codec.samples import random_message
 from flexwire.columnar import decode_messages, message_type
 from flexwire.columnar.objects import message_column
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from tests.codec.test_every_version import pairs
 from tests.codec.test_random_specs import damage
-from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.columnar.expected import decoded, same
 from tests.each import each

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import Encoding, message
+from flexwire.codec.samples import random_message
 from flexwire.columnar import decode_messages, encode_messages, message_sizes
 from flexwire.schema.catalog import catalog
 from tests.codec.test_every_version import pairs
-from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.columnar.expected import written
 from tests.each import each

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 
 from flexwire.codec import Encoding
+from flexwire.codec.samples import random_message
 from flexwire.columnar import decode_messages, encode_messages
 from tests.codec.specs import message_specs
 from tests.codec.test_random_specs import SEEDS, compiled, damage, law
-from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same
 from tests.columnar.test_encoding import check_written
 

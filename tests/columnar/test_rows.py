@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import Encoding, message
+from flexwire.codec.samples import random_message
 from flexwire.columnar import decode_messages, encode_messages, message_sizes, message_type
 from flexwire.errors import CodecError, EncodeError
 from flexwire.schema.catalog import catalog
 from tests.codec.made_up import made as made_up
-from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same, written
 from tests.columnar.test_encoding import check_written
 

@@ -74,6 +74,19 @@ def test_the_action_finds_what_breaks(tmp_path: Path) -> None:
     assert "FIELD_TYPE_CHANGED" in done.stdout
 
 
+def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
+    for side, type_ in (("old", "int64"), ("new", "int32")):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "Ping.json").write_text(SPEC % type_)
+    summary = tmp_path / "summary.md"
+    places = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(summary)}
+    done = _run(_script(ACTION, "Review"), tmp_path, SPECS="new", AGAINST="old", **places)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "**It breaks something: 1 finding against old.**" in summary.read_text()
+    done = _run(_script(ACTION, "Review"), tmp_path, SPECS="none", AGAINST="old", **places)
+    assert done.returncode == 1
+
+
 def test_only_the_tag_of_the_version_is_released() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     script = _script(RELEASE, "The tag is the version")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 
 from flexwire.codec import message_of
+from flexwire.codec.samples import random_message
 from flexwire.kernels import objects, objects_read
 from tests.codec.specs import message_specs
 from tests.codec.test_random_specs import SEEDS, law
-from tests.codec.values import random_message
 from tests.codec.vectors import class_of
 from tests.codec.vectors import load as load_vectors
 

@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given
 
 from flexwire.codec import message, message_of
+from flexwire.codec.samples import random_message
 from flexwire.errors import EncodeError
 from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything, made
 from tests.codec.specs import message_specs
 from tests.codec.test_random_specs import SEEDS, compiled, law
-from tests.codec.values import random_message
 from tests.kernels.harness import CURRENT, REFUSED, functions, hooked, row
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.errors import DecodeError
 from flexwire.schema.catalog import catalog
 from tests.codec.made_up import everything
 from tests.codec.test_every_version import pairs
 from tests.codec.test_message import WRONG
-from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.each import each
 from tests.kernels.harness import REFUSED, full_message, functions

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import message_of
+from flexwire.codec.samples import random_message
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.error_tags import TaggedErrors, tag_errors
@@ -14,7 +15,6 @@ from flexwire.schema.parse import parse_spec
 from flexwire.schema.text import SpecText
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
-from tests.codec.values import random_message
 from tests.each import each
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.spark.analyze import analyze
 from flexwire.tables.message_schema import body_type, class_of
-from tests.codec.values import random_message
 from tests.spark.traffic import Traffic, request, response
 
 if TYPE_CHECKING:

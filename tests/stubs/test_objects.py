@@ -11,13 +11,13 @@ import pytest
 
 import flexwire.messages
 from flexwire.codec import Message, MessageStruct, message
+from flexwire.codec.samples import random_message
 from flexwire.errors import ArgumentError, EncodeError
 from flexwire.messages import FetchRequest, HeartbeatResponse, MetadataRequest
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
 from tests.codec.made_up import everything
-from tests.codec.values import random_message
 from tests.each import each
 
 MadeUp: Any = everything()

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.errors import EncodeError, UnknownMessageError
 from flexwire.protocol import parse_request, request_header_version, response_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.tables.message_schema import NEEDED, class_of, table_schema
 from flexwire.tables.messages import MessageBodies
-from tests.codec.values import random_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,6 +11,7 @@ import pytest
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.codec import message
+from flexwire.codec.samples import random_message
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.tables.messages import message_rows
@@ -19,7 +20,6 @@ from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
 from flexwire.wire.types import ArrayType
 from tests.codec.made_up import made as made_up
-from tests.codec.values import random_message
 from tests.codec.vectors import has_changed, load
 from tests.each import each
 from tests.tables.message_frames import batch, frame

@@ -30,13 +30,17 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Message specs": (
         "docs/lint",
         "docs/breaking",
+        "docs/bench",
         "docs/cost",
         "docs/guide",
+        "docs/test-data",
         "docs/releases",
+        "docs/vendor",
     ),
     "Clusters": (
         "docs/three-ways",
         "docs/tap",
+        "docs/rehearse",
         "docs/request-logs",
         "docs/tls-captures",
         "docs/call",
@@ -68,7 +72,9 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/decisions",
         "docs/notes/performance",
         "CHANGELOG",
+        "docs/roadmap",
         "SECURITY",
+        "CODE_OF_CONDUCT",
     ),
 }
 # Public modules whose docstrings are the API reference, in the order of their pages.
@@ -86,7 +92,9 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.capture.tls",
     "flexwire.tap",
     "flexwire.client",
+    "flexwire.specs.bench",
     "flexwire.specs.guide",
+    "flexwire.testing",
     "flexwire.report",
     "flexwire.answers",
     "flexwire.answers.state",

@@ -24,7 +24,9 @@ from flexwire.cli import (
     demo,
     encode,
     explain,
+    generate,
     records_dump,
+    schema_bench,
     schema_breaking,
     schema_cost,
     schema_docs,
@@ -63,9 +65,17 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         """flexwire encode MetadataRequest '{"topics": null}' --version 4 --defaults""",
         "flexwire encode MetadataRequest request.json --version latest --as base64",
     ),
+    "generate": (
+        "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format text",
+        "flexwire generate MetadataResponse --version latest --hostile --count 500 --corpus corpus",
+    ),
     "records dump": (
         "flexwire records dump /var/kafka/data/orders-0 --deep",
         "flexwire records dump 00000000000000000000.log --offsets 100-120 --format json",
+    ),
+    "schema bench": (
+        "flexwire schema bench main:specs specs",
+        "flexwire schema bench release:4.3 release:4.4 --out bench.html",
     ),
     "schema breaking": (
         "flexwire schema breaking specs --against main:specs",
@@ -241,6 +251,7 @@ for command in (
     decode.decode,
     encode.encode,
     explain.explain,
+    generate.generate,
 ):
     app.add_command(command)
 schema.add_command(schema_list.schema_list)
@@ -248,6 +259,7 @@ schema.add_command(schema_resolve.schema_resolve)
 schema.add_command(schema_import.schema_import)
 schema.add_command(schema_docs.schema_docs)
 schema.add_command(schema_lint.schema_lint)
+schema.add_command(schema_bench.schema_bench)
 schema.add_command(schema_breaking.schema_breaking)
 schema.add_command(schema_cost.schema_cost)
 schema.add_command(schema_error_tags.schema_error_tags)
@@ -299,7 +311,7 @@ def run() -> None:
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # What did not reach its file would be tried again at exit, and fail again.
+        # Output that could not be written would be tried again at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(_system_error_text(error))}")
 

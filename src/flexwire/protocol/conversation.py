@@ -11,8 +11,8 @@ other pair of the connection has. So they can be joined at once, where both are 
 (``Turn.request``), or long after by connection and pair, as Spark joins rows. Bodies are decoded
 elsewhere; here only where it takes one to say whether the request is answered.
 
-A response says nothing of its request but the correlation id, and a client may use one again. Of
-several that wait under one id the oldest goes first, since a broker answers the requests of a
+A response says nothing of its request but the correlation id, and a client may use one again. If
+several wait under one id, the oldest is answered first, because a broker answers the requests of a
 connection in order. Some are never answered, so beyond a bound the one that waits longest gives up.
 """
 
@@ -47,8 +47,8 @@ T = TypeVar("T")
 class InFlight(Generic[T]):
     """Items by correlation id, in the order in which they came, at most so many.
 
-    One more than ``most`` removes the oldest of all, which is counted in ``forgotten``. What has
-    no correlation id waits under None.
+    One more than ``most`` removes the oldest of all, which is counted in ``forgotten``. A request
+    without a correlation id waits under None.
     """
 
     def __init__(self, most: int = DEFAULT_IN_FLIGHT) -> None:
@@ -194,7 +194,7 @@ class Conversation:
         return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
-        """Let a request wait that was taken in elsewhere, and expects a response; gives its pair.
+        """Add a request that was read elsewhere and expects a response. Return its pair.
 
         Those of a connection are given oldest first, before any frame.
         """

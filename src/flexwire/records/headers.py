@@ -108,7 +108,7 @@ class Headers:
         r"""Append a byte[] that a serializer makes of any object.
 
         "Each headers value will be custom serialisable by the interceptors/plugins that use the
-        header". What the serializer raises comes as it is.
+        header". Errors of the serializer are raised unchanged.
 
         >>> headers = Headers()
         >>> headers.put_object("at", (3, 4), lambda place: bytes(place))
@@ -181,7 +181,7 @@ class Headers:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Headers) and self._read() == other._read()
 
-    # What is equal now may differ after a put.
+    # Headers that are equal now may differ after a put.
     __hash__ = None  # type: ignore[assignment]  # Python's own way to say so
 
     def __repr__(self) -> str:

@@ -184,7 +184,7 @@ def times(memory: str, cores: int) -> str:
 
 
 def _say_nothing(request: object, client_address: object) -> None:
-    """Hear of a broken connection, and leave it at that."""
+    """Ignore a broken connection."""
 
 
 def _quiet_java() -> Path:

@@ -2,8 +2,8 @@
 
 KIP-482 wants tagged fields in request headers for what is none of a request's business: a trace
 id, or by whom it was forwarded. Brokers take tags that they do not know. A frame comes in and a
-frame goes out; sockets and files belong to the tap. What is not surely a request that a broker
-takes with more tags passes as it is, for a reason that is counted.
+frame goes out; sockets and files belong to the tap. A frame passes unchanged unless it is surely a
+request that a broker accepts with more tags. The reasons are counted.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Stamper:
         added = self._added()
         header = copy.copy(fields)
         header.unknown_tagged_fields = fields.unknown_tagged_fields | added
-        # What was read strictly is written as it was: only the tag section changes.
+        # A header that was read strictly is written as it was; only the tag section changes.
         head = header.encode(request.header_version)
         if len(head) + len(payload) - request.body_offset > self._stamping.limit:
             return StampedRequest(payload, {}, "unstamped_too_large")

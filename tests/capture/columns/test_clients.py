@@ -69,7 +69,7 @@ def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
         client_id = known.setdefault(number, None)
         named: dict[str, Any] = {"client_id": own if says else None, "correlation_id": turn}
         if chance.random() < 0.1:
-            # Read as an object, as unknown tags are.
+            # Of unknown tags a header is read as an object.
             named["unknown_tagged_fields"] = {5: b"tag"}
         if chance.random() < 0.3:
             key, payload = METADATA, request_payload(METADATA, 9, make("MetadataRequest"), **named)

@@ -1,0 +1,138 @@
+"""`flexwire generate`: messages made up from specs, for tests and fuzzers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from flexwire.cli.options import (
+    Format,
+    find_message,
+    message_argument,
+    release_option,
+    specs_options,
+    version_of,
+    version_option,
+)
+from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import print_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.codec import Message
+    from flexwire.schema.parse import Mode
+
+_MOST: Final = 10_000_000
+_NAME_LETTERS: Final = 16
+
+
+@click.command("generate")
+@message_argument
+@version_option
+@click.option(
+    "--count",
+    type=click.IntRange(1, _MOST),
+    default=1,
+    show_default=True,
+    help="How many messages to make.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="The same seed makes the same messages.",
+)
+@click.option(
+    "--hostile",
+    is_flag=True,
+    help="Damage one place of each message: a cut, a length that lies, a null, a long varint, "
+    "repeated tags.",
+)
+@click.option(
+    "--corpus",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write each message to a file of its own in this directory, as libFuzzer and atheris take "
+    "them.",
+)
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(Format, case_sensitive=False),
+    default=Format.JSON,
+    show_default="json",
+    help="What to print for each message: a line of JSON, or as text its bytes in hex.",
+)
+@release_option
+@specs_options
+@takes_standard_input(specs=spec_name)
+def generate(
+    *,
+    message: str,
+    version: int | str,
+    count: int,
+    seed: int,
+    hostile: bool,
+    corpus: Path | None,
+    output: Format,
+    release: str | None,
+    specs: tuple[str, ...],
+    specs_mode: Mode,
+) -> None:
+    """Make up messages of a version, valid or nearly valid.
+
+    A valid message has random values in every field, and unknown tagged fields. A line of JSON has
+    the message, the version, the bytes as hex, and the JSON form as body. With --hostile it has
+    the damage in place of the body, and the error of flexwire's strict decoder, null if it
+    accepts the bytes.
+    """
+    from flexwire.atomic_files import write_together
+    from flexwire.facts.units import plural
+
+    message_class = find_message(message, release, specs, specs_mode)
+    number = version_of(message_class, version)
+    samples = _hostile if hostile else _valid
+    if corpus is None:
+        for data, facts in samples(message_class, number, range(seed, seed + count)):
+            print(
+                data.hex() if output is Format.TEXT else _line(message_class, number, data, facts)
+            )
+        return
+    written = 0
+    for data, _ in samples(message_class, number, range(seed, seed + count)):
+        # Fuzzers name files so, and find by it what they have already.
+        name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
+        if not (corpus / name).exists():
+            write_together(corpus, {name: data})
+            written += 1
+    print_line(f"wrote {plural(written, 'file')} to {corpus}")
+
+
+def _valid(
+    message_class: type[Message], version: int, seeds: range
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    from flexwire.codec.samples import random_message
+
+    for seed in seeds:
+        sample = random_message(message_class, version, seed, batches=True)
+        yield sample.encode(version), {"body": sample.to_json(version)}
+
+
+def _hostile(
+    message_class: type[Message], version: int, seeds: range
+) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    from flexwire.codec.hostile import hostile_bytes
+
+    for seed in seeds:
+        sample = hostile_bytes(message_class, version, seed)
+        yield sample.data, {"damage": sample.damage, "error": sample.error}
+
+
+def _line(message_class: type[Message], version: int, data: bytes, facts: dict[str, Any]) -> str:
+    name = message_class.entry.name
+    return json.dumps({"message": name, "version": version, "hex": data.hex(), **facts})

@@ -1,0 +1,181 @@
+"""Bytes that are nearly a message: one place of a valid message is damaged.
+
+Each damage is one that a decoder has to expect from a stranger: a cut, a length that lies, a null
+where none is allowed, a varint that is longer than it has to be, text that is not UTF-8, and tagged
+fields that repeat. Some of them are valid all the same, for example a null where the field takes
+one. `HostileBytes.error` says what flexwire's strict decoder makes of the bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.codec.explanation import explain
+from flexwire.codec.samples import random_message
+from flexwire.errors import DecodeError
+from flexwire.wire.limits import INT16_MAX, INT32_MAX
+from flexwire.wire.varint import write_unsigned_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.codec.explanation import Annotation
+    from flexwire.codec.message import Message
+
+
+class HostileBytes(NamedTuple):
+    """Damaged bytes of a message.
+
+    ``damage`` says in words what was done, and where. ``error`` is the error of the strict decoder,
+    None if it accepts the bytes.
+    """
+
+    data: bytes
+    damage: str
+    error: str | None
+
+
+def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileBytes:
+    """Return the bytes of a random message with one place damaged. The same seed, the same bytes.
+
+    Raises `UnknownMessageError` for a version that no release has.
+
+    >>> from flexwire.codec import message
+    >>> hostile_bytes(message("HeartbeatRequest"), 0, 3).error
+    'the message ends here but 1 bytes follow'
+    """
+    source = random.Random(seed)  # noqa: S311 - no secret
+    seed_of_message = source.getrandbits(32)
+    valid = random_message(message, version, seed_of_message, batches=True).encode(version)
+    places = [place for place in explain(message, valid, version).annotations if place.length]
+    source.shuffle(places)
+    damages = [*_DAMAGES]
+    source.shuffle(damages)
+    candidates = (
+        damaged
+        for damage in damages
+        for damaged in damage(valid, places, source)
+        if damaged[0] != valid
+    )
+    # A message without fields has no place to damage.
+    data, words = next(candidates, (valid + b"\0", "a byte follows the message"))
+    try:
+        message.decode(data, version)
+    except DecodeError as error:
+        return HostileBytes(data, words, error.reason)
+    return HostileBytes(data, words, None)
+
+
+Damaged = tuple[bytes, str]
+
+_COMPACT: Final = "COMPACT"
+_SIZED: Final = ("STRING", "BYTES", "RECORDS", "ARRAY")
+_OVERLONG: Final = b"\x80\x80\x80\x80\x80\x01"
+"""Six bytes, and a varint of 32 bits has five at most."""
+
+
+def _cut(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    for annotation in annotations:
+        end = annotation.offset + source.randrange(annotation.length)
+        yield data[:end], f"cut off within {annotation.path}"
+
+
+def _append(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    if annotations:
+        yield data + source.randbytes(1), "a byte follows the message"
+
+
+def _length(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    """Yield bytes in which a length is another one."""
+    for annotation in annotations:
+        width = _prefix_width(annotation)
+        if width is None:
+            continue
+        start = annotation.offset
+        if annotation.type.startswith(_COMPACT):
+            width = _varint_width(data, start)
+            number = source.choice([0, INT32_MAX, 2**32 - 1, len(data) - start + 2])
+            written = write_unsigned_varint(number)
+            words = "null" if not number else f"{number - 1}"
+        else:
+            most = INT16_MAX if width == 2 else INT32_MAX  # noqa: PLR2004 - an int16
+            number = source.choice([-1, -2, most, min(most, len(data) - start)])
+            written = number.to_bytes(width, "big", signed=True)
+            words = "null" if number == -1 else f"{number}"
+        yield (
+            data[:start] + written + data[start + width :],
+            f"{annotation.path} has length {words}",
+        )
+
+
+def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    """Yield bytes in which a varint is longer than it has to be."""
+    for annotation in annotations:
+        is_varint = annotation.type in _VARINTS or annotation.type.startswith(_COMPACT)
+        if not is_varint:
+            continue
+        start = annotation.offset
+        stop = start + _varint_width(data, start)
+        if source.random() < 0.5:  # noqa: PLR2004 - a chance
+            yield (
+                data[:start] + _OVERLONG + data[stop:],
+                f"a varint of 6 bytes at {annotation.path}",
+            )
+            continue
+        last = bytes([data[stop - 1] | 0x80, 0])
+        yield (
+            data[: stop - 1] + last + data[stop:],
+            f"a varint with a byte more than it needs at {annotation.path}",
+        )
+
+
+def _value(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    """Yield bytes in which a value is none of its type."""
+    for annotation in annotations:
+        start, stop = annotation.offset, annotation.offset + annotation.length
+        if annotation.type == "BOOLEAN":
+            number = source.choice([2, 0xFF])
+            yield data[:start] + bytes([number]) + data[stop:], f"{annotation.path} is {number}"
+        elif annotation.type.endswith("STRING") and annotation.value:
+            yield data[: stop - 1] + b"\xff" + data[stop:], f"{annotation.path} is not UTF-8"
+
+
+def _tags(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    """Yield bytes in which tagged fields repeat, are out of order, or do not end."""
+    for annotation in annotations:
+        if annotation.type != _TAG_COUNT or annotation.value:
+            continue
+        section, words = source.choice(_SECTIONS)
+        start = annotation.offset
+        yield data[:start] + section + data[start + 1 :], f"{words} at {annotation.path}"
+
+
+_TAG_COUNT: Final = "tagged field count"
+_VARINTS: Final = frozenset({_TAG_COUNT, "tag", "tagged field size"})
+_TAG: Final = write_unsigned_varint(20_000)
+_HIGHER_TAG: Final = write_unsigned_varint(20_001)
+_SECTIONS: Final = (
+    (b"\x02" + _TAG + b"\0" + _TAG + b"\0", "the same tag twice"),
+    (b"\x02" + _HIGHER_TAG + b"\0" + _TAG + b"\0", "tags out of order"),
+    (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
+    (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
+)
+_DAMAGES: Final[
+    tuple[Callable[[bytes, list[Annotation], random.Random], Iterator[Damaged]], ...]
+] = (_cut, _append, _length, _varint, _value, _tags)
+
+
+def _prefix_width(annotation: Annotation) -> int | None:
+    """Return how many bytes a length takes that is no varint; None where there is no length."""
+    kind = annotation.type.removesuffix(" length")
+    if not kind.endswith(_SIZED):
+        return None
+    return 2 if kind.endswith("STRING") else 4
+
+
+def _varint_width(data: bytes, start: int) -> int:
+    stop = start
+    while data[stop] & 0x80:
+        stop += 1
+    return stop + 1 - start

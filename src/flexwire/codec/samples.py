@@ -1,0 +1,190 @@
+"""Messages made up from a schema: random ones, and one with every field set.
+
+Both are valid: they can be written in the version that they were made for, and are read back as
+they are. `flexwire.codec.hostile` damages their bytes.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from flexwire.records import Record, encode_batch
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
+from flexwire.wire.tags import TagForm
+from flexwire.wire.types import (
+    RECORDS,
+    ArrayType,
+    Boolean,
+    Bytes,
+    Float64,
+    Integer,
+    String,
+    Type,
+    Uuid,
+)
+
+if TYPE_CHECKING:
+    from flexwire.codec.message import Message
+    from flexwire.wire.schema import Field
+
+    M = TypeVar("M", bound=Message)
+
+_TEXTS: Final = ("", "a", "größe", "日本語", "x" * 127, "y" * 128, "\U0001f980")
+_FLOATS: Final = (0.0, -1.5, 1e300)
+
+
+def random_message(
+    message: type[M],
+    version: int,
+    seed: int,
+    encoding: Encoding = Encoding.KAFKA,
+    *,
+    tagged: bool = True,
+    batches: bool = False,
+) -> M:
+    """Return a message whose fields have random values, unknown tagged fields among them.
+
+    The same seed gives the same message. Without ``tagged``, a field that is or could be tagged has
+    its default. With ``batches``, a field of records holds a record batch, and otherwise any bytes.
+    """
+    schema = message.definition.schema(version, encoding)
+    values = _RandomValues(message, random.Random(seed), tagged=tagged, batches=batches)  # noqa: S311 - no secret
+    sample: M = values.struct(schema)
+    return sample
+
+
+def filled_message(message: type[M], version: int, encoding: Encoding = Encoding.KAFKA) -> M:
+    """Return a message in which every field of the version has a value other than its default.
+
+    Arrays have one element. A text is the name of its field, and a number depends on that name
+    alone, so a field has the same value in every version.
+
+    >>> from flexwire.codec import message
+    >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
+    'groupInstanceId'
+    """
+    schema = message.definition.schema(version, encoding)
+    sample: M = _FilledValues(message).struct(schema)
+    return sample
+
+
+class _RandomValues:
+    """Random values of the types of one message."""
+
+    def __init__(
+        self, message: type[Message], source: random.Random, *, tagged: bool, batches: bool
+    ) -> None:
+        self._message = message
+        self._random = source
+        self._tagged = 0.5 if tagged else 0.0
+        self._batches = batches
+
+    def struct(self, schema: Schema) -> Any:
+        values = {
+            field.attribute: None
+            if field.nullable and self._random.random() < 0.25  # noqa: PLR2004 - a chance
+            else self._value(field.type)
+            for field in schema.fields
+            if field.presence is Presence.INLINE
+            or (field.presence is Presence.TAGGED and self._random.random() < self._tagged)
+        }
+        if self._tagged and schema.flexible and self._random.random() < 0.3:  # noqa: PLR2004 - a chance
+            highest = HIGHEST_TAG_IN_BUFFER if schema.form is TagForm.BUFFER else HIGHEST_TAG
+            values[UNKNOWN_TAGGED_FIELDS] = {
+                self._random.choice([500, 20_000, highest]): self._random.randbytes(5)
+            }
+        return self._message.definition.classes[schema.name](**values)
+
+    def _value(self, kind: Type) -> Any:
+        if isinstance(kind, ArrayType):
+            return [self._value(kind.element) for _ in range(self._random.choice([0, 1, 3]))]
+        if isinstance(kind, Schema):
+            return self.struct(kind)
+        if isinstance(kind, NullableStruct):
+            return self.struct(kind.schema)
+        return self._scalar(kind)
+
+    def _scalar(self, kind: Type) -> Any:
+        if isinstance(kind, Boolean):
+            return self._random.random() < 0.5  # noqa: PLR2004 - a chance
+        if isinstance(kind, Integer):
+            return self._integer(kind)
+        if isinstance(kind, Uuid):
+            return uuid.UUID(bytes=self._random.randbytes(16))
+        if isinstance(kind, Float64 | String):
+            return self._random.choice(_TEXTS if isinstance(kind, String) else _FLOATS)
+        return self._batch() if self._batches and is_records(kind) else self._bytes()
+
+    def _bytes(self) -> bytes:
+        return self._random.randbytes(self._random.choice([0, 1, 130]))
+
+    def _integer(self, kind: Integer) -> int:
+        width = struct.calcsize(kind.code)
+        raw = self._random.choice(
+            [
+                bytes(width),
+                b"\xff" * width,
+                b"\x7f" + b"\xff" * (width - 1),
+                self._random.randbytes(width),
+            ]
+        )
+        number: int = struct.unpack(f">{kind.code}", raw)[0]
+        return number
+
+    def _batch(self) -> bytes:
+        first = self._random.getrandbits(40)
+        records = [
+            Record(
+                offset=first + place,
+                timestamp=self._random.getrandbits(40),
+                key=self._random.choice([None, b"", b"key"]),
+                value=self._random.choice([None, b"", self._random.randbytes(20)]),
+                headers=[(b"trace", self._random.randbytes(4))] * self._random.choice([0, 1]),
+            )
+            for place in range(self._random.choice([1, 3]))
+        ]
+        return encode_batch(records)
+
+
+class _FilledValues:
+    """A value for each field, none of which is its default."""
+
+    def __init__(self, message: type[Message]) -> None:
+        self._message = message
+
+    def struct(self, schema: Schema) -> Any:
+        present = (field for field in schema.fields if field.presence is not Presence.ABSENT)
+        values = {field.attribute: self._value(field, field.type) for field in present}
+        return self._message.definition.classes[schema.name](**values)
+
+    def _value(self, field: Field, kind: Type) -> Any:
+        if isinstance(kind, ArrayType):
+            return [self._value(field, kind.element)]
+        if isinstance(kind, Schema | NullableStruct):
+            return self.struct(kind if isinstance(kind, Schema) else kind.schema)
+        return self._scalar(field, kind)
+
+    def _scalar(self, field: Field, kind: Type) -> Any:
+        if isinstance(kind, Boolean):
+            return field.default is not True
+        if is_records(kind):
+            return encode_batch([Record(0, 0, b"key", b"value")])
+        if isinstance(kind, String | Bytes):
+            return field.json_name if isinstance(kind, String) else field.json_name.encode()
+        # It fits an int8, and a field that comes or goes changes no other field's number.
+        number = 1 + zlib.crc32(field.json_name.encode()) % 126
+        number += field.default == number
+        if isinstance(kind, Uuid):
+            return uuid.UUID(int=number)
+        return float(number) if isinstance(kind, Float64) else number
+
+
+def is_records(kind: Type) -> bool:
+    """Return whether a field of the type holds record batches or message sets."""
+    return isinstance(kind, Bytes) and kind.kind == RECORDS.kind

@@ -1,0 +1,66 @@
+"""The differences of two editions of a message, version by version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flexwire.specs.guide.rows import steps
+from flexwire.specs.guide.site import changed_facts, describe_steps
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.specs.guide.messages import GuideMessage
+    from flexwire.specs.guide.site import FieldChange
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """The changes in one version.
+
+    A version that both editions have is compared with itself, and ``beside`` is None: readers and
+    writers of that version are out there. A new version is compared with ``beside``, the version
+    before it. ``facts`` are name, old value and new value.
+    """
+
+    version: int
+    beside: int | None
+    facts: tuple[tuple[str, str, str], ...]
+    fields: tuple[FieldChange, ...]
+
+
+def version_changes(old: GuideMessage | None, new: GuideMessage) -> Iterator[VersionChange]:
+    """Yield the versions of ``new`` that differ from what they are compared with.
+
+    A new version without differences is yielded too. A version that has nothing to be compared with
+    is left out.
+    """
+    by_number = {} if old is None else old.by_number
+    for number in new.numbers:
+        here = new.by_number[number]
+        earlier = by_number.get(number)
+        before = earlier or new.by_number.get(number - 1)
+        if before is None:
+            continue
+        facts = tuple(changed_facts(before, here, new))
+        fields = tuple(describe_steps(before.rows, here.rows, steps(before.rows, here.rows)))
+        if facts or fields or (old is not None and earlier is None):
+            beside = None if earlier else number - 1
+            yield VersionChange(number, beside, facts, fields)
+
+
+def added_versions(old: GuideMessage, new: GuideMessage) -> Versions:
+    """Return the versions that only ``new`` has."""
+    return Versions.of(set(new.numbers) - set(old.numbers))
+
+
+def field_detail(change: FieldChange) -> str:
+    """Return what changed in a field: old and new values, or what the field is like.
+
+    It is empty for a field without type and properties.
+    """
+    if change.values:
+        return "; ".join(f"{name} {was} → {now}" for name, was, now in change.values)
+    return ", ".join(filter(None, (change.row.type, ", ".join(change.row.properties))))

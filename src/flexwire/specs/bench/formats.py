@@ -1,0 +1,283 @@
+"""Print a comparison: Markdown for a review, one HTML page with the bytes, and JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import flexwire
+from flexwire.extras import needed_by
+from flexwire.facts.units import plural, safe, shorten
+from flexwire.printable import printable
+from flexwire.report.render import breakable
+from flexwire.specs.bench.changes import field_detail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jinja2 import Environment
+
+    from flexwire.codec.explanation import Annotation
+    from flexwire.specs.bench.changes import VersionChange
+    from flexwire.specs.bench.comparison import (
+        ByteExample,
+        MessageDifference,
+        ReleaseBreaks,
+        SpecComparison,
+    )
+
+MOST_SHOWN: Final = 60
+"""The page and the Markdown show the changes of this many messages; the table names all of them."""
+
+_MOST_FINDINGS: Final = 50
+_LONGEST_VALUE: Final = 60
+_BYTES_IN_A_LINE: Final = 16
+
+
+def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
+    """Yield sentences that answer a reviewer's first questions, each with whether it is bad."""
+    old, count = printable(comparison.old_name), len(comparison.breaking)
+    if count:
+        yield True, f"It breaks something: {plural(count, 'finding')} against {old}."
+    else:
+        yield False, f"No breaking change was found against {old}."
+    if comparison.lint is None:
+        yield False, "Lint did not run, because a release of the catalog has no texts."
+    else:
+        fresh, others = len(comparison.lint), comparison.lint_as_before or 0
+        found = plural(fresh, "new finding") if fresh else "nothing new"
+        before = f" ({plural(others, 'finding')} as before)" if others else ""
+        yield bool(fresh), f"Lint found {found}{before}."
+    broken = [release for release in comparison.releases if release.findings]
+    if broken:
+        names = f"{broken[0].release} to {broken[-1].release}" if broken[1:] else broken[0].release
+        yield True, f"It breaks something for {plural(len(broken), 'final release')}: {names}."
+    differing = [message for message in comparison.messages if not message.only_text]
+    parts = (
+        (sum(message.old is None for message in differing), "new"),
+        (sum(message.new is None for message in differing), "removed"),
+        (sum(None not in {message.old, message.new} for message in differing), "changed"),
+        (len(comparison.messages) - len(differing), "changed in words alone"),
+    )
+    words = ", ".join(f"{number} {word}" for number, word in parts if number)
+    yield False, f"Messages: {words}." if words else "The two sides have the same messages."
+
+
+def change_lines(change: VersionChange) -> Iterator[str]:
+    """Yield the changes of a version, one line each."""
+    for name, was, now in change.facts:
+        yield f"{name}: {was} → {now}"
+    for field in change.fields:
+        detail = field_detail(field)
+        yield f"{field.kind} {field.row.path}" + (f" ({detail})" if detail else "")
+    if not change.facts and not change.fields:
+        yield "the same fields"
+
+
+def change_title(change: VersionChange) -> str:
+    """Return what a version is compared with, in words."""
+    if change.beside is None:
+        return f"Version {change.version}, which exists already"
+    return f"Version {change.version}, compared with version {change.beside}"
+
+
+def sizes(before: ByteExample | None, after: ByteExample | None) -> tuple[str, str]:
+    """Return the bytes of a message of defaults and of a filled one, old and new."""
+    pairs = []
+    for size in (lambda example: example.default_size, lambda example: len(example.data)):
+        both = ["none" if example is None else f"{size(example):,}" for example in (before, after)]
+        pairs.append(both[0] if both[0] == both[1] else " → ".join(both))
+    return pairs[0], pairs[1]
+
+
+def to_markdown(comparison: SpecComparison, costs: str = "") -> str:
+    """Write what a comment on a change says; ``costs`` is the text of `schema cost`."""
+    old, new = printable(comparison.old_name), printable(comparison.new_name)
+    lines = [f"## {_marked_down(new)}, compared with {_marked_down(old)}", ""]
+    lines += [
+        f"- {'**' if bad else ''}{_marked_down(sentence)}{'**' if bad else ''}"
+        for bad, sentence in verdicts(comparison)
+    ]
+    for title, findings in (
+        ("What breaks", comparison.breaking),
+        ("New findings of lint", comparison.lint or ()),
+    ):
+        if findings:
+            lines += ["", f"### {title}", ""]
+            lines += [f"- {_marked_down(str(finding))}" for finding in findings[:_MOST_FINDINGS]]
+            lines += _rest(len(findings) - _MOST_FINDINGS, "finding")
+    if comparison.messages:
+        lines += ["", "### Messages", "", *_message_table(comparison.messages)]
+    changed = [message for message in comparison.messages if message.changes]
+    for message in changed[:MOST_SHOWN]:
+        lines += ["", f"#### {_marked_down(message.name)}"]
+        for change in message.changes:
+            lines += ["", f"{change_title(change)}:", ""]
+            lines += [f"- {_marked_down(line)}" for line in change_lines(change)]
+    lines += _rest(len(changed) - MOST_SHOWN, "changed message")
+    if costs:
+        lines += ["", "### Bytes on the capture", "", "```", costs.rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _rest(count: int, noun: str) -> list[str]:
+    return ["", f"… and {plural(count, noun)} more."] if count > 0 else []
+
+
+def _message_table(messages: Sequence[MessageDifference]) -> Iterator[str]:
+    yield "| message | versions | header versions | bytes, all defaults | bytes, all fields set |"
+    yield "|---|---|---|---|---|"
+    for message in messages:
+        cells = (
+            message.name,
+            _from_to(message.old, message.new),
+            _from_to(message.old_headers, message.new_headers),
+            *sizes(message.before, message.after),
+        )
+        yield f"| {' | '.join(map(_marked_down, cells))} |"
+
+
+def _from_to(old: str | None, new: str | None) -> str:
+    """Return an old and a new value in words.
+
+    >>> _from_to("0-3", "0-4"), _from_to(None, "0"), _from_to("0", None), _from_to("1", "1")
+    ('0-3 → 0-4', 'new: 0', 'removed: 0', '1')
+    """
+    if old is None:
+        return f"new: {new}"
+    if new is None:
+        return f"removed: {old}"
+    return new if old == new else f"{old} → {new}" if old and new else old or new
+
+
+_SPECIAL: Final = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|#"})
+
+
+def _marked_down(text: str) -> str:
+    """Return a text in which Markdown sees no marks, on one line."""
+    return printable(text).translate(_SPECIAL)
+
+
+def to_json(comparison: SpecComparison, costs: dict[str, Any] | None = None) -> str:
+    """Write everything but the HTML; ``costs`` is what `schema cost --format json` prints."""
+    document = {
+        "old": comparison.old_name,
+        "new": comparison.new_name,
+        "breaking": [str(finding) for finding in comparison.breaking],
+        "lint": None if comparison.lint is None else [str(one) for one in comparison.lint],
+        "lintAsBefore": comparison.lint_as_before,
+        "releases": [
+            {
+                "release": release.release,
+                "findings": [str(finding) for finding in release.findings],
+                "asBefore": release.as_before,
+            }
+            for release in comparison.releases
+        ],
+        "messages": [_message_json(message) for message in comparison.messages],
+        "cost": costs,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _message_json(message: MessageDifference) -> dict[str, Any]:
+    return {
+        "message": message.name,
+        "type": message.type.value,
+        "apiKey": message.api_key,
+        "oldVersions": message.old,
+        "newVersions": message.new,
+        "oldHeaderVersions": message.old_headers or None,
+        "newHeaderVersions": message.new_headers or None,
+        "changes": [
+            {
+                "version": change.version,
+                "comparedWith": change.version if change.beside is None else change.beside,
+                "exists": change.beside is None,
+                "lines": [*change_lines(change)],
+            }
+            for change in message.changes
+        ],
+        "vectors": [json.loads(line) for line in message.vectors],
+    }
+
+
+def to_html(comparison: SpecComparison, costs: str = "") -> str:
+    """Write one page that needs no other file and no network; ``costs`` as in `to_markdown`."""
+    shown = [message for message in comparison.messages if not message.only_text][:MOST_SHOWN]
+    view = {
+        "comparison": comparison,
+        "verdicts": [*verdicts(comparison)],
+        "shown": shown,
+        "releases": [*_release_runs(comparison)],
+        "left_out": len(comparison.messages) - len(shown),
+        "findings": [
+            ("breaking", f"What breaks against {comparison.old_name}", comparison.breaking),
+            ("lint", "New findings of lint", comparison.lint or ()),
+        ],
+        "most_findings": _MOST_FINDINGS,
+        "costs": costs,
+        "flexwire_version": flexwire.__version__,
+        "style": resources.files("flexwire.report")
+        .joinpath("templates", "report.css")
+        .read_text(encoding="utf-8"),
+    }
+    return _environment().get_template("bench.html.j2").render(view).strip() + "\n"
+
+
+def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBreaks]]:
+    """Yield releases with findings, those that follow one another with the same ones as one."""
+
+    def told(release: ReleaseBreaks) -> tuple[object, ...]:
+        return release.as_before, *((each.rule, each.message) for each in release.findings)
+
+    for key, run in groupby(comparison.releases, key=told):
+        releases = [*run]
+        names = dict.fromkeys((releases[0].release, releases[-1].release))
+        if key != (0,):
+            yield " to ".join(names), releases[0]
+
+
+@cache
+def _environment() -> Environment:
+    with needed_by("the page of the bench", "docs"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
+    environment = Environment(
+        loader=PackageLoader("flexwire.specs.bench", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(breakable=breakable, plural=plural, safe_text=safe)
+    environment.globals.update(
+        change_lines=change_lines,
+        change_title=change_title,
+        byte_rows=byte_rows,
+        from_to=_from_to,
+        sizes=sizes,
+    )
+    return environment
+
+
+def byte_rows(
+    example: ByteExample, other: ByteExample | None
+) -> Iterator[tuple[int, str, str, str, str, bool]]:
+    """Yield the fields of an example: offset, bytes, path, type, value, if only this has it."""
+    known = set() if other is None else {_place(part) for part in other.annotations}
+    for part in example.annotations:
+        data = example.data[part.offset : part.offset + part.length]
+        rows = [
+            data[start : start + _BYTES_IN_A_LINE].hex(" ")
+            for start in range(0, len(data), _BYTES_IN_A_LINE)
+        ]
+        value = shorten(printable(str(part.value)), _LONGEST_VALUE)
+        is_new = other is not None and _place(part) not in known
+        yield part.offset, "\n".join(rows), part.path, part.type, value, is_new
+
+
+def _place(part: Annotation) -> tuple[str, str]:
+    return part.path, part.type

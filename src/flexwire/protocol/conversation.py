@@ -305,8 +305,8 @@ class Conversation:
     def _parsed(self, payload: bytes) -> RequestFrame | None:
         """Read a request, and give it the connection's client id where its header has none."""
         request = self._exchange.parse(payload)
-        if request is None:
-            return None
+        if request is None or request.client_id == self.client_id:
+            return request
         if request.client_id is None:
             return replace(request, client_id=self.client_id)
         if is_believable(request):

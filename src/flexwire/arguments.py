@@ -77,7 +77,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
             return view.cast("B") if contiguous else memoryview(view.tobytes())
     except (TypeError, ValueError, BufferError):
         pass
-    raise refuse(name, "bytes, or what is like them", value)
+    raise refuse(name, "bytes or a buffer", value)
 
 
 def to_list(value: object, name: str, what: str) -> list[Any]:

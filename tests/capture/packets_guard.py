@@ -57,7 +57,7 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
 
 
 def read(scan: PacketScan, window: Any, head: Head) -> None:
-    """Let the kernel read until the end, or the rows are full; the blocks for objects it skips."""
+    """Let the kernel read until the end, or until the rows are full; it skips objects' blocks."""
     while scan.run(window) == REFUSED:
         left = window.buffer[window.position :].tobytes()
         if isinstance(head, PcapHead) or len(left) < BLOCK_HEAD:

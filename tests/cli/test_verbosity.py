@@ -1,4 +1,4 @@
-"""``-q`` takes away what is not asked for, ``-v`` adds what is logged; both only in their run."""
+"""``-q`` removes notes, ``-v`` adds log lines; each only in its own run."""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def test_what_would_be_misread_is_told(trunk: Path) -> None:
     messages.joinpath("PongResponse.json").write_text('{"odd": 1}', encoding="utf-8")
     heartbeat = messages / "HeartbeatRequest.json"
     released = heartbeat.read_text(encoding="utf-8")
-    heartbeat.write_text(released.replace('"int32"', '"int64"'), encoding="utf-8")
+    changed = json.loads(released.replace('"int32"', '"int64"'))
+    changed["headerVersions"] = {"0-3": "1", "4+": "3"}
+    heartbeat.write_text(json.dumps(changed), encoding="utf-8")
     errors = trunk / "clients" / "common" / "protocol" / "Errors.java"
     errors.parent.mkdir(parents=True)
     errors.write_text('    NONE(0, null),\n    ODD_ERROR(999, "a",\n', encoding="utf-8")
@@ -65,6 +67,9 @@ def test_what_would_be_misread_is_told(trunk: Path) -> None:
     assert status == 1
     assert "- new: PingRequest (request, api key 900), 0" in parts["Messages"]
     assert parts["Error codes"] == ["- 999 ODD_ERROR; flexwire has none"]
+    assert [line for line in parts["Headers"] if "HeartbeatRequest v4" in line] == [
+        "- HeartbeatRequest v4, which is released: Request header 2 → 3"
+    ]
     told = "\n".join(parts["What flexwire would misread"])
     for line in (
         "PongResponse.json:1:2: unknown key 'odd'",

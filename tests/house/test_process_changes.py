@@ -74,7 +74,7 @@ def names(tree: ast.AST) -> dict[str, str]:
 
 
 def dotted(node: ast.AST, imported: dict[str, str]) -> str:
-    """Return the whole name of what the expression takes; "" where it is none."""
+    """Return the dotted name that the expression reads; "" if it reads none."""
     if isinstance(node, ast.Name):
         return imported.get(node.id, node.id)
     if isinstance(node, ast.Attribute) and (before := dotted(node.value, imported)):

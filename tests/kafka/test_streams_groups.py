@@ -56,7 +56,7 @@ TOPOLOGY = {
 
 
 class Member:
-    """A member that heartbeats as Kafka Streams does, and has what it is told to have."""
+    """A member that heartbeats as Kafka Streams does, and takes the tasks that it is assigned."""
 
     def __init__(self, address: str, group: str) -> None:
         self.address, self.group = address, group

@@ -48,7 +48,7 @@ class Stream:
 
     def _stored(self) -> None:
         self.stored_at.add(len(self.bits) % 8)
-        # Of the longest, what follows has a whole window before it.
+        # The bytes after the longest content have a whole window before them.
         size = self._source.choice([0, 0, 0, 1, 3, 40, 300, 33_000])
         content = self._source.randbytes(size)
         self.bits += "000" + "0" * (-(len(self.bits) + 3) % 8)

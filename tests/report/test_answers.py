@@ -127,7 +127,7 @@ def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
 def test_what_was_not_seen_is_named_and_not_shown() -> None:
     words = page().words()
     assert UNSEEN.question not in words
-    assert "nothing was seen of it: Unseen." in words
+    assert "Also asked, but the input has nothing about it: Unseen." in words
 
 
 def test_yes_and_no_take_no_room_of_texts() -> None:
@@ -138,8 +138,8 @@ def test_yes_and_no_take_no_room_of_texts() -> None:
 
 def test_what_failed_is_said_with_its_reason() -> None:
     words = page().words()
-    assert f"{FAILED.question} # It could not be answered. {FAILED.reason}" in words
-    assert "flexwire answers OUT slow_ones asks again" in words
+    assert f"{FAILED.question} # This question could not be answered. {FAILED.reason}" in words
+    assert "To ask again: flexwire answers OUT slow_ones" in words
 
 
 def test_hostile_names_are_text_in_tables_and_pictures() -> None:

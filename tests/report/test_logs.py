@@ -26,8 +26,8 @@ def test_the_command_says_numbers_as_they_are_said() -> None:
     assert _log_summary(ONE) == "1 record in 1 batch of 1 partition, 1 byte; 1 place is damaged"
     assert _log_summary(GROWN) == (
         "3,000 records in 20 batches of 5 partitions, 2,000 bytes; 3 partitions had nothing new; "
-        "2 partitions had lost what was to be read next; 1 partition ended before what was to be "
-        "read next; 2 directories were left out, the report says why"
+        "2 partitions had lost the next offsets; 1 partition ended before the next offset; "
+        "2 directories were left out, the report says why"
     )
 
 
@@ -37,7 +37,7 @@ def test_the_report_says_how_tables_grew() -> None:
         "3 partitions have nothing that is not in the tables already.",
         "61 B after the last whole batches were left for the next analysis",
         "2 partitions begin after the offset to be read next",
-        "1 partition ends before the offset to be read next, and nothing of it was read",
+        "1 partition ends before the offset to be read next, so nothing of it was read",
         "b-0",
     ):
         assert one in told

@@ -216,11 +216,11 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
     some = (SampledCaptures(0.001, 1), SampledCaptures(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
-    assert "Captures here hold a part of what passed." in words
+    assert "These captures hold only a part of the traffic." in words
     assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections, and" in words
     assert "and of their frames only those of topics a. Every count" in words
-    assert page.index("hold a part") < page.index('class="figures"')
-    assert "hold a part" not in Page(render(SAMPLE)).words()
+    assert page.index("hold only a part") < page.index('class="figures"')
+    assert "hold only a part" not in Page(render(SAMPLE)).words()
 
 
 def test_what_could_not_be_read_stands_before_everything_else() -> None:

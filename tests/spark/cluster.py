@@ -54,7 +54,7 @@ class Cluster:
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, workers: int = 2) -> None:
-        """Start the master, and as many workers of one core."""
+        """Start the master, and the given number of workers with one core each."""
         master = self._start(
             "master", "127.0.0.1", "master.Master", *_NO_PAGES, "--host", "127.0.0.1", "--port", "0"
         )

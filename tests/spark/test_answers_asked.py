@@ -378,10 +378,10 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
         monkeypatch.setattr(outputs, name, lambda *_, value=value, **__: value)
     whole = CliRunner().invoke(app, ["answers", "out"])
     assert whole.output.startswith("Who sends most?")
-    assert whole.output.endswith("\nNothing was seen of latency, lag.\n")
+    assert whole.output.endswith("\nNo rows: latency, lag.\n")
     named = CliRunner().invoke(app, ["answers", "out", "talkers", "latency", "lag"])
-    assert "whose?\n  Nothing was seen of it.\n" in named.output
-    assert named.output.endswith("it; of a broker's logs group_offsets answers it.\n\n")
+    assert "whose?\n  No rows.\n" in named.output
+    assert named.output.endswith("No rows; for a broker's logs, group_offsets answers it.\n\n")
 
 
 def test_csv_is_of_one_answer(tmp_path: Path) -> None:

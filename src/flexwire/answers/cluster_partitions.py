@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "if neither the topic nor brokers set it dynamically: the files of brokers may, and else "
+    "if neither the topic nor brokers set it dynamically: the files of brokers may set it, and "
     "Kafka's default is 1"
 )
 _VIEW: Final = {column.name: column for column in OF_PARTITIONS}

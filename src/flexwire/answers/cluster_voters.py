@@ -27,8 +27,8 @@ _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
 _STATIC: Final = "for static voters, and if it is unknown"
 NOT_SAID: Final = (
-    "no record says it: of static voters, those of kraft.version 0, controller.quorum.voters does, "
-    "in the configuration of each controller"
+    "no record says it: static voters, those of kraft.version 0, are in "
+    "controller.quorum.voters, in the configuration of each controller"
 )
 VIEW_COLUMNS: Final = (
     Column("voter", pa.int32(), "the voter's id", "if it is unknown who is one"),
@@ -45,7 +45,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "said_by",
         pa.string(),
-        f'"{KRAFT_VOTERS}", or of static voters "{LEADER_CHANGE}": whom the last leader had',
+        f'"{KRAFT_VOTERS}"; for static voters "{LEADER_CHANGE}", the voters of the last leader',
         "if it is unknown",
     ),
     Column(

@@ -60,7 +60,7 @@ COLUMNS: Final = (
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
     Column("throttled_us", pa.int64(),
-           "how long these waited for it in total, which no latency here includes",
+           "how long these requests waited in total; no latency here includes this time",
            heading="Waited for that"),
     Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
            "came; their latency includes the wait for that response"),

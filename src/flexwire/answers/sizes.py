@@ -40,8 +40,8 @@ _ENCODINGS: Final = {
     "flexible": "by KIP-482, in every version",
     "interleaved": "by KIP-482's second draft, whose tags and lengths share their bits",
     "optional_buffers": "by KIP-482's first draft, with a buffer of optional fields first",
-    ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636, for which both messages "
-    "of an API that has some are flexible",
+    ERROR_TAGS: "with error codes and messages as tagged fields (KIP-636), which makes both "
+    "messages of an API with errors flexible",
 }
 # The sizes with which a client's messages are compared, to see whether it gains.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
@@ -200,9 +200,9 @@ ANSWER = Answer(
     name="sizes",
     place=90,
     question="What would other encodings save?",
-    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
-    "difference from KIP-482's column. What was not measured is estimated, up to the margin.",
+    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 "
+    "and KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
+    "difference from KIP-482's column. The rest is estimated, within the margin.",
     advice="Look at large rows: if KIP-482's bytes are well below those sent, a client that uses a "
     "flexible version saves them. flexwire schema cost tells which fields they are.",
     row="a message and version",

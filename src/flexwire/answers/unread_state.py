@@ -120,8 +120,8 @@ ANSWER = Answer(
     name="unread_state",
     place=400,
     question="Which records of internal topics could not be read?",
-    meaning="What the answers about groups, transactions, tiered storage and the cluster may lack: "
-    "records that are damaged, or of a Kafka newer than this flexwire.",
+    meaning="Records that the answers about groups, transactions, tiered storage and the "
+    "cluster lack, because they are damaged, or of a Kafka newer than this flexwire.",
     advice="Use another replica of a damaged log. Upgrade flexwire if a type or version is in no "
     "release that it knows.",
     row="a partition, type and version",

@@ -10,8 +10,8 @@ one of these and accounts for every byte:
 - `pairing` finds the request that each response answers.
 - `tls` opens TLS where a key log has the secrets.
 
-Nothing is dropped silently, and memory is bounded whatever a file holds. What a frame says is read
-by `flexwire.protocol`.
+Nothing is dropped silently, and memory is bounded whatever a file holds. `flexwire.protocol` reads
+the content of a frame.
 
 The laws of this room (tests below `tests/`):
 

@@ -3,12 +3,12 @@
 Files are read one after the other, in the order of their first segments; what is held is what the
 assemblers hold of the connections that are open. A response takes its version from its request.
 
-What a connection carries is held back until something on it reads as Kafka, or it has ended. If it
-is not Kafka, or too much would have to be held before that is known, it gives bytes and no
+The frames of a connection are held back until something on it reads as Kafka, or it has ended. If
+it is not Kafka, or too much would have to be held before that is known, it gives bytes and no
 messages.
 
-Numbers count from 1 in one file, as Wireshark numbers its frames. What a response answers, only the
-packets before it say, so the connection is read from its start.
+Numbers count from 1 in one file, as Wireshark numbers its frames. Only earlier packets say which
+request a response answers, so the connection is read from its start.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedByt
 
 
 def _first_us(path: Path) -> int:
-    segments = (one for one in read_segments(path) if not isinstance(one, UnreadableBytes))
+    segments = (
+        segment for segment in read_segments(path) if not isinstance(segment, UnreadableBytes)
+    )
     return next((one.timestamp_us for one in segments), 0)
 
 
@@ -140,9 +142,9 @@ class _PortPair:
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | UnusedBytes]:
         """Yield the messages of frames, and of those held before, once the connection is known."""
         for frame in frames:
-            one = self._read(frame)
-            self._held.setdefault(frame.connection, []).append((one, frame.size))
-            self._hold(one, 1)
+            item = self._read(frame)
+            self._held.setdefault(frame.connection, []).append((item, frame.size))
+            self._hold(item, 1)
         for ended in self._assembler.ended():
             why = ended.evidence
             if ended.looks_like is not None:
@@ -155,16 +157,16 @@ class _PortPair:
         while self._held_frames > HELD_FRAMES or self._held_bytes > HELD_BYTES:
             yield from self._release(next(iter(self._held)), _UNPROVEN)
 
-    def _hold(self, one: CapturedMessage | UnusedBytes, frames: int) -> None:
+    def _hold(self, item: CapturedMessage | UnusedBytes, frames: int) -> None:
         self._held_frames += frames
-        self._held_bytes += 0 if isinstance(one, UnusedBytes) else frames * len(one.body)
+        self._held_bytes += 0 if isinstance(item, UnusedBytes) else frames * len(item.body)
 
     def _release(
         self, connection: str, why_not: str | None
     ) -> Iterator[CapturedMessage | UnusedBytes]:
-        for one, size in self._held.pop(connection, []):
-            self._hold(one, -1)
-            yield one if why_not is None else UnusedBytes("not Kafka", why_not, size)
+        for item, size in self._held.pop(connection, []):
+            self._hold(item, -1)
+            yield item if why_not is None else UnusedBytes("not Kafka", why_not, size)
 
     def _read(self, frame: CapturedFrame) -> CapturedMessage | UnusedBytes:
         conversation = self._conversations.setdefault(frame.connection, Conversation())
@@ -225,13 +227,13 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
     key, assembler = connection_key(wanted), FrameAssembler()
     for segment in _segments(path):
         if connection_key(segment) == key:
-            found = conversations.frames(assembler.push(segment), wanted)
-            if found:
+            frames = conversations.frames(assembler.push(segment), wanted)
+            if frames:
                 break
     else:
-        found = conversations.frames(assembler.finish(), wanted)
-    ended = [one for one in found if one.frame.timestamp_us == when]
-    carried = [one for one in found if one.frame.first_us <= when]
+        frames = conversations.frames(assembler.finish(), wanted)
+    ended = [part for part in frames if part.frame.timestamp_us == when]
+    carried = [part for part in frames if part.frame.first_us <= when]
     if not ended and not carried:
         raise CaptureError(f"{path}: packet {number} carries no part of a frame")
     return ended or carried[:1]
@@ -245,14 +247,14 @@ class _Conversations:
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
         """Take in frames; gives those of the wanted segment's direction, and no older."""
-        found = []
+        messages = []
         for frame in frames:
             turn = self._turn(frame)
             client = frame.connection.partition(">")[0]
             direction = "request" if wanted.source == client else "response"
             if frame.direction == direction and frame.timestamp_us >= wanted.timestamp_us:
-                found.append(PacketFrame(frame, turn))
-        return found
+                messages.append(PacketFrame(frame, turn))
+        return messages
 
     def _turn(self, frame: CapturedFrame) -> Turn:
         conversation = self._conversations.setdefault(frame.connection, Conversation())
@@ -284,7 +286,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 def _next(path: Path, number: int) -> str:
     """Say which packet after this one carries bytes, as its number is asked for next."""
-    packets = (one for one in read_packets(path) if not isinstance(one, UnreadableBytes))
+    packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:
             with suppress(Skipped, UnreadablePacketError):

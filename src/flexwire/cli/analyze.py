@@ -84,21 +84,23 @@ def _moment(
 @click.option(
     "--append",
     is_flag=True,
-    help="With --tables delta: add to the tables in OUT. What is in already is not added again.",
+    help="With --tables delta: add to the tables in OUT. Input that is in them already is not "
+    "added again.",
 )
 @click.option(
     "--release",
     "releases",
     multiple=True,
     metavar="RELEASE",
-    help='The Kafka release to audit for, "4.0" for the newest 4.0; can be given several times. By '
-    "default the newest of every major from the captured brokers' on.",
+    help='The Kafka release to audit for; "4.0" means the newest 4.0. Can be given several '
+    "times. By default the newest release of each major version, from that of the captured "
+    "brokers on.",
 )
 @click.option(
     "--captured-release",
     metavar="RELEASE",
-    help="The release of the captured brokers, where you know it: a few versions were laid out "
-    "anew under their old number, and are read as it wrote them.",
+    help="The release of the captured brokers, if you know it. A few releases changed the "
+    "layout of a version without a new number; flexwire then reads the layout of this release.",
 )
 @master_option
 @memory_option
@@ -122,13 +124,15 @@ def _moment(
 @click.option(
     "--record-bytes",
     is_flag=True,
-    help="Write record bytes into the message tables too, beside the table of records.",
+    help="Write the bytes of records into the message tables too, and not only into the table "
+    "of records.",
 )
 @click.option(
     "--answers",
     metavar="NAMES",
     help='Which questions of operators to answer: "all", "none", or names with commas between '
-    "them; docs/answers.md has them. By default those about logs, where logs are given.",
+    "them; docs/answers.md lists them. By default the answers about logs, if the input has "
+    "logs.",
 )
 @labels_option
 @click.option(
@@ -136,31 +140,33 @@ def _moment(
     metavar="ZONE",
     default=DEFAULT_ZONE,
     show_default=True,
-    help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
+    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
+    '"+02:00".',
 )
 @click.option(
     "--as-of",
     metavar="MOMENT",
     multiple=True,
     callback=_moment,
-    help="Of logs of internal topics: what groups, transactions and the cluster were then, and not "
-    "at the end of the logs. A time (2026-11-22T10:00Z), or TOPIC-PARTITION=OFFSET of internal "
-    "topics, which can be given several times.",
+    help="For logs of internal topics: show groups, transactions and the cluster at this "
+    "moment, and not at the end of the logs. MOMENT is a time (2026-11-22T10:00Z), or "
+    "TOPIC-PARTITION=OFFSET of an internal topic, which can be given several times.",
 )
 @click.option(
     "--keys",
     "keys",
     metavar="FILE",
     multiple=True,
-    help='A key log, whose secrets open the TLS connections of the captures; or "embedded", where '
-    "pcapng files hold theirs. Can be given several times.",
+    help='A key log with the secrets of the TLS connections in the captures; or "embedded", if '
+    "the pcapng files hold the secrets. Can be given several times.",
 )
 @batch_mib_option
 @click.option(
     "--max-ratio",
     type=click.IntRange(min=1),
-    help="How many bytes the record batches may inflate to for each byte captured, by default "
-    "1024. Where all of them take more, each batch beyond that ratio is left out, and counted.",
+    help="How many bytes the record batches may inflate to for each captured byte; by default "
+    "1024. If all batches together exceed this ratio, each batch that exceeds it is left out "
+    "and counted.",
 )
 @click.option(
     "--skip-unreadable",
@@ -183,28 +189,27 @@ def analyze(
 
     PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, their request logs
     (kafka-request.log*, gzipped or in the JSON of containers), directories of any (a broker's
-    log.dirs, those of partitions), and patterns; here, in an object store as s3://bucket/captures/
-    or 'gs://bucket/*.pcapng', or - for standard input, kept on disk meanwhile. Request logs give
-    what captures give, behind TLS too: docs/request-logs.md says what they lack.
+    log.dirs, those of partitions), and patterns. They are on this machine, in an object store
+    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'), or - for standard input. Request logs give
+    the same tables as captures; docs/request-logs.md says what they lack.
 
     OUT gets tables/ with every connection, frame, message, record, and batch of a log as Parquet,
-    facts.json, and report.html, which opens offline. Who breaks on which release is in the report,
-    in audit.csv and in audit.json. With --answers all the report says what operators ask, as do
-    tables/answers/ and answers/ in CSV.
+    facts.json, and report.html, which opens offline. The report, audit.csv and audit.json say which
+    client breaks on which release. Answers are in the report, in tables/answers/ and, as CSV, in
+    answers/.
 
-    On a cluster, all machines must see the captures and OUT by the same paths, and have flexwire:
-    docs/cluster.md says how. What else a cluster needs is given to spark-submit, or stands in its
-    spark-defaults.conf.
+    On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
+    paths. docs/cluster.md says how, and where other settings of a cluster belong.
 
-    With --port or --broker, connections with such an end are Kafka; without, those on which
-    something reads as Kafka. All others are only listed, with their bytes.
+    With --port or --broker, a connection is Kafka if it has such an end. Without them, it is Kafka
+    if something on it reads as Kafka. All other connections are only listed.
 
-    An earlier output in OUT is replaced as a whole when all is done, and stays if this analysis
-    fails or is ended; tables/_SUCCESS exists once they are complete. Here only you may read them;
-    in a store it is as the bucket says, and OUT/current.json says which output is the current one.
+    A finished analysis replaces an earlier output in OUT as a whole; an analysis that fails or is
+    stopped leaves it as it was. tables/_SUCCESS exists once the tables are complete. On this
+    machine only you may read the output. In a store OUT/current.json names the current output.
 
     With --tables delta and --append the tables in OUT grow: each analysis adds its rows once, and
-    OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
+    OUT/ledger lists the analyses in them. The report, in OUT/runs, is about this input alone.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
     from flexwire.answers.asking.results import parse_names
@@ -322,13 +327,9 @@ def _log_summary(logs: LogFacts) -> str:
     if logs.known_partitions:
         parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:
-        parts.append(
-            f"{plural(logs.gone_partitions, 'partition')} had lost what was to be read next"
-        )
+        parts.append(f"{plural(logs.gone_partitions, 'partition')} had lost the next offsets")
     if logs.behind_count:
-        parts.append(
-            f"{plural(logs.behind_count, 'partition')} ended before what was to be read next"
-        )
+        parts.append(f"{plural(logs.behind_count, 'partition')} ended before the next offset")
     if logs.left_out_count:
         directories = plural(logs.left_out_count, "directory", "directories")
         was = "was" if logs.left_out_count == 1 else "were"

@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "csv", "json", "table"]),
     default="text",
     show_default=True,
-    help="Text has the report's columns and units, up to 120 characters a line. CSV and JSON have "
-    "all rows and columns. Text was called table.",
+    help="Text has the report's columns and units, up to 120 characters a line. CSV and JSON "
+    'have all rows and columns. "table" is the old name of text.',
 )
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many rows of each a table for the terminal has.",
+    help="How many rows of each answer to print as text.",
 )
 @click.option(
     "--reset-plan",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the offsets that groups have committed to this file, as 'kafka-consumer-groups "
-    "--reset-offsets --from-file' reads them. What is not known and what a transaction has pending "
-    "is left out and counted. Only with group_offsets.",
+    "--reset-offsets --from-file' reads them. Offsets that are unknown or pending in a "
+    "transaction are left out and counted. Only with group_offsets.",
 )
 @labels_option
 @master_option
@@ -69,9 +69,9 @@ def answers(
 ) -> None:
     """Answer questions about the traffic in OUT, the output of an analysis.
 
-    NAMES are those that docs/answers.md has; by default all of them. What the analysis has answered
-    is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
-    the tables on Spark, and written nowhere.
+    docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
+    is printed as it was stored. All other answers are computed from the tables on Spark and written
+    nowhere; with --labels and for Delta tables this holds for every answer.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.facts.captures import part_columns
@@ -102,13 +102,13 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # Of all that can be asked, most may have nothing: what was asked by name says so itself.
+    # Most answers may be empty if all are asked; an answer that was named says so itself.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:
             _print(result, most)
     if empty:
-        print(f"Nothing was seen of {', '.join(empty)}.")
+        print(f"No rows: {', '.join(empty)}.")
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,8 +169,8 @@ def _print(result: AnswerResult, most: int) -> None:
         print(result.answer.question)
         of_state = result.answer.of_state
         elsewhere = result.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
-        elsewhere = elsewhere and f"; of a broker's logs {elsewhere}"
-        print(f"  Nothing was seen of it{elsewhere}.\n")
+        elsewhere = elsewhere and f"; for a broker's logs, {elsewhere}"
+        print(f"  No rows{elsewhere}.\n")
         return
     row = result.answer.row.removeprefix("One row ").removesuffix(".")
     row = re.sub("^an? ", "", row)

@@ -109,26 +109,28 @@ _OPTIONS = (
     click.option(
         "--command-config",
         type=_FILE,
-        help="A client's properties file, as Kafka's own tools take it: TLS and SASL, PEM and "
-        "PKCS #12. What it has for other purposes is listed and not used.",
+        help="A client's properties file, as for Kafka's own tools: TLS and SASL, PEM and PKCS "
+        "#12. Other settings in it are listed and not used.",
     ),
     click.option("--tls", is_flag=True, help="Speak TLS; the system's authorities are trusted."),
     click.option("--ca", type=_FILE, help="Speak TLS and trust the authorities of this PEM file."),
     click.option(
-        "--certificate", type=_FILE, help="Speak TLS and come with this chain, in PEM: mutual TLS."
+        "--certificate",
+        type=_FILE,
+        help="Speak TLS and show the broker this certificate chain, in PEM (mutual TLS).",
     ),
-    click.option("--key", type=_FILE, help="The chain's key, where it is in a file of its own."),
+    click.option("--key", type=_FILE, help="The chain's key, if it is in a file of its own."),
     click.option(
         "--sasl",
         type=click.Choice(MECHANISMS, case_sensitive=False),
-        help="Log in, as --user says.",
+        help="Log in as --user with this SASL mechanism.",
     ),
     click.option("--user", metavar="NAME", help="The name to log in with."),
     click.option(
         "--password-file",
         metavar="FILE",
-        help="The file whose first line is the password, - for standard input; else it is asked "
-        "for.",
+        help="The file whose first line is the password, or - for standard input. Without it, "
+        "the command asks for the password.",
     ),
     click.option("--client-id", help="The client id in request headers.  [default: flexwire]"),
     click.option(
@@ -227,7 +229,7 @@ def _password(file: str | None) -> str:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""What is taken of an answer by default: 100 bytes of objects may come of one byte."""
+"""The default limit of an answer: one byte may become 100 bytes of objects."""
 _TO_SHOW = "to decode and print the answer"
 _INSIST = "--any-version sends it all the same"
 # More than an int16 has.
@@ -263,27 +265,26 @@ class _CallOptions:
     default=_LATEST,
     show_default=True,
     metavar="N|latest",
-    help="The message version; the latest is the newest that both the broker reads and flexwire "
-    "knows.",
+    help='The message version; "latest" is the newest that both the broker and flexwire know.',
 )
 @click.option(
     "--any-version",
     is_flag=True,
-    help="Send the version that --version says without asking the broker whether it offers it.",
+    help="Send the version of --version without asking the broker whether it offers that version.",
 )
 @click.option(
     "--to",
     default="any",
     show_default=True,
     metavar="ROUTE",
-    help="Which broker is meant: any, a node id, leader:TOPIC-PARTITION, group:ID, transaction:ID, "
-    "share:GROUP:TOPIC_ID:PARTITION, or controller, the active one.",
+    help="The broker to send it to: any, a node id, leader:TOPIC-PARTITION, group:ID, "
+    "transaction:ID, share:GROUP:TOPIC_ID:PARTITION, or controller for the active controller.",
 )
 @click.option(
     "--retry",
     is_flag=True,
-    help="Where another broker turns out to be meant, look it up again and send again, up to 5 "
-    "times.",
+    help="If the answer says that another broker is responsible, look that broker up and send "
+    "the request again, up to 5 times.",
 )
 @click.option(
     "--yes", is_flag=True, help="Also send requests that may change something on the broker."
@@ -300,28 +301,26 @@ class _CallOptions:
 @click.option(
     "--requests",
     metavar="FILE",
-    help="Send many requests, one a line, from this file, or - for standard input; each is "
-    'answered by one line. A line is {"message": …, "body": …} and may have version, to and '
-    "headerTags.",
+    help="Send the requests in this file, one on each line, or - for standard input; the "
+    'command prints one line for each. A line is {"message": …, "body": …} and may have '
+    "version, to and headerTags.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(
     "--bootstrap-controller",
     is_flag=True,
-    help="ADDRESS is of the controllers' own listener.",
+    help="ADDRESS is that of a controller's listener.",
 )
 @click.option(
     "--explain", is_flag=True, help="Explain the bytes of both frames, on standard error."
 )
-@click.option("--records", is_flag=True, help="Show records as JSON, in the place of base64.")
-@click.option(
-    "--raw", is_flag=True, help="The JSON form alone, without the names of error codes in it."
-)
+@click.option("--records", is_flag=True, help="Show records as JSON instead of base64.")
+@click.option("--raw", is_flag=True, help="Print the JSON form without the names of error codes.")
 @click.option(
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
-    help="What to print: json, which is the default but for --apis, or text to read.",
+    help="What to print: json, or text for people. The default is json; for --apis it is text.",
 )
 @connection_options
 @click.option(
@@ -329,7 +328,7 @@ class _CallOptions:
     type=click.IntRange(min=1),
     default=ANSWER_BYTES // _MIB,
     show_default=True,
-    help="Take an answer of at most this many MiB.",
+    help="Refuse an answer of more than this many MiB.",
 )
 @takes_standard_input(
     *("body", "requests", "password_file"),
@@ -357,10 +356,10 @@ def call(
 ) -> None:
     """Send a request to a broker and print its answer as JSON.
 
-    ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is a request's
-    name, as Metadata, and JSON its body: the text itself, a file's path, or - for standard input.
-    Fields that are left out have their defaults. Records are base64, or JSON: a list of {"key": …,
-    "value": …, "headers": …}.
+    ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is the name of a
+    request, such as Metadata. JSON is its body: the text itself, a file's path, or - for standard
+    input. Fields that you leave out have their defaults. Records are base64, or JSON: a list of
+    {"key": …, "value": …, "headers": …}.
 
     \b
     flexwire call localhost:9092 Metadata '{"topics": null}' --version 12
@@ -368,9 +367,10 @@ def call(
     flexwire call localhost:9092 DescribeQuorum --to controller --explain
     flexwire call broker:9093 ListGroups --command-config client.properties
 
-    Requests that are not known to only read need --yes. An error code in the answer is named there
-    and on standard error, and makes the exit code 1. So does an answer that is not Kafka's: what
-    was read of it is printed, and standard error says where it deviates.
+    A request needs --yes unless flexwire knows that it only reads. If the answer has an error code,
+    the command names the error in the answer and on standard error, and exits with 1. It also exits
+    with 1 if the answer is not Kafka's: it prints the part that it read, and says on standard error
+    where the answer deviates.
     """  # noqa: D301 - click takes the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
@@ -546,7 +546,7 @@ def _print_explanation(answer: BrokerAnswer) -> None:
         print(file=sys.stderr)
 
 
-# What to do about an error code, by its name.
+# The advice for an error code, by its name.
 _HINTS = {
     "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends it to the leader",
     "NOT_COORDINATOR": "--to group:ID or transaction:ID sends it to the coordinator",

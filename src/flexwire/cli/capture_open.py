@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     metavar="FILE",
     multiple=True,
     required=True,
-    help='A key log, as SSLKEYLOGFILE has it; or "embedded", where pcapng files hold theirs. Can '
-    "be given several times.",
+    help='A key log in the format of SSLKEYLOGFILE; or "embedded", if the pcapng files hold the '
+    "secrets. Can be given several times.",
 )
 @click.option(
     "--out",
@@ -42,13 +42,15 @@ def capture_open(
     """Open the TLS connections in captures.
 
     PATHS are captures (pcap or pcapng, also gzipped), directories of them, patterns, and - for
-    standard input. What was sent in TLS connections whose secrets are in the key logs is written as
-    if it had been sent without TLS: same ends, same times. All else is written as it is.
+    standard input. If the key logs have the secrets of a TLS connection, its data is written as if
+    it had been sent without TLS, with the same ends and times. Everything else is written
+    unchanged.
 
-    The connections must have been captured from their handshake on. TLS 1.2 and 1.3 are opened, of
-    cipher suites those with AES-GCM and ChaCha20-Poly1305. Others are counted with the reason.
+    The connections must have been captured from their handshake on. flexwire opens TLS 1.2 and 1.3
+    with AES-GCM and ChaCha20-Poly1305. Other connections are counted with the reason.
 
-    What is written is plain, so only you may read it. docs/tls-captures.md says how to log secrets.
+    The written captures are plain text, so only you may read them. docs/tls-captures.md says how to
+    log secrets.
     """
     from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.file_search import list_captures

@@ -29,8 +29,9 @@ _OPTIONS = (
         "--mode",
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
-        help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-        "what KIP-482 says, or its first draft. By default that of the configuration, else strict.",
+        help="Which specs are valid: those that Kafka's generator reads (strict), also those of "
+        "old releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). "
+        "By default the mode of the configuration, or else strict.",
     ),
     click.option(
         "--format",
@@ -45,7 +46,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Use this rule or category.",
+        help="Use this rule or category. Can be given several times.",
     ),
     click.option(
         "--except",
@@ -53,7 +54,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Leave this one out.",
+        help="Do not use this rule or category. Can be given several times.",
     ),
     click.option(
         "--config",

@@ -55,22 +55,22 @@ if TYPE_CHECKING:
 @click.option(
     "--lines",
     is_flag=True,
-    help="Each line of DATA, a file or - for standard input, is one message or frame, in hex or "
-    "base64; it is answered by one line.",
+    help="Each line of DATA (a file, or - for standard input) is one message or frame, in hex "
+    "or base64. The command prints one line for each.",
 )
 @release_option
 @specs_options
 @encoding_option
 @notation_option
 @lenient_option
-@click.option("--compact", is_flag=True, help="One line of JSON.")
+@click.option("--compact", is_flag=True, help="Print JSON on one line.")
 @click.option(
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="What to print: the JSON form, or text to read, with the names of error codes.",
+    help="What to print: the JSON form, or text for people, with the names of error codes.",
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def decode(
@@ -91,7 +91,7 @@ def decode(
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
     The bytes are those of the message alone, without a request or response header. With --frame
-    they are header and body together; error codes then have their names, and records are shown.
+    they are header and body together; the output then has names of error codes, and records.
 
     DATA is hex, a hex dump, base64, a file's path, or - for standard input.
 
@@ -205,7 +205,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
-    """What stands on one line, for as many frames as there were on it."""
+    """The output for one line, for each frame on it."""
     forms = [_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
@@ -322,5 +322,5 @@ def _element(element: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    # What a terminal would obey comes from the network.
+    # Control characters may come from the network.
     return printable(json.dumps(value, ensure_ascii=False))

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     default=Path("out/demo"),
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for everything.",
+    help="The directory for all files of the demo.",
 )
 @memory_option
 @format_option
 def demo(*, out: Path, memory: str, output: Format) -> None:
     """Run the main job on an embedded cluster.
 
-    Real clients talk to three brokers through the tap, and stand-ins for old clients to an old
-    one; then the captures are analyzed, with an audit for Kafka 4.0.0 and the newest 4.0. OUT gets
-    capture/, tables/, facts.json, audit.csv, audit.json and report.html.
+    Real clients talk to three brokers through the tap, and stand-ins for old clients talk to an old
+    broker. Then the captures are analyzed, with an audit for Kafka 4.0.0 and the newest 4.0. OUT
+    gets capture/, tables/, facts.json, audit.csv, audit.json and report.html.
     """
     from rich.console import Console
 

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     type=click.Choice(Notation, case_sensitive=False),
     default=Notation.AUTO,
     show_default="auto",
-    help="How to write the bytes; auto is hex.",
+    help="How to print the bytes; auto is hex.",
 )
 @click.option(
     "--defaults",
     is_flag=True,
-    help="What is missing in JSON has the default of the spec.",
+    help="Fields that are missing in JSON have the default of the spec.",
 )
 @format_option
 @takes_standard_input("source", specs=spec_name)
@@ -71,9 +71,9 @@ def encode(
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
-    JSON is the text itself, a file's path, or - for standard input, which is the default. Every
-    field that is not tagged has to stand in it, as in Kafka's own form, or --defaults fills them
-    in; '{}' with it is all defaults.
+    JSON is the text itself, a file's path, or - for standard input, which is the default. As in
+    Kafka's own form, JSON must have every field that is not tagged. With --defaults, missing fields
+    have their defaults; '{}' then has only defaults.
     """
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)

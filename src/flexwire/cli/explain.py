@@ -64,8 +64,8 @@ _WIDTH = 8
 @click.option(
     "--size",
     metavar="N",
-    help="Say what N is, a size from an error in a log: a number, 0x and hex digits, or four "
-    "characters. Nothing else is given then.",
+    help="Explain N, a size from an error in a log: a number, 0x and hex digits, or four "
+    "characters. Give no other option or argument with it.",
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def explain(
@@ -85,10 +85,10 @@ def explain(
     """Explain one MESSAGE, or a whole frame, byte by byte.
 
     Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
-    codes. Records are explained as well, unless they are compressed.
+    codes. Records are explained too, unless they are compressed.
 
-    DATA is hex, a hex dump, base64, a file's path, or - for standard input. What precedes an error
-    is explained too; the error goes to standard error, with exit code 1.
+    DATA is hex, a hex dump, base64, a file's path, or - for standard input. If there is an error,
+    everything before it is explained; the error goes to standard error, and the exit code is 1.
 
     \b
     flexwire explain MetadataRequest 00010000 --version 12

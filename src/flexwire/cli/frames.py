@@ -113,24 +113,26 @@ _OPTIONS = (
     click.option(
         "--frame",
         is_flag=True,
-        help="DATA is a frame, header and body, with its length or without: a request, or with "
-        "--api or --request a response. It may be several frames, and the last may be cut off.",
+        help="DATA is a frame: header and body, with or without the length before them. It is a "
+        "request, or with --api or --request a response. Several frames may follow each other, "
+        "and the last may be cut off.",
     ),
     click.option(
         "--api",
         metavar="API",
-        help="The frame is a response of this API, a name such as Metadata or a key; of the "
-        "version that --version says.",
+        help="The frame is a response of this API (a name such as Metadata, or an api key), in "
+        "the version that --version names.",
     ),
     click.option(
         "--request",
         metavar="DATA",
-        help="The frame is the response to this request, given as DATA is.",
+        help="The frame is the response to this request, whose bytes are given in the same way "
+        "as DATA.",
     ),
     click.option(
         "--no-length",
         is_flag=True,
-        help="The frame has no length before its header. By default flexwire finds out.",
+        help="The frame has no length before its header. By default flexwire finds out by itself.",
     ),
     click.option(
         "--frame-number",

@@ -118,8 +118,8 @@ optional_version_option = click.option(
     "-V",
     "--version",
     type=_Version(),
-    help="The message version; the latest is the newest that MESSAGE has. A request's frame says "
-    "it.",
+    help='The message version; "latest" is the newest that MESSAGE has. Leave it out for the '
+    "frame of a request, which names its version.",
 )
 _specs_option = click.option(
     "--specs",
@@ -133,8 +133,8 @@ _specs_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says, or its first draft.",
+    help="Which specs are valid: those that Kafka's generator reads (strict), also those of old "
+    "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft).",
 )
 
 # For commands that write what they read, which a first draft has no form for.
@@ -143,8 +143,8 @@ read_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip"]),
     default="strict",
     show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says.",
+    help="Which specs are valid: those that Kafka's generator reads (strict), also those of old "
+    "releases (legacy), or those of KIP-482 (kip).",
 )
 
 
@@ -162,18 +162,21 @@ encoding_option = click.option(
     default="kafka",
     show_default=True,
     callback=_to_encoding,
-    help="Kafka's own; those of KIP-482's second and first draft; or, in every version, without "
-    "compact types and tagged fields, or with them.",
+    help="The encoding: Kafka's own; that of KIP-482's second draft (interleaved) or first "
+    "draft (optional-buffers); no version with compact types and tagged fields (fixed), or "
+    "every version (flexible).",
 )
-lenient_option = click.option("--lenient", is_flag=True, help="Accept what Kafka's Java accepts.")
+lenient_option = click.option(
+    "--lenient", is_flag=True, help="Accept everything that Kafka's Java accepts."
+)
 notation_option = click.option(
     "--as",
     "notation",
     type=click.Choice(Notation, case_sensitive=False),
     default=Notation.AUTO,
     show_default="auto",
-    help="How the bytes are written; auto takes text as hex or a hex dump, or else base64, and a "
-    "file as hex or a hex dump, or else raw.",
+    help="The notation of the bytes. auto reads hex and hex dumps; it takes any other text as "
+    "base64, and any other file as raw bytes.",
 )
 format_option = click.option(
     "--format",
@@ -207,34 +210,34 @@ memory_option = click.option(
     type=_MemorySize(512),
     default=DEFAULT_MEMORY,
     show_default=True,
-    help="How much memory Java gets for the analysis; on a cluster, the driver's.",
+    help="How much memory Java gets for the analysis; on a cluster, the Java of the driver.",
 )
 worker_memory_option = click.option(
     "--worker-memory",
     type=_MemorySize(1024),
-    help="How much address space each Python worker may have, one a processor; by default what "
-    "the system gives.",
+    help="How much address space each Python worker may have (there is one for each processor). "
+    "By default flexwire sets no limit.",
 )
 batch_mib_option = click.option(
     "--batch-mib",
     "max_inflated",
     type=click.IntRange(min=1),
     callback=lambda _context, _option, value: None if value is None else value << 20,
-    help="Inflate a record batch to at most this many MiB (max_inflated), by default 128. A batch "
-    "that inflates to more is not read, and counted.",
+    help="Inflate a record batch to at most this many MiB (max_inflated), by default 128. A "
+    "larger batch is not read, but counted.",
 )
 master_option = click.option(
     "--master",
     metavar="URL",
     help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for "
-    "Spark Connect. By default where spark-submit says, or here on all processors.",
+    "Spark Connect. By default what spark-submit says, or this machine with all processors.",
 )
 
 labels_option = click.option(
     "--labels",
     metavar="FILE",
-    help="A CSV with the header client_id,team. The audit of an analysis names the team of each "
-    "client, and so do answers that say whose traffic it is.",
+    help="A CSV with the header client_id,team. The audit then names the team of each client, "
+    "and so do the answers that have a client in each row.",
 )
 
 
@@ -339,7 +342,10 @@ def _lines_of(file: IO[bytes], source: str) -> Iterator[tuple[int, bytes]]:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input; who types it is told so. Raises `InputError` if it is closed."""
+    """Return standard input, with a note if it is a terminal.
+
+    Raises `InputError` if it is closed.
+    """
     if sys.stdin is None:
         raise InputError("standard input is closed")
     if sys.stdin.buffer.isatty():

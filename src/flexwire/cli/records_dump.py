@@ -54,37 +54,38 @@ _PARTS = {
     "--time",
     "times",
     type=TimeRange(),
-    help="Only these times, both included, or one left out; ISO 8601 (in UTC where it does not "
-    "say) or milliseconds.",
+    help="Only these times, both included; one may be left out. ISO 8601 (UTC if it names no "
+    "zone) or milliseconds.",
 )
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=0),
-    help="Only batches that begin within so many bytes of a log.",
+    help="Only batches that begin within the first N bytes of a log.",
 )
 @click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
-    help="Decode the records of an internal topic; by default as the directory is named. "
-    "Implies --deep.",
+    help="Decode records as those of this internal topic; by default the topic that the "
+    "directory names. Implies --deep.",
 )
 @click.option(
     "--release",
-    help="The Kafka release that wrote the logs, so that internal topics and control records are "
-    "read by its layouts; 4.0 is the newest 4.0. By default a layout of the newest release that "
-    "fits. Implies --deep.",
+    help="The Kafka release that wrote the logs: its layouts of internal topics and control "
+    "records are used. 4.0 means the newest 4.0. By default the newest layout that fits. "
+    "Implies --deep.",
 )
 @click.option(
     "--key",
     "key_notation",
     type=click.Choice(NOTATIONS),
-    help="How keys are shown; auto, the default, is text, or else bytes. Implies --deep.",
+    help="How to show keys. auto, the default, shows text if they are text, and bytes "
+    "otherwise. Implies --deep.",
 )
 @click.option(
     "--value",
     "value_notation",
     type=click.Choice(NOTATIONS),
-    help="How values are shown. Implies --deep.",
+    help="How to show values. Implies --deep.",
 )
 @click.option(
     "--headers",
@@ -102,14 +103,15 @@ _PARTS = {
 @click.option(
     "--dialect",
     type=click.Choice(["kip82", *DIALECT_NAMES]),
-    help="The logs are in KIP-82's own format, in which magic 2 is a message with typed headers: "
-    "of the document's types, or of the revision before it. kip82 is kip-82. Implies --deep.",
+    help="The logs are in KIP-82's own format, in which magic 2 is a message with typed "
+    "headers: with the types of the document, or with those of the revision before it. kip82 "
+    "is another name of kip-82. Implies --deep.",
 )
 @click.option(
     "--without",
     type=click.Choice(["batches", *_PARTS]),
     multiple=True,
-    help="Leave out batches, or of records their metadata or their content.",
+    help="Leave out batches, or the metadata or the content of records.",
 )
 @click.option(
     "--show-credentials",
@@ -143,15 +145,15 @@ def records_dump(
 ) -> None:
     """Dump log segments and what a broker keeps beside them.
 
-    FILES are *.log, or - for one from standard input, *.index, *.timeindex, *.txnindex, *.snapshot
+    FILES are *.log (or - for one from standard input), *.index, *.timeindex, *.txnindex, *.snapshot
     (of producers), *.checkpoint (of KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or
     directories of them.
 
-    Batches are shown by their headers, and their crcs are checked; with --deep every record is
-    shown too, on a terminal cut to a line. The indexes beside a log are compared with it. Damage is
-    reported where it is found, reading goes on after it, and the exit code is then 100.
-    Credentials in records of the cluster's metadata are withheld and counted, as is a record of it
-    that does not decode.
+    The command shows the header of each batch and checks its crc. With --deep it also shows every
+    record, cut to one line on a terminal. It compares the indexes beside a log with the log. It
+    reports damage where it finds it, reads on behind it, and exits with 100. Credentials in records
+    of the cluster's metadata are withheld and counted, and so are records of the metadata that do
+    not decode.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

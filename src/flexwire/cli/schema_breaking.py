@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     "--against",
     multiple=True,
     metavar="OLD",
-    help="What to compare with, as NEW. Can be given several times.",
+    help="The specs to compare with, in the same notation as NEW. Can be given several times.",
 )
 @click.option(
     "--unstable",
     is_flag=True,
-    help="Report changes of versions that OLD calls unstable, too.",
+    help="Also report changes of versions that OLD calls unstable.",
 )
 @check_options
 @takes_standard_input(paths=spec_name, against=spec_name)
@@ -46,7 +46,7 @@ def schema_breaking(
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
     standard input. NEW may also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE,
-    JSON and SUPPORT. A request of OLD with latestVersionUnstable may change its highest version;
+    JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may change;
     such changes are only counted. Exits with 100 if something breaks.
     """
     from flexwire.schema.editions import read_editions

@@ -28,14 +28,15 @@ _BUNDLED = "the bundled specs"
     "--vectors",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     multiple=True,
-    help='Measure messages of a file too: {"message": …, "version": …, "hex": …} in each line, '
-    "without headers; - is standard input. Can be given several times.",
+    help='Also measure the messages in a file, without headers: {"message": …, "version": …, '
+    '"hex": …} on each line; - is standard input. Can be given several times.',
 )
 @click.option(
     "--specs",
     multiple=True,
     metavar="NEW",
-    help="The specs to measure, as in 'schema breaking'; by default those compared with.",
+    help="The specs to measure, in the notation of 'schema breaking'; by default the same as "
+    "--against.",
 )
 @click.option(
     "--against",
@@ -43,7 +44,9 @@ _BUNDLED = "the bundled specs"
     metavar="OLD",
     help="The specs to compare with; by default all bundled ones. Can be given several times.",
 )
-@click.option("--error-tags", is_flag=True, help="Measure OLD with its errors tagged (KIP-636).")
+@click.option(
+    "--error-tags", is_flag=True, help="Measure OLD with its errors as tagged fields (KIP-636)."
+)
 @click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding to measure.")
 @click.option(
     "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding to compare with."
@@ -53,8 +56,9 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["sent", "newest", "upgrade"]),
     default="sent",
     show_default=True,
-    help="Compare each message at the version it was sent at; at the newest of either side; or as "
-    "it was sent with the newest.",
+    help="Which versions to compare: each message at the version in which it was sent (sent), "
+    "at the newest version of each side (newest), or the version sent with the newest "
+    "(upgrade).",
 )
 @click.option(
     "--specs-mode",
@@ -63,7 +67,7 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="What counts as a spec, as in 'schema breaking'.",
+    help="Which specs are valid, as in 'schema breaking'.",
 )
 @click.option("--all", "whole", is_flag=True, help="Print every line of each table.")
 @click.option(
@@ -91,13 +95,13 @@ def schema_cost(
 ) -> None:
     """Measure what a change would save.
 
-    Every message in the captures is written as the old side and as the new side would, and the
-    bytes are compared: by message, version and field, headers apart. One change a run: other specs
-    (--specs), errors as tagged fields (--error-tags), or another encoding (--encoding,
+    Every message in the captures is written twice, in the old way and in the new way, and the sizes
+    are compared by message, version and field; headers are listed apart. A run measures one change:
+    other specs (--specs), errors as tagged fields (--error-tags), or another encoding (--encoding,
     --against-encoding).
 
-    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. What
-    cannot be compared is counted by its reason. Exits with 1 where nothing was compared.
+    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input.
+    Messages that cannot be compared are counted by reason. Exits with 1 if no message was compared.
     """
     from flexwire.specs.cost import formats
     from flexwire.specs.cost.meter import CostMeter, VersionChoice

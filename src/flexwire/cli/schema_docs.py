@@ -72,8 +72,8 @@ message of no API. It says for each message:
 @click.option(
     "--capture",
     metavar="ANALYSIS",
-    help="Show who sends each field, by what 'flexwire analyze' wrote of a capture: a directory or "
-    "URL.",
+    help="Show which clients send each field, from an output of 'flexwire analyze': a directory "
+    "or URL.",
 )
 @takes_standard_input(paths=spec_name)
 def schema_docs(
@@ -83,14 +83,13 @@ def schema_docs(
 
     Every API and message, version by version: its fields as they are on the wire, header versions,
     the releases that support it, what changed between any two versions, and a search. Open
-    index.html in a browser; nothing is asked of a network.
+    index.html in a browser; the pages need no network.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
     path in a git revision, release:NAME, a release of the bundled catalog, or - for standard input.
-    Without one, the guide is to all bundled messages. Pages that an earlier run left in the
-    directory and that no message has any more are removed; a file of somebody else's is never
-    replaced. Exits with 1 where specs are invalid, and reports all that is wrong with them, as lint
-    does.
+    Without PATH, the guide covers all bundled messages. Pages of an earlier run whose message no
+    longer exists are removed. A file that this command did not write is never replaced. If specs
+    are invalid, the command reports all their errors, as lint does, and exits with 1.
     """
     from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
@@ -137,7 +136,7 @@ def _traffic(capture: str) -> GuideTraffic:
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
-    """What lint finds in specs that no guide can be written from."""
+    """The findings of lint in specs from which no guide can be written."""
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import Config
     from flexwire.specs.lint.lint import lint

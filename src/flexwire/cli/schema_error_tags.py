@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory for the specs; those of the same name there are replaced.",
+    help="The directory for the specs; specs of the same name there are replaced.",
 )
 @read_mode_option
 @format_option
@@ -33,7 +33,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     """Make error codes and messages tagged fields, as KIP-636 proposes.
 
     Every RPC with an error code gets a new version, in which its errors are tagged fields at every
-    level. The specs keep their formatting and comments; what stays as it is is copied.
+    level. The specs keep their formatting and comments; specs without errors are copied.
 
     IN is a file, a directory, a jar, a source tree, REV:PATH of git, release:NAME, a release of the
     catalog, or - for standard input.

@@ -33,11 +33,11 @@ class _NegativeNumberCommand(click.Command):
 def schema_errors(*, text: str, output: Format) -> None:
     """List Kafka's error codes.
 
-    Each with its name, the release that brought it, and whether the same may succeed later.
-    "2.4" is for all that 2.4 has.
+    Each is listed with its name, the release that introduced it, and whether the same request may
+    succeed later. "2.4" stands for every code that 2.4 has.
 
-    TEXT narrows the list to one code, or to names that contain it, in any case; what each means is
-    said then. If there is none, the nearest is suggested, with exit code 1.
+    TEXT narrows the list to one code, or to names that contain TEXT, in any case; the list then
+    explains each code. If no code matches, the command suggests the nearest one and exits with 1.
     """
     from flexwire.protocol.error_codes import error_codes, nearest_codes
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory of the catalog; by default the one that ships in the package.",
 )
-@click.option("--release", help="The release that the sources are of, where they do not say it.")
+@click.option("--release", help="The release of the sources, if they do not name it.")
 @click.option(
     "--drop",
     multiple=True,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     help="Leave out a release that the catalog has. Can be given several times.",
 )
 @click.option(
-    "--fresh", is_flag=True, help="Only what the sources have, without what a catalog has already."
+    "--fresh",
+    is_flag=True,
+    help="Make a catalog of the sources only, without the releases of an existing catalog.",
 )
 @click.option(
     "--preview",
@@ -52,16 +54,16 @@ def schema_import(
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
 
-    Facts only, and every released version keeps its layout. The releases are added to the catalog
-    in --out or, if it has none yet, to a copy of the one in use. Commands use the result with
-    --catalog DIR, and all of flexwire with FLEXWIRE_CATALOG=DIR.
+    A catalog holds facts, not texts, and every released version keeps its layout. The releases are
+    added to the catalog in --out or, if there is none yet, to a copy of the catalog in use.
+    Commands use the result with --catalog DIR, and all of flexwire with FLEXWIRE_CATALOG=DIR.
 
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
     a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source
     tree, a directory of releases (<release>/<module>/*.json), or - for a jar from standard input.
 
     A release whose name is not final, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or 4.5.0-preview, is a
-    preview. All commands read its messages, and the audit judges nothing by it.
+    preview. All commands read the messages of a preview, but the audit ignores it.
     """
     import flexwire.schema
     from flexwire.schema.catalog import INDEX, Catalog, catalog

@@ -32,8 +32,8 @@ def schema_lint(
     """Report all that is wrong with message specs.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
-    path in a git revision, or - for standard input. What --use names alone is used, where nothing
-    is named DEFAULT: all but PEDANTIC. Exits with 100 where there are findings.
+    path in a git revision, or - for standard input. With --use only the named rules are used; the
+    default is DEFAULT, all rules but PEDANTIC. Exits with 100 if there are findings.
     """
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import LINT, ConfigError

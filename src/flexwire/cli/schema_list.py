@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("name", default="")
 @click.option("--module", help="Only this module: clients, metadata, group-coordinator, …")
-@click.option("--release", help="Only what this Kafka release has; 4.0 is the newest 4.0.")
+@click.option("--release", help="Only messages of this Kafka release; 4.0 means the newest 4.0.")
 @format_option
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
 
-    Each with its versions, its flexible versions, and the releases that have it.
+    Each is listed with its versions, its flexible versions, and the releases that have it.
 
-    NAME narrows the list to messages whose name contains it, in any case.
+    NAME narrows the list to messages whose name contains NAME, in any case.
     """
     from flexwire.schema.catalog import catalog
 

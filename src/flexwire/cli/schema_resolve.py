@@ -41,7 +41,7 @@ _HEADER = ("field", "type", "where", "default")
 @release_option
 @specs_options
 @encoding_option
-@click.option("--all", "whole", is_flag=True, help="List fields too that this version lacks.")
+@click.option("--all", "whole", is_flag=True, help="Also list fields that this version lacks.")
 @format_option
 @takes_standard_input(specs=spec_name)
 def schema_resolve(
@@ -57,9 +57,9 @@ def schema_resolve(
 ) -> None:
     """Resolve a MESSAGE at one version: its fields in their order on the wire.
 
-    Each with its type there, compact and nullable or not, whether it is inline or has a tag, and
-    its default. Structures that are flexible end in tagged fields. The first line names the version
-    of the header that stands before a request or response.
+    Each is listed with its type in that version, whether the type is compact and nullable, whether
+    the field is inline or has a tag, and its default. Flexible structures end in tagged fields. The
+    first line names the version of the header before a request or response.
     """
     from flexwire.wire.schema import Presence
 

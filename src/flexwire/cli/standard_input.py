@@ -1,7 +1,8 @@
 """``-`` in the place of a file: standard input, kept in a private file while a command reads it.
 
-What reads a file may look at its name, read it twice, or have other processes read it; so what
-comes by standard input gets the name that such a file would have, and is gone at the end.
+The reader of a file may look at its name, read it twice, or let other processes read it. Therefore
+standard input is copied into a file with the name that such a file would have, and the file is
+removed at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Name = Callable[[bytes], str]
 
 NAME: Final = "standard-input"
-"""What a file is called that has no name of its own."""
+"""The name of the file for an input without a name."""
 _HEAD: Final = 1 << 12
 _GZIP: Final = b"\x1f\x8b"
 _SPEC_NAME: Final = re.compile(rb'"name"\s*:\s*"([A-Za-z]\w{0,100})"')
@@ -32,7 +33,7 @@ _OFFSET = 8
 
 
 def spec_name(head: bytes) -> str:
-    """What a message spec is called: as its message; or a jar, which holds many.
+    """The name of a message spec is that of its message; a jar holds many specs.
 
     >>> spec_name(b'{"type": "data", "name": "A"}'), spec_name(b"PK")
     ('A.json', 'standard-input.jar')
@@ -44,7 +45,7 @@ def spec_name(head: bytes) -> str:
 
 
 def segment_name(head: bytes) -> str:
-    """What a broker calls a log segment: by its first offset, in the directory of its partition."""
+    """A broker names a log segment by its first offset, in the directory of its partition."""
     first = int.from_bytes(head[:_OFFSET], "big", signed=True)
     return f"{NAME}-0/{max(first, 0):020d}.log"
 
@@ -64,12 +65,12 @@ def input_name(head: bytes) -> str:
 
 
 def capture_name(head: bytes) -> str:
-    """What a capture is called."""
+    """The name of a capture."""
     return f"{NAME}.pcapng{'.gz' if head.startswith(_GZIP) else ''}"
 
 
 def plain_name(_: bytes) -> str:
-    """What a file is called whose name does not matter."""
+    """The name of a file whose name does not matter."""
     return NAME
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
+    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
@@ -49,14 +51,35 @@ def _parsed_tags(
         raise click.BadParameter(str(error)) from None
 
 
+def _parsed_share(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
+    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
+        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
+    return float(number[1]) / 100
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _parsed_seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
+    if number is None or not int(number[1]):
+        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
+    return float(int(number[1]) * _UNITS[number[2]])
+
+
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
 _FIELD_OPTIONS = {
     "keep": (
         click.option(
             "--keep-mib",
             type=click.IntRange(min=1),
-            help="Keep at most this many MiB of this run on disk: the oldest finished files are "
-            "removed, and counted.  [default: everything]",
+            help="Keep at most this many MiB of this run on disk: the tap removes the oldest "
+            "finished files, and counts them.  [default: everything]",
         ),
         click.option(
             "--keep-files",
@@ -70,40 +93,40 @@ _FIELD_OPTIONS = {
             "only_apis",
             metavar="NAME",
             multiple=True,
-            help="Capture only requests of this API, by name (Produce) or api key, and their "
-            "responses; again for more. The capture says so, and every report of it.",
+            help="Capture only requests of this API (its name or key), and their responses. Can "
+            "be given several times. The capture and every report of it name the filter.",
         ),
         click.option(
             "--only-client-id",
             "only_client_ids",
             metavar="TEXT",
             multiple=True,
-            help="The same by client id; * stands for any text.",
+            help="Capture only requests of this client id; * stands for any text.",
         ),
         click.option(
             "--only-topic",
             "only_topics",
             metavar="TEXT",
             multiple=True,
-            help="The same by the topics that requests name; * stands for any text.",
+            help="Capture only requests that name this topic; * stands for any text.",
         ),
     ),
     "ports": (
         click.option(
             "--ports",
             metavar="FIRST-LAST",
-            help="Give each broker a port of these, the same whenever the tap is started again "
-            "with this --out.  [default: those after --listen]",
+            help="Assign each broker one of these ports. A later run with the same --out "
+            "assigns the same ports.  [default: those after --listen]",
         ),
         click.option(
             "--metrics",
             metavar="HOST:PORT",
-            help="Give all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
+            help="Serve all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
         ),
         click.option(
             "--metrics-beyond-loopback",
             is_flag=True,
-            help="Let other machines ask for --metrics.",
+            help="Allow --metrics on addresses that other machines can reach.",
         ),
     ),
     "security": (
@@ -117,7 +140,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"What opens that key, in a file; or in ${_PASSWORDS['listen']}.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} has it.",
         ),
         click.option(
             "--listen-ca",
@@ -129,13 +152,13 @@ _FIELD_OPTIONS = {
             type=click.Choice(["none", "requested", "required"]),
             default="none",
             show_default=True,
-            help="Whether clients are to come with a certificate, as Kafka's ssl.client.auth.",
+            help="Whether the tap asks clients for a certificate, as Kafka's ssl.client.auth does.",
         ),
         click.option(
             "--throwaway-ca",
             type=click.Path(file_okay=False, path_type=Path),
-            help="For a try: make an authority and a certificate for --listen in this directory, "
-            "good for a week, and say how clients come to trust it.",
+            help="For a trial: make an authority and a certificate for --listen in this "
+            "directory, valid for a week, and print how to make clients trust it.",
         ),
         click.option(
             "--upstream-ca",
@@ -145,7 +168,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-certificate",
             type=_FILE,
-            help="The certificate to come to brokers with; see --as-one-principal.",
+            help="The tap's own certificate, which it shows to brokers; see --as-one-principal.",
         ),
         click.option(
             "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
@@ -153,29 +176,57 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help=f"What opens that key, in a file; or in ${_PASSWORDS['upstream']}.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['upstream']} has it.",
         ),
         click.option(
             "--upstream-name",
-            help="The name in the certificate of --upstream, where that is not its address.",
+            help="The name in the certificate of --upstream, if it is not the address.",
         ),
         click.option(
             "--any-upstream-name",
             is_flag=True,
-            help="Take brokers' certificates for any name, as with an empty "
+            help="Accept brokers' certificates whatever name they have, as with an empty "
             "ssl.endpoint.identification.algorithm.",
         ),
         click.option(
             "--as-one-principal",
             is_flag=True,
-            help="With certificates of clients or of the tap's own: brokers see one principal for "
-            "all clients, and that is meant.",
+            help="Confirm that brokers may see one principal for all clients. Needed if clients "
+            "or the tap have certificates.",
         ),
         click.option(
             "--with-credentials/--without-credentials",
             default=None,
             help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
             "[default: without, where there is TLS]",
+        ),
+    ),
+    "rehearsal": (
+        click.option(
+            "--pretend",
+            metavar="RELEASE",
+            help="Rehearse an upgrade to this release, as 4.4: clients meet its versions, as far "
+            "as the brokers have them. docs/rehearse.md says what clients may do then. With "
+            "--only-client-id it concerns these clients.",
+        ),
+        click.option(
+            "--share",
+            metavar="PERCENT",
+            callback=_parsed_share,
+            help="Rehearse with this share of the clients, as 5%, chosen by address and client id.",
+        ),
+        click.option(
+            "--for",
+            "seconds",
+            metavar="TIME",
+            callback=_parsed_seconds,
+            help="End the rehearsal after this time, as 90s, 10m or 2h. SIGUSR1 ends it at once. "
+            "The tap goes on without it.",
+        ),
+        click.option(
+            "--most-failed",
+            type=click.IntRange(min=0),
+            help="End the rehearsal when more clients than this were refused.",
         ),
     ),
     "stamping": (
@@ -185,14 +236,14 @@ _FIELD_OPTIONS = {
             multiple=True,
             metavar="NUMBER=VALUE",
             callback=_parsed_tags,
-            help="Send requests on with this tag in their header: a text or hex:DIGITS. In a text, "
-            "{client}, {connection} and {trace_id} stand for what they name.",
+            help="Add this tag to the header of each request: a text or hex:DIGITS. In a text, "
+            "{client}, {connection} and {trace_id} are replaced by their values.",
         ),
         click.option(
             "--request-limit",
             type=click.IntRange(min=1),
-            help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a "
-            "request beyond it.",
+            help="The brokers' socket.request.max.bytes; by default 100 MiB. A request that a "
+            "tag would make larger is sent without the tag.",
         ),
     ),
 }
@@ -246,7 +297,7 @@ def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, T
 
 
 def how_to_trust(authority: ThrowawayCa) -> str:
-    """What clients are to be told of a throwaway authority."""
+    """The settings with which clients trust a throwaway authority."""
     return (
         f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
@@ -352,7 +403,32 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
         "only": _only(parameters),
         "ports": _ports(parameters["ports"]),
+        "rehearsal": _rehearsal(parameters),
     }
+
+
+def _rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
+    from flexwire.errors import ArgumentError
+    from flexwire.tap.rehearsal import RehearsalPlan
+
+    release, share = parameters["pretend"], parameters["share"]
+    if release is None:
+        for name in ("share", "seconds", "most_failed"):
+            if parameters[name] is not None:
+                option = "--for" if name == "seconds" else _option(name)
+                raise InputError(f"{option} goes with --pretend")
+        return None
+    if parameters["header_tags"]:
+        raise InputError("either --pretend or --header-tag, not both")
+    try:
+        return RehearsalPlan(
+            release,
+            share=1.0 if share is None else share,
+            seconds=parameters["seconds"],
+            most_failed=parameters["most_failed"],
+        )
+    except ArgumentError as error:
+        raise InputError(f"--pretend: {error}") from None
 
 
 def _only(parameters: dict[str, Any]) -> CaptureFilter:
@@ -453,21 +529,22 @@ def tap(
 ) -> None:
     """Capture what passes between clients and a cluster.
 
-    The tap is a proxy and writes what passes as pcapng, which flexwire and Wireshark open.
+    The tap is a proxy. It writes the traffic as pcapng, which flexwire and Wireshark open.
 
     Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
-    else passes unchanged, unless --header-tag asks for tags in request headers: the capture has
-    what the client sent, and the tags in comments. Stop it with Ctrl-C.
+    else passes unchanged, unless --header-tag adds tags to request headers. The capture then has
+    what the client sent, and the tags in comments. Stop the tap with Ctrl-C.
 
-    With TLS, the tap decrypts what comes and encrypts what goes on, so what it captures is
-    plain; SASL passes through. docs/tap.md says how.
+    With --pretend, the tap rehearses an upgrade. Clients that need what the release has dropped
+    are refused, as its brokers would refuse them, and the cluster stays as it is.
+
+    With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
+    text. SASL passes through. docs/tap.md says how, and how to run the tap as a service.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
-    name. Exits with 1 where frames passed that are not in the capture, and says how many. How it
-    runs as a service is in docs/tap.md.
+    name. If frames passed that are not in the capture, the tap says how many and exits with 1.
 
-    With --format json it prints a line when it listens, and one with all counts when it has
-    stopped.
+    With --format json it prints one line when it listens, and one with all counts at its end.
     """
     import asyncio
 

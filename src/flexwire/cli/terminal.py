@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _KEPT = "\n"
 
 
-# What is written in the place of a text: a private file is nothing to a reader.
+# The text that replaces the name of a private file, which means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
 
 # Python's own escapes, as \xe9, are none of JSON.
@@ -175,7 +175,7 @@ def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) 
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
-    # What a report of a fault has to say.
+    # The text of a report of a fault.
     from flexwire import __version__, kernel_status
 
     program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
@@ -196,7 +196,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_quiet,
-        help="No progress bar and no notes on standard error; errors are told.",
+        help="Print no progress bar and no notes on standard error, only errors.",
     ),
     click.option(
         "-v",
@@ -205,7 +205,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_verbose,
-        help="Log on standard error what goes on, and what runs it.",
+        help="Log each step on standard error, and the software that runs it.",
     ),
 )
 

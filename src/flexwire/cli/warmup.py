@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from flexwire.kernels import KernelStatus
 
 _NOT_KEPT = (
-    "not kept, as this Java makes no archive of them or no directory can be written; Spark starts "
-    "as it did before"
+    "not kept, because this Java makes no archive of them or no directory can be written; Spark "
+    "starts as it did before"
 )
 
 
@@ -25,9 +25,10 @@ _NOT_KEPT = (
 def warmup(*, output: Format) -> None:
     """Keep Spark's classes for this machine, as when an image is built.
 
-    Where Spark is installed its classes are kept as Java has them once it has loaded them, 120 MB
-    in flexwire's directory below $XDG_CACHE_HOME or ~/.cache that save half of each start, if Java
-    can. It also says which kernels flexwire runs on: they are built when it is installed.
+    If Spark is installed and its Java supports it, this command stores Spark's loaded classes in an
+    archive (120 MB in flexwire's directory below $XDG_CACHE_HOME or ~/.cache). Later starts of
+    Spark then take half the time. The command also says which kernels flexwire runs on; they are
+    built when flexwire is installed.
     """
     from flexwire.kernels import kernel_status
 

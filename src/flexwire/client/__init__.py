@@ -4,9 +4,9 @@ A person who asks a broker something wants the protocol as it is: every API, eve
 field, and the error codes with their names. Nothing here knows what a request means, except those
 that find a broker (`cluster`), name its versions (`broker`) or log in (`security`). The codec makes
 bytes of what the catalog has, and `connection` carries one frame out and one in, within a time and
-a size. What a broker sends is not trusted: it decodes, or it is one of our errors. `writing` says
-which requests may change something. `config` reads Java's properties files. Sockets block: a call
-is one question.
+a size. Bytes from a broker are not trusted: they decode, or raise one of flexwire's errors.
+`writing` says which requests may change something. `config` reads Java's properties files. Sockets
+block: a call is one question.
 
 The laws of this room (tests below `tests/`):
 

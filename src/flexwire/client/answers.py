@@ -169,8 +169,8 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
     """Yield the header and the body of what came, whether it decodes or not.
 
-    Yield nothing where no answer came. What the request has as a credential is not shown, nor a
-    text that may quote it.
+    Yield nothing where no answer came. Credentials of the request are not shown, nor is a text that
+    may quote them.
     """
     header, came = answer.response_header, answer.response_frame
     if header is None or came is None:

@@ -107,7 +107,7 @@ OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 def read_body(kind: type[Message], form: Any, version: int) -> Message:
     """Return the message of a JSON form, in which fields may be missing and records may be JSON.
 
-    What is missing has the default of its spec, or of `OWN_DEFAULTS` where the spec gives none. A
+    Missing fields have the default of the spec, or of `OWN_DEFAULTS` if the spec has none. A
     field that the version does not have is refused, though Kafka would leave some out silently.
     Raises `JsonFormError` with the path of what does not fit.
     """
@@ -179,9 +179,9 @@ _TAGGED_HEADER: Final = 2
 class Broker(Closeable):
     """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
 
-    `call` sends a request and waits for its answer. What goes wrong is a `CallError`, a
-    `LoginError` where SASL fails, or the codec's own error for bytes or a body that do not fit.
-    After some the connection has ended, as `is_open` says.
+    `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
+    or the codec's own error for bytes or a body that do not fit. After some the connection has
+    ended, as `is_open` says.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -248,8 +248,8 @@ class Broker(Closeable):
     def check_version(self, name: str, version: int) -> None:
         """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
 
-        Of ApiVersions every version may be sent: the broker itself says that it lacks one, in a
-        version that everybody reads (KIP-511).
+        Every version of ApiVersions may be sent: a broker that lacks one says so in a version that
+        everybody reads (KIP-511).
         """
         api_key = api_key_of(name)
         offered = self.offered.get(api_key, Versions.NONE)

@@ -89,7 +89,7 @@ class ScramClient:
         """Check that the broker knows the password as well."""
         server_text = _text(server_final)
         if server_text.startswith("e="):
-            # What a mechanism answers may quote the token.
+            # The answer of a mechanism may quote the token.
             raise LoginError("SCRAM: the broker refuses the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
@@ -144,7 +144,7 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whom SASL says that we are; the password is never shown.
+    """The identity and password for SASL; the password is never shown.
 
     ``is_token`` logs in with a delegation token: its id and HMAC are name and password.
 
@@ -175,10 +175,14 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``."""
+    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``.
+
+    ``server_name`` is the name in the broker's certificate, if that is not its address.
+    """
 
     context: ssl.SSLContext | None = None
     login: Login | None = None
+    server_name: str | None = None
 
     @property
     def lays_password_open(self) -> bool:
@@ -247,7 +251,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
-            # What a mechanism answers may quote the token, so its own words are not shown.
+            # The answer of a mechanism may quote the token, so its text is not shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
                 f"{name}: the broker does not take {login.mechanism} of {login.username!r}"

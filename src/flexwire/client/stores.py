@@ -68,7 +68,7 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
 
 
 def _write(path: Path, pem: str) -> None:
-    # What is not ASCII is not PEM, as OpenSSL then says.
+    # A file that is not ASCII is not PEM, and OpenSSL says so.
     path.write_text(pem, encoding="ascii", errors="replace")
 
 

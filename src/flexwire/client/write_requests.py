@@ -62,7 +62,7 @@ REMARKS: Final = {
     "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
     "GetTelemetrySubscriptions": "it registers a client instance at the broker",
 }
-"""What requests that only read leave behind at a broker all the same: no data of anybody."""
+"""The traces that reading requests leave at a broker; none is anybody's data."""
 
 
 class Danger(NamedTuple):

@@ -71,7 +71,7 @@ class AnswerFacts:
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
     """Return notes with the moments that answers about state refer to, except the end of logs."""
     moments = sorted({answer.as_of for answer in answers if answer.as_of})
-    return tuple(f"What is said of internal topics is as of {moment}." for moment in moments)
+    return tuple(f"The answers about internal topics are as of {moment}." for moment in moments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,8 @@ class AuditOmissions:
             )
         if self.brokers:
             parts.append(
-                f"What {plural(self.brokers, 'broker')} offered was not looked at, so what depends "
-                "on it cannot be said."
+                f"The versions that {plural(self.brokers, 'broker')} offered were not looked at, "
+                'so findings that depend on them say "cannot say".'
             )
         if self.findings:
             findings = sum(number for _, number in self.findings)

@@ -149,9 +149,9 @@ NO_ADDED_TAGS: Final = AddedTags()
 """No capture says that its tap added tags."""
 
 _MEANING: Final = (
-    "These captures have what clients sent, before tags were added. In any other capture such a "
-    "tag may be a tap's: a capture that says nothing of it may be from beyond a tap, or of one "
-    "that was too old to say so."
+    "These captures have the requests as clients sent them, without the added tags. In any "
+    "other capture such a tag may come from a tap: the capture may have been made behind a "
+    "tap, or by a tap that was too old to say so."
 )
 
 

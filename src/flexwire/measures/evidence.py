@@ -36,7 +36,7 @@ SHOWN: Final = 20
 """At most this many names of a client's groups, and of its topics, are kept; all are counted."""
 
 Key = tuple[str | None, str | None, str | None]
-"""What distinguishes clients: the client id, the address and the principal.
+"""The identity of a client: its client id, address and principal.
 
 Software is known per connection, and a client that never sends ApiVersions has none.
 """

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args
 from flexwire.schema.catalog import is_since
 
 ConfiguredKind = Literal["topic", "broker"]
-"""What a configuration is of."""
+"""The kind of resource that a configuration belongs to."""
 
 CONFIGURED_KINDS: Final[tuple[ConfiguredKind, ...]] = get_args(ConfiguredKind)
 

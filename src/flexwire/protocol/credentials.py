@@ -2,7 +2,7 @@
 
 One list names the fields; everything that shows messages withholds by it. It errs towards
 withholding: a configuration counts as secret by its name, by its value, or where a broker says so.
-What cannot be decoded has no fields, and is guarded as a whole (`flexwire.protocol.sasl`).
+A frame that cannot be decoded has no fields, and is withheld as a whole (`flexwire.protocol.sasl`).
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ CREDENTIALS: Final = (
 )
 
 _OF_MESSAGE: Final = {
-    name: tuple(one for one in CREDENTIALS if one.message_name == name)
-    for name in {one.message_name for one in CREDENTIALS}
+    name: tuple(field for field in CREDENTIALS if field.message_name == name)
+    for name in {field.message_name for field in CREDENTIALS}
 }
 # What asks for records, those of the cluster's metadata among them.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
@@ -197,7 +197,7 @@ def may_be_quoted(request_name: str) -> bool:
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
     """Put "withheld" in the place of every credential in a decoded message; return how many.
 
-    The message is altered. What is null stays null, for it reveals nothing. In a message that
+    The message is altered. Null stays null, because it reveals nothing. In a message that
     carries credentials, tagged fields that its spec does not know may be credentials too. To
     ``keep_length``, asterisks stand there instead, and the message takes as many bytes as before.
     ``asked_plainly`` says that the message answers a request of which nothing was withheld. Texts

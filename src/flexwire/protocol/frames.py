@@ -28,7 +28,7 @@ _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 
 BEGINNING_BYTES: Final = 4096
-"""What is kept of a frame that is not kept whole: its length, its header and some of its body."""
+"""The kept part of a frame that is not kept whole: its length, header and some of its body."""
 
 
 def begins_with_length(data: bytes) -> bool:

@@ -62,8 +62,10 @@ class GroupMessages(NamedTuple):
     assignment: str
 
 
+CONSUMERS: Final = "consumer"
+"""The protocol type of a group of consumers."""
 GROUP_MESSAGES: Final = {
-    "consumer": GroupMessages("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
+    CONSUMERS: GroupMessages("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
     "connect": GroupMessages("ConnectWorkerState", "ConnectAssignment"),
 }
 """By the protocol type of a group."""
@@ -106,6 +108,18 @@ def with_nested(explanation: Explanation, message_name: str) -> Explanation:
     return Explanation(
         tuple(_opened(explanation, message_name)), explanation.rest, explanation.error
     )
+
+
+def read_versioned(name: str, data: bytes) -> Message:
+    """Return a message of a name that stands after its int16 version.
+
+    A version above the highest is read as the highest, and bytes after the message are left, as
+    Kafka's own reader does. Raises `CodecError` and `UnknownMessageError` for other bytes.
+    """
+    kind = _class(name)
+    version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
+    decoded, _ = kind.decode_prefix(data, min(version, kind.entry.versions.highest), VERSION_BYTES)
+    return decoded
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:

@@ -2,7 +2,7 @@
 
 A batch is ``{"records": […]}`` with what its header says by the names of `RecordBatch`, in JSON's
 spelling; a record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
-``{"base64": …}`` and ``{"hex": …}`` for what is not text. What is shown can be sent again.
+``{"base64": …}`` and ``{"hex": …}`` for what is not text. The JSON form can be sent again.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.headers import RequestFrame, decodes, read_request
 
-# What a client may ask before it authenticates, in versions of no release too (KIP-511).
+# The requests that may come before authentication, in versions of no release too (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
 # The mechanism that is bound to a host's name.

@@ -4,9 +4,9 @@ A batch is untrusted: its lengths and counts can lie, and its content may inflat
 headers and crcs are read first, records only when they are asked for, and nothing is inflated
 beyond a limit. `decode` walks over batches, `batch` is one of them, `body` and `message_set` read
 the records inside it, `inflate` stays below a limit, `search` finds the next sound batch after
-damage; the files named for writing are the way back. What stands where in a header is decided in
-`flexwire.wire.batch_layout`. `kip82` reads KIP-82's own format, `conventions` the values of record
-headers. What the records mean is left to `flexwire.protocol`, tables to `flexwire.columnar`.
+damage; the files named for writing are the way back. `flexwire.wire.batch_layout` decides where
+each field of a header is. `kip82` reads KIP-82's own format, `conventions` the values of record
+headers. `flexwire.protocol` knows the meaning of records, and `flexwire.columnar` makes tables.
 
 The laws of this room (tests below `tests/`):
 

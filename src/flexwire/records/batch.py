@@ -34,8 +34,8 @@ OBJECT_COST = 32
 class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
 
-    A wrapper message is one batch of many records; any other message is a batch of one. What the
-    magic does not have, or what is only known once a wrapper is inflated, is -1.
+    A wrapper message is one batch of many records; any other message is a batch of one. A field
+    that the magic lacks, or that is known only after a wrapper is inflated, is -1.
 
     Attributes:
         position: where the batch starts in the data it was read from.
@@ -79,7 +79,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """What set the timestamps."""
+        """The origin of the timestamps."""
         if self.magic == 0:
             return TimestampType.NO_TIMESTAMP_TYPE
         if self.attributes & TIMESTAMP_TYPE_MASK:

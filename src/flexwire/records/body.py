@@ -5,10 +5,10 @@ read in place: a call for each would take longer than all else that a record nee
 through `flexwire.wire.varint`. A length is compared with the record's end before anything is cut
 out; varints that run past that end are found when the record turns out to have another size.
 
-What kernels are to a process that has them, this is to one that has none: it takes what nearly all
-records are, and refuses the rest without a word. `flexwire.records.body` and
-`flexwire.records.body_writing` then read or write all of it again, and word the errors. So nothing
-is checked here that shows at the end: a length that is too long moves beyond the record's end.
+Without kernels, this module is the fast path: it reads ordinary records, and refuses all others
+without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write all
+of it again, and word the errors. So nothing is checked here that shows at the end: a length that is
+too long moves beyond the record's end.
 """
 
 # ruff: noqa: PLR2004 - 128 is the bit that says "more follows", and here it is everywhere
@@ -195,11 +195,11 @@ def write_ordinary(
             _SMALL[timestamp] if 0 <= timestamp < _FEW else _ordinary_delta(timestamp),
             _SMALL[offset] if 0 <= offset < _FEW else _ordinary_delta(offset),
         ]
-        for one in (record.key, record.value):
-            if one is None:
+        for value in (record.key, record.value):
+            if value is None:
                 parts.append(_NULL)
-            elif one.__class__ is bytes:
-                parts += (_length(len(one)), one)
+            elif value.__class__ is bytes:
+                parts += (_length(len(value)), value)
             else:
                 raise Unusual
         parts.append(_length(len(headers)))

@@ -195,7 +195,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
 GZIP_WBITS = 31
-# What follows a member is copied when it ends, so a million empty members would take forever.
+# Bytes after a member are copied when it ends, so a million empty members would take forever.
 # Kafka's clients write one.
 _GZIP_MOST_MEMBERS = 64
 
@@ -233,7 +233,7 @@ def inflate_into(
     for what is refused there.
 
     It gives -1 where `inflate` must do it: there is too little room, the data is damaged, or it
-    is of another codec. What stands in the room then means nothing.
+    is of another codec. The content of the buffer then means nothing.
     """
     try:
         if (run := _DECLARED.get(compression)) is not None:
@@ -334,7 +334,7 @@ def _inflate_snappy_into(data: memoryview, room: memoryview) -> int:
     used = 0
     for block in _snappy_blocks(data):
         size = _check_snappy(block, len(room) - used, len(room))
-        # Of no bytes there is nothing to write to.
+        # An empty buffer has no address to write to.
         if size:
             cramjam.snappy.decompress_raw_into(block, room[used : used + size])
         elif cramjam.snappy.decompress_raw(block):
@@ -449,8 +449,8 @@ def _wrong_level(compression: Compression, level: int) -> str:
     levels = _LEVELS.get(compression)
     if levels is None:
         return f"{compression} has no levels; leave it out"
-    known = f"{levels.start} to {levels.stop - 1}"
-    return f"level {short(level)} is not in {known}, those of {compression}"
+    range_text = f"{levels.start} to {levels.stop - 1}"
+    return f"level {short(level)} is not in {range_text}, those of {compression}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

@@ -305,7 +305,7 @@ def decode_records(
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
-        # What the kernel is not sure of, and batches that are compressed.
+        # Batches of which the kernel is not sure, and compressed batches.
         batch = next(ACTIVE.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break

@@ -108,7 +108,7 @@ class Headers:
         r"""Append a byte[] that a serializer makes of any object.
 
         "Each headers value will be custom serialisable by the interceptors/plugins that use the
-        header". What the serializer raises comes as it is.
+        header". Errors of the serializer are raised unchanged.
 
         >>> headers = Headers()
         >>> headers.put_object("at", (3, 4), lambda place: bytes(place))
@@ -126,11 +126,11 @@ class Headers:
         """
         if not callable(deserializer):
             raise refuse("deserializer", "a callable", deserializer)
-        found = self.get_typed(key)
-        for typed in found:
+        values = self.get_typed(key)
+        for typed in values:
             if typed.type is not ValueType.BYTES:
                 raise DecodeError(f"expected a byte[], got {typed}", path=key, message="Headers")
-        return [deserializer(typed.data) for typed in found]
+        return [deserializer(typed.data) for typed in values]
 
     def get(self, key: str) -> list[PlainValue]:
         """Return the plain values of a key, in their order; none for a key that is not there."""
@@ -181,7 +181,7 @@ class Headers:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Headers) and self._read() == other._read()
 
-    # What is equal now may differ after a put.
+    # Headers that are equal now may differ after a put.
     __hash__ = None  # type: ignore[assignment]  # Python's own way to say so
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ class BatchSearch:
         """Find where a whole batch with the right crc begins, or the end of the data."""
         source = self._source
         while start < source.size:
-            # What is likely in one piece is found there, so pieces overlap by a header.
+            # Pieces overlap by a header, so that a header is whole in one of them.
             piece = source.read(start, _READ_AHEAD + HEADER_SIZE)
             for match in _LIKELY_BATCH.finditer(piece):
                 if self._tries < 0 or self._bytes < 0:

@@ -62,7 +62,7 @@ def _widest(values: Sequence[str]) -> int:
 def _least(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> int:
-    """Return how long the lines are at least, of these columns."""
+    """Return the least width of lines with these columns."""
     widths = [_narrowest(cells[place], columns[place]) for place in shown]
     return sum(widths) + len(_GAP) * (len(shown) - 1)
 

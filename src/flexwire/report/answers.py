@@ -1,4 +1,4 @@
-"""What operators ask of their traffic: of each answer one picture, one table, and what to do."""
+"""The answers in the report: for each one picture, one table, and what to do."""
 
 from __future__ import annotations
 

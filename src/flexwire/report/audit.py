@@ -67,15 +67,15 @@ def chosen(facts: Facts) -> str:
 
 
 def _reason(audit: Audit) -> str:
-    may_be = f"the captured brokers may be Kafka {' or '.join(audit.brokers)}, by what they offer"
+    may_be = f"By what they offer, the captured brokers may be Kafka {' or '.join(audit.brokers)}"
     if audit.asked:
-        basis = may_be if audit.brokers else "which release the captured brokers are is not known"
-        return f"Judged by the releases that were asked for; {basis}."
+        basis = may_be if audit.brokers else "The captured brokers' release is unknown"
+        return f"Judged against the releases you asked for. {basis}."
     if audit.brokers:
-        return f"Judged by the newest release of every major from the brokers' on: {may_be}."
+        return f"Judged against the newest release of each major from the brokers' on. {may_be}."
     return (
-        "Which release the captured brokers are is not known, so these are the newest releases "
-        "of the last two majors; --release names others."
+        "The captured brokers' release is unknown, so these are the newest releases of the last "
+        "two majors; --release names others."
     )
 
 
@@ -190,9 +190,9 @@ def finding_table(facts: Facts) -> ReportTable:
         return [
             _whose(finding),
             ReportCell(finding.verdict, note=finding.evidence, verdict=finding.verdict),
+            ReportCell(finding.remedy or units.DASH),
             text(version, f"on {', '.join(releases)}"),
             ReportCell(finding.reason, note=finding.source),
-            ReportCell(finding.remedy or units.DASH),
             _when(finding),
             text("; ".join(where) or units.DASH),
             ReportCell(finding.last_accepting_release or units.DASH, note=refusing),
@@ -201,9 +201,9 @@ def finding_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client", "text", "its client id, address, principal, software and team"),
         ReportColumn("Verdict", "verdict"),
+        ReportColumn("Remedy", "reason"),
         ReportColumn("What", "text", "the API and version, and the releases it is about"),
         ReportColumn("Why", "reason"),
-        ReportColumn("Remedy", "reason"),
         ReportColumn("Requests", "number", "how many, the first and the last"),
         ReportColumn("Groups and topics", "text", "that it named, whichever API it named them in"),
         ReportColumn(

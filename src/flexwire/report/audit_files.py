@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flexwire.facts.captures import AddedTags, SampledCaptures
 
 
-# What begins a formula, or is skipped before one; a few programs take the wide forms too.
+# Characters that begin a formula, or are skipped before one; a few programs accept wide forms.
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 

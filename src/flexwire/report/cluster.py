@@ -1,4 +1,4 @@
-"""What a release means to the cluster as a whole: the audit's gates as a table and as sentences."""
+"""The audit's gates, which are about the cluster as a whole, as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 _NAMES = 3
-# What needs somebody to act, or to look.
+# Verdicts that need somebody to act, or to look.
 _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 
@@ -28,8 +28,8 @@ def cluster_table(facts: Facts) -> ReportTable:
             text(gate.gate, f"on {gate.release}"),
             ReportCell(gate.verdict, note=gate.evidence, verdict=gate.verdict),
             text(gate.subject),
-            ReportCell(gate.reason, note=gate.source),
             ReportCell(gate.remedy or units.DASH),
+            ReportCell(gate.reason, note=gate.source),
             text(f"{named}{more}" or units.DASH),
         ]
 
@@ -37,8 +37,8 @@ def cluster_table(facts: Facts) -> ReportTable:
         ReportColumn("Gate", "text", "what was looked at, and for which release"),
         ReportColumn("Verdict", "verdict"),
         ReportColumn("Of", "text", "the configuration or feature"),
-        ReportColumn("Why", "reason"),
         ReportColumn("Remedy", "reason"),
+        ReportColumn("Why", "reason"),
         ReportColumn("Names", "text", "topics, brokers or APIs that it is about"),
     )
     return build("The cluster itself, gravest first", columns, gates(facts.audit), row)

@@ -79,7 +79,7 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
         f"({part}) are at the newest version that Kafka {share.release} has of their API. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
-        "nothing older. What a new version brings, such as KIP-636, reaches only those at once."
+        "nothing older. Only these benefit at once from a new version, such as one with KIP-636."
     )
     others = requests - share.requests
     if others <= 0:

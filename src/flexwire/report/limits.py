@@ -1,8 +1,8 @@
 """Facts of bounded size, whatever a capture holds: of very many the most important, and a count.
 
-Clients name themselves, and topics and header keys are theirs too. What is kept of each list is
-what the page would show first. The page is made of all; what is made anew of bounded facts counts
-what they leave out.
+Clients name themselves, and topics and header keys are theirs too. Each list keeps the rows that
+the page would show first. The page is made of all; what is made anew of bounded facts counts what
+they leave out.
 """
 
 from __future__ import annotations

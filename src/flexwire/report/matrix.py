@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# What a page can show at once; the rest is counted under the matrix.
+# As many as a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
 VERSION_LIMIT = 8
-# What a version in use can be, the gravest first.
+# The verdicts on a version in use, gravest first.
 VERDICTS: tuple[Verdict, ...] = ("broke", "will break", "cannot say", "read", "not judged")
 _SEVERITY = {verdict: len(VERDICTS) - place for place, verdict in enumerate(VERDICTS)}
 SYMBOLS: dict[str, str] = {

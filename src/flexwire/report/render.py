@@ -238,8 +238,8 @@ def decision(connections: ConnectionFacts) -> str:
         ends = ", ".join(connections.given)
         return f"A connection counts as Kafka when an end of it was given as a broker: {ends}."
     return (
-        "No end was given as a broker, so a connection counts as Kafka when something on it reads"
-        " as Kafka: a request that decodes by its spec, for instance."
+        "No broker was named, so a connection counts as Kafka if something on it reads as "
+        "Kafka, such as a request that decodes by its spec."
     )
 
 

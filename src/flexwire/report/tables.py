@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
-# Of a text that was cut, so much is its cell's title.
+# The title of a cell has this many characters of a text that was cut.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
@@ -44,7 +44,7 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
-    """What a cell shows, the exact value as its title, and what it sorts by (else its text)."""
+    """A cell: its text, the exact value as its title, and the value that sorts it (or its text)."""
 
     text: str
     title: str = ""
@@ -64,7 +64,7 @@ class ReportTable:
 
     @property
     def rest(self) -> str:
-        """What counts the rows that are not in it."""
+        """The text that counts the rows that are not in the table."""
         return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
 
     def first(self, rows: int) -> ReportTable:
@@ -215,8 +215,12 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("Pairs", title="requests that were paired with their response"),
         ReportColumn("Min"),
         ReportColumn("p50", title="half of the latencies are at most this"),
-        ReportColumn("p90", title="90 % of the latencies are at most this; of 10 pairs or more"),
-        ReportColumn("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
+        ReportColumn(
+            "p90", title="90 % of the latencies are at most this; needs at least 10 pairs"
+        ),
+        ReportColumn(
+            "p99", title="99 % of the latencies are at most this; needs at least 100 pairs"
+        ),
         ReportColumn("Max"),
     )
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]

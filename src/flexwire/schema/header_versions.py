@@ -36,7 +36,7 @@ Source: KAFKA-21160, first in Kafka 4.5.
 _EXCEPTIONS: Final = {
     (MessageType.REQUEST, 7): HeaderVersions.parse({"0": "0", "1-2": "1", "3+": "2"}),
 }
-"""What specs up to Kafka 4.4 do not say and their flexible versions do not give."""
+"""Header versions that neither specs up to Kafka 4.4 nor their flexible versions give."""
 
 
 def header_versions(

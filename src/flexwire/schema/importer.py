@@ -70,8 +70,8 @@ def import_specs(
     (``<release>/<module>/*.json``). ``release`` names the release of all sources. Without it, the
     release is taken from the jar, the source tree or the directory. With ``preview`` a final name
     gets ``-preview`` at its end. A module that is read replaces the module of the same release in
-    ``base``. Releases in ``drop`` are left out. Files that an
-    earlier import wrote and this import does not are removed. No other file is.
+    ``base``. Releases in ``drop`` are left out. Files that an earlier import wrote, and that this
+    import does not write, are removed; no other file is.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
     release in ``drop``. Nothing is written then.

@@ -117,7 +117,7 @@ def survey_capture(
         )
         return summary
     pieces: CommittedTask[int]
-    # Half of a range, of which the fold puts two together: all processors have work for as long.
+    # Half of a range; the fold joins two of them. Smaller pieces keep all processors busy longer.
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)

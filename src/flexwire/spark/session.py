@@ -194,7 +194,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
     # It starts Java unless that runs; a SparkConf knows nothing before.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
-    # What spark-submit was given, or stands in Spark's own files.
+    # The settings given to spark-submit or in Spark's own files.
     defaults = SparkConf()
     if is_submitted():
         # Java runs, with its own memory.
@@ -227,7 +227,7 @@ def times(memory: str, cores: int) -> str:
 
 
 def _say_nothing(request: object, client_address: object) -> None:
-    """Hear of a broken connection, and leave it at that."""
+    """Ignore a broken connection."""
 
 
 def _quiet_java() -> Path:

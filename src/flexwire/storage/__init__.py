@@ -4,7 +4,7 @@ A file is read in pieces, by ranges; what is written appears whole, or not at al
 
 The laws of this room (tests below `tests/`):
 
-- What is written to a place appears whole or not at all (`storage/test_laws.py`).
+- Output appears whole or not at all (`storage/test_laws.py`).
 - A source is the file that was listed, or an error (`storage/test_wrong_answers.py`,
   `tables/test_inputs.py`).
 """

@@ -34,7 +34,7 @@ _NOTHING: Final = (
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
-"""What is true of the names of captures, as an error says it."""
+"""The condition on names of captures, in the words of an error."""
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:

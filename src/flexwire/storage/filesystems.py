@@ -5,8 +5,8 @@ them fails, where an output stream of pyarrow has no abort and publishes what wa
 the error; and their listings say the ETag or generation, which pyarrow's do not. Where a library
 wants settings (keys, region, another endpoint), it reads them from the environment by itself.
 
-A URL carries no password here: keys come from the environment, as each library reads it. What
-looks like one is refused, and no message repeats it.
+A URL carries no password here: keys come from the environment, as each library reads it. A URL that
+seems to have one is refused, and no message repeats it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STORES: Final = {
 _WITHOUT_AUTHORITY = {"hdfs", "memory"}
 # A colon without a slash may stand in any file's name.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
-# What a library says may hold an address of its own, from the environment.
+# A library's error may hold an address of its own, from the environment.
 _PASSWORD = re.compile(r"://[^\s@\"']*:[^\s@\"']*@")
 _SECRET = re.compile(
     r"([?&][\w.-]*(?:sig|signature|token|key|secret|credential)[\w.-]*=)[^&\s\"']+", re.IGNORECASE
@@ -158,7 +158,7 @@ class FileStore:
 
     @property
     def limit(self) -> dict[str, float]:
-        """What ends a call of this library that nobody answers."""
+        """The timeouts of this library for a call that nobody answers."""
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 

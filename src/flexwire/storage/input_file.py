@@ -186,7 +186,7 @@ class InputFile:
 
     @property
     def name(self) -> str:
-        """What tables and messages call it: its path, or its URL without what may be a key."""
+        """Its name in tables and messages: its path, or its URL without a possible key."""
         return shown(self.url) if scheme_of(self.url) else self.url
 
     def open(

@@ -1,6 +1,6 @@
 """Files and directories of this machine: they appear whole, and only their owner reads them.
 
-What is created here has mode 0600 or 0700 from the first moment on; what exists keeps its mode.
+New files have mode 0600 or 0700 from the first moment on; existing files keep their mode.
 
 It is written and read once. Of small messages, whose tables have nine bytes a frame, the files
 between the tasks of an analysis were larger than the tables.

@@ -6,12 +6,14 @@ connection comes to it too. All else passes byte for byte, as fast as it comes, 
 what was really sent. Which bytes are frames, and which response answers which request, is
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
-What asks brokers itself stands in `flexwire.client`. Both begin TLS by `flexwire.client.tls`.
+`flexwire.client` sends requests of its own to brokers. Both begin TLS by `flexwire.client.tls`.
 
 The laws of this room (tests below `tests/`):
 
 - The capture has what was sent, before the tap rewrites it, and the tap's own remarks stand in
   comments, or it would be no evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
+- A rehearsal takes versions away and adds none, and answers keep the order of requests, so that a
+  client meets what a broker of that release would do (`net/test_rehearsing.py`).
 - Under TLS credentials are asterisks in the capture, because a file is read by others
   (`net/test_withholding.py`).
 - Frames are whole within a file of the tap (`capture/test_capture_directory.py`).
@@ -54,7 +56,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # What calls brokers needs none of the tap, which loads the writer of captures.
+    # Callers of brokers do not need the tap, which loads the writer of captures.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

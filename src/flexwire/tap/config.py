@@ -1,4 +1,4 @@
-"""What a tap is told, from the command line to its processes: each option stands here once.
+"""The configuration of a tap, from the command line to its processes. Each option is here once.
 
 A field has its type and default, and an `Option` where one option of the command line says it. A
 field that several options make up, as ``security``, has these in `flexwire.cli.tap`.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flexwire.client.notation import HostPort
     from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
+    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import TapSecurity
 
 MIB: Final = 1024 * 1024
@@ -84,7 +85,7 @@ def _no_tls() -> TapSecurity:
 
 @dataclass(frozen=True, slots=True)
 class TapConfig:
-    """What `flexwire.tap.Tap` is told; it says what each option means.
+    """The configuration of `flexwire.tap.Tap`, which explains each option.
 
     Raises `ArgumentError` for a number that is out of its range.
     """
@@ -102,8 +103,8 @@ class TapConfig:
     keep_addresses: bool = _told(
         False,
         "--keep-addresses",
-        "Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
-        "which has the broker's own name and port.",
+        "Do not rewrite the addresses that brokers advertise. For a tap beside each broker that "
+        "has the broker's own name and port.",
     )
     max_bytes: int = _told(
         DEFAULT_FILE_BYTES,
@@ -116,8 +117,8 @@ class TapConfig:
     sample: float = _told(
         1.0,
         "--sample",
-        "Capture this share of the connections, each as a whole, and pass on the others. The "
-        "capture says so, and every report of it.",
+        "Capture this share of the connections, each as a whole, and only pass on the others. "
+        "The capture and every report of it state the share.",
         least=0,
         most=1,
         is_open=True,
@@ -125,8 +126,8 @@ class TapConfig:
     processes: int = _told(
         1,
         "--processes",
-        "Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
-        "and --metrics are for all of them.",
+        "Carry connections in this many processes, to use as many cores; --keep-mib, "
+        "--keep-files and --metrics are for all of them.",
         least=1,
         most=MOST_PROCESSES,
     )
@@ -134,7 +135,8 @@ class TapConfig:
         MOST_HELD,
         "--hold-mib",
         "Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
-        "frames pass, and the capture has only their beginning; both are counted.",
+        "limit frames still pass, but the capture has only their beginning; the tap counts "
+        "them.",
         least=1,
         unit=MIB,
     )
@@ -142,6 +144,7 @@ class TapConfig:
     ports: PortRange | None = None
     security: TapSecurity = field(default_factory=_no_tls)
     stamping: StampConfig | None = None
+    rehearsal: RehearsalPlan | None = None
     prefix: str = "tap"
     frame_limit: int = field(default_factory=_sent_frame_limit)
 
@@ -149,3 +152,5 @@ class TapConfig:
         to_int(self.most_held, "most_held", least=1)
         to_int(self.processes, "processes", least=1)
         check_share(self.sample)
+        if self.rehearsal is not None and self.stamping is not None:
+            raise ArgumentError("expected either a rehearsal or header tags, got both")

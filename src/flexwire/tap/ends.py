@@ -53,7 +53,7 @@ class End(asyncio.Protocol):
         self._calls: EndCallbacks | None = None
         self._other: End | None = None
         self._is_ignored = False
-        # What came and was not taken yet, and the ends that came after it.
+        # The bytes that came and were not taken yet, and the ends that came after them.
         self._left: list[bytes] = []
         self._ends: list[Callable[[], None]] = []
         self._next_step: asyncio.Handle | None = None
@@ -73,7 +73,7 @@ class End(asyncio.Protocol):
     def call(self, calls: EndCallbacks, other: End) -> None:
         """Have all that comes told from now on; what is written here comes from the ``other``."""
         self._calls, self._other = calls, other
-        # What came first is told first.
+        # Events are reported in their order.
         if self.error is not None:
             self._ends.append(partial(calls.lost, self.error))
         elif self.has_ended:
@@ -174,7 +174,7 @@ class End(asyncio.Protocol):
                 if self._calls is not None:
                     self._tell_end(partial(self._calls.lost, exc))
         finally:
-            # Whoever closes waits for this, whatever comes of the calls.
+            # The caller of close waits for this, whatever the calls return.
             self._gone.set_result(None)
 
     def pause_writing(self) -> None:

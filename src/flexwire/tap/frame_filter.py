@@ -1,9 +1,9 @@
 """A filter of the frames that a tap captures: by API, client id or topic.
 
-What is left out of a connection's capture leaves no gap in it: what is captured reads as if nothing
-else had been said. So a request and its response are captured or left out together. Whatever is not
-understood is captured, for nobody can say what it is about, and SASL's frames are: a reader has to
-know of them what later bytes are. A request is about the topics that it names.
+Frames that are left out leave no gap in a capture: the rest reads as if nothing else had been sent.
+So a request and its response are captured or left out together. A frame that is not understood is
+captured, because its subject is unknown. SASL's frames are captured too: a reader needs them to
+know what later bytes are. A request is about the topics that it names.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 KIP-482 wants tagged fields in request headers for what is none of a request's business: a trace
 id, or by whom it was forwarded. Brokers take tags that they do not know. A frame comes in and a
-frame goes out; sockets and files belong to the tap. What is not surely a request that a broker
-takes with more tags passes as it is, for a reason that is counted.
+frame goes out; sockets and files belong to the tap. A frame passes unchanged unless it is surely a
+request that a broker accepts with more tags. The reasons are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from flexwire.capture.files.comments import MOST_HEADER_TAGS
 from flexwire.client.notation import split_header_tag
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
-from flexwire.protocol import SENT_FRAME_LIMIT, is_believable
+from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import HIGHEST_TAG
@@ -159,8 +159,8 @@ class Stamper:
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
             return StampedRequest(payload, {}, "unstamped_sasl")
-        # What no release has is refused by brokers, and may be other bytes that read as a request.
-        if not _has_tags(request) or not is_believable(request):
+        # Of a version that no release has, a broker reads no tags.
+        if not _has_tags(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
         if any(
@@ -170,7 +170,7 @@ class Stamper:
         added = self._added()
         header = copy.copy(fields)
         header.unknown_tagged_fields = fields.unknown_tagged_fields | added
-        # What was read strictly is written as it was: only the tag section changes.
+        # A header that was read strictly is written as it was; only the tag section changes.
         head = header.encode(request.header_version)
         if len(head) + len(payload) - request.body_offset > self._stamping.limit:
             return StampedRequest(payload, {}, "unstamped_too_large")

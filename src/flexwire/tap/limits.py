@@ -1,7 +1,7 @@
 """Limits on the tap's event loop: the part of a frame that becomes objects, and held bytes.
 
 One loop carries all connections, so whatever takes long for one peer makes all others wait. 100 kB
-of the densest messages become some 50,000 objects, in about 20 ms. What is longer is read only up
+of the densest messages become some 50,000 objects, in about 20 ms. A longer frame is read only up
 to here, walked by its lengths (`flexwire.wire.field_spans`), or withheld as a whole.
 """
 

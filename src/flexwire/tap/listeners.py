@@ -132,9 +132,9 @@ def parse_port_range(text: str) -> PortRange:
 class StablePorts:
     """The ports of brokers' addresses in a range, from run to run, in one file.
 
-    An address that was never seen gets the lowest port that no other one has. What a file says of
-    ports outside the range is forgotten. Raises `TapError` for a file that cannot be read, or is
-    not such a file.
+    An address that was never seen gets the lowest port that no other one has. Ports of the file
+    that are outside the range are forgotten. Raises `TapError` for a file that cannot be read, or
+    is not such a file.
     """
 
     def __init__(self, ports: PortRange, path: Path) -> None:

@@ -24,9 +24,9 @@ class _OmittedLines(NamedTuple):
 class LogLimiter:
     """Logs a line of each kind at most every `SECONDS`, and how many it left out.
 
-    Kinds are few: the connection or the reason stands in the text. What is left out is told with
-    the next line of its kind, or by itself a second after the last one, where an event loop runs,
-    and else by `close`.
+    Kinds are few: the connection or the reason stands in the text. The next line of the same kind
+    counts the lines that were left out. If none comes, a line of its own does so after a second if
+    an event loop runs, or else `close` does.
     """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:

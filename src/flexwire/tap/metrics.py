@@ -2,7 +2,7 @@
 
 Ours and not a library's: the counts are already there, so a registry would only repeat them, and
 what prometheus-client brings as a server has a thread for each connection and no bound on time or
-bytes. What asks here may be anybody on the machine, and the tap has other things to do.
+bytes. Anybody on the machine may ask for metrics, and the tap has other work.
 """
 
 from __future__ import annotations
@@ -87,6 +87,14 @@ class TapStatistics:
     """The same: a broker would not take that many bytes."""
     unstamped_sasl: int = 0
     """The same: requests of SASL; tokens and what is not understood, and all after these."""
+    rehearsed_narrowed: int = 0
+    """Requests for the list of versions whose response lost what the rehearsed release lacks."""
+    rehearsed_sent_on: int = 0
+    """The same, in a version that brokers lack: sent on in their highest, answered in its own."""
+    rehearsed_unsupported: int = 0
+    """The same, in a version that the rehearsed release lacks: the tap said so to the client."""
+    rehearsed_closed: int = 0
+    """Requests that the rehearsed release does not read: the tap closed their connections."""
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""

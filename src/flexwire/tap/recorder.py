@@ -151,7 +151,8 @@ def _body(
     if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
         return None
     written = body.encode(version)
-    # What a lenient reader took may be written shorter; bytes after the body may be anything.
+    # A message that was read leniently may be written shorter; bytes after the body may be
+    # anything.
     return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
 
 
@@ -186,7 +187,7 @@ class NoCapture:
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Count what passes of a frame that was not kept whole."""
+        """Count the bytes of a frame that was not kept whole."""
         self.send(direction, data, timestamp_us)
         self.statistics.unsampled_bytes += missing
 

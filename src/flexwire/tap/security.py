@@ -44,7 +44,7 @@ class ListenTls:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTls:
-    """Whom the tap trusts as a broker, and with which certificate it comes, if any.
+    """The authorities that the tap trusts for brokers, and its own certificate, if any.
 
     A broker's certificate is to be for the name that the broker advertises, and for the first
     address for ``name``, where the tap connects to another (``127.0.0.1``, say).

@@ -45,7 +45,7 @@ _ENDS: Final = tuple(accumulate(struct.calcsize(f">{code}") for code in HEADER_F
     BASE_SEQUENCE_AT,
     RECORD_COUNT_AT,
 ) = (0, *_ENDS[:-1])
-# What the crc covers: all that stands after it.
+# The crc covers everything after it.
 CRC_START: Final = ATTRIBUTES_AT
 
 # Magic 0 and 1: an entry of a message set starts with its offset and the size of what follows, as
@@ -54,8 +54,8 @@ ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # Offset, size, crc, magic, attributes and, in magic 1, timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The magic is at the same place in every format, as is the size of what follows that size. What
-# the crc of a message covers begins at the magic.
+# The magic is at the same place in every format, as is the size of what follows that size. The crc
+# of a message covers everything from the magic on.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 

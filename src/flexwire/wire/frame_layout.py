@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 LZ4_MAGIC: Final = 0x184D2204
-# Of the flags, the byte after the magic: which version, and what a frame has.
+# The flags, in the byte after the magic: the version, and the parts of a frame.
 LZ4_VERSION_MASK: Final = 0xC0
 LZ4_VERSION: Final = 0x40
 LZ4_INDEPENDENT: Final = 0x20
@@ -19,7 +19,7 @@ LZ4_DICTIONARY: Final = 0x01
 # The byte after that says how large blocks may be: 4 to 7 for 64 KiB to 4 MiB.
 LZ4_LEAST_SIZE, LZ4_MOST_SIZE = 4, 7
 LZ4_SIZE_SHIFT: Final = 4
-# Of the length before a block: its highest bit says that the block is stored as it is.
+# The highest bit of the length before a block says that the block is stored uncompressed.
 LZ4_STORED: Final = 1 << 31
 LZ4_LENGTH_MASK: Final = LZ4_STORED - 1
 

@@ -6,17 +6,17 @@ test compares them.
 
 from __future__ import annotations
 
-# Of pcapng: what a block is, by its first word.
+# The kind of a pcapng block, by its first word.
 INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 SECTION = 0x0A0D0D0A
 # A block is its type and length, a body, and the length again.
 BLOCK_HEAD, BLOCK_TAIL = 8, 4
 BLOCK_FRAME = BLOCK_HEAD + BLOCK_TAIL
-# What stands before the packet in a block's body: enhanced and old blocks have as much.
+# The size of the fields before the packet in a block's body, for enhanced and old blocks.
 PACKET_FIELDS, SIMPLE_FIELDS = 20, 4
 OPTION_HEAD = 4
 OPTION_COMMENT, OPTION_TSRESOL, OPTION_TSOFFSET = 1, 9, 14
-# Of pcap: what stands before each packet.
+# The header before each packet of a pcap file.
 RECORD_HEAD = 16
 
 MAX_BLOCK_BYTES = 16 * 1024 * 1024

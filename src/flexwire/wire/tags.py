@@ -1,7 +1,7 @@
 """Tagged fields on the wire, in the three forms that KIP-482 gave them over time.
 
-A form says how a tag and a length stand before a value and where the fields end. What a tag means
-is the structure's business.
+A form says how a tag and a length stand before a value and where the fields end. The structure
+knows the meaning of a tag.
 """
 
 from __future__ import annotations

@@ -91,19 +91,19 @@ def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
 
 
 def guess_boundary(
-    name: str, known: FileHead, offset: int, opener: Opener | None = None
+    name: str, file_head: FileHead, offset: int, opener: Opener | None = None
 ) -> int | None:
     """Return where the first block with a packet begins that is not before ``offset``."""
     # All blocks of a pcapng file have sizes that can be divided by four.
-    offset += -offset % _ALIGNED if isinstance(known.head, SectionHead) else 0
+    offset += -offset % _ALIGNED if isinstance(file_head.head, SectionHead) else 0
     try:
         with open_capture(name, opener, offset) as (file, _):
             data = file.read(SEARCHED_BYTES)
     except (CaptureError, OSError):
         return None
-    at = _first_block(data, known.head) if isinstance(known.head, SectionHead) else None
-    if isinstance(known.head, PcapHead):
-        at = _first_record(data[:_RECORDS_BYTES], known.head, known.first_us)
+    at = _first_block(data, file_head.head) if isinstance(file_head.head, SectionHead) else None
+    if isinstance(file_head.head, PcapHead):
+        at = _first_record(data[:_RECORDS_BYTES], file_head.head, file_head.first_us)
     return None if at is None else offset + at
 
 
@@ -176,12 +176,12 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
 
 def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
     """Return the 32-bit number at each byte from ``start`` on."""
-    found = np.empty(count, np.int64)
+    words = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
         size = (count - shift + _ALIGNED - 1) // _ALIGNED
         if size > 0:
-            found[shift::_ALIGNED] = np.frombuffer(data, f"{order}u4", size, start + shift)
-    return found
+            words[shift::_ALIGNED] = np.frombuffer(data, f"{order}u4", size, start + shift)
+    return words
 
 
 _MAGIC: Final = 4

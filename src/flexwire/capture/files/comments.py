@@ -1,16 +1,15 @@
 """Comments in a capture: its filter, its share of connections, and tags that the tap added.
 
-It stands in a comment on the section header of each file, as the share of connections does
-(`flexwire.capture.files.sampling`), so that nobody takes a part for the whole.
+The filter and the share are in a comment on the section header of each file. Wireshark shows that
+comment among the properties of the file, and readers see it before the first packet, so nobody
+takes a part of the traffic for all of it.
 
-It stands in a comment on the section header of each file: Wireshark shows it among the properties
-of the file, and readers see it before the first packet.
-
-A tap captures what a client sent. What it sent on where it stamps request headers differs in these
-tags alone, and they stand in comments on the packet with which the request begins, or the first of
-several that came together. So both are in the capture, no byte counts twice, and Wireshark shows
-the tags. A comment on the section header of each file says which tags these are, without values: a
-capture from beyond the tap has them, and nothing in it tells them from a client's own.
+A tap captures what a client sent. If it adds tags to request headers, only these tags differ in
+what it sent on. A comment has them, on the packet with which the request begins, or on the first of
+several packets that came together. So the capture has both forms, no byte counts twice, and
+Wireshark shows the tags. A comment on the section header of each file lists the tags without their
+values. A capture made between the tap and the brokers has these tags in its requests too, and
+nothing there tells them from a client's own.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MOST_HEAD_BYTES: Final = 4096
-"""What is beyond these bytes of a file is not looked at: a tap's comment is the first option."""
+"""Only these first bytes of a file are searched: a tap's comment is the first option."""
 _SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
 _SHARE: Final = "share"
 _OPTIONS_AT: Final = 24
@@ -62,10 +61,10 @@ def sampling_comment(share: float) -> bytes:
 def share_in(file: BufferedReader[Any]) -> float | None:
     """Return the share of connections that an open file names, without reading on; else None.
 
-    What is damaged says none, and whatever reads it next finds the damage.
+    A damaged file has none; the next reader finds the damage.
     """
     return next(
-        (one for said in comments_in(file) if (one := _parsed_share(said)) is not None), None
+        (parsed for said in comments_in(file) if (parsed := _parsed_share(said)) is not None), None
     )
 
 
@@ -118,12 +117,12 @@ class CaptureFilter:
     topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            given = getattr(self, one.name)
+        for criterion in fields(self):
+            given = getattr(self, criterion.name)
             if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
-                raise refuse(one.name, "texts in a tuple", given)
+                raise refuse(criterion.name, "texts in a tuple", given)
             if "".join(given).encode(errors="ignore").decode() != "".join(given):
-                raise refuse(one.name, "texts that have UTF-8", given)
+                raise refuse(criterion.name, "texts that have UTF-8", given)
         if len(filter_comment(self)) > MOST_FILTER_BYTES:
             raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
 
@@ -173,7 +172,7 @@ def filter_comment(only: CaptureFilter) -> bytes:
     >>> filter_comment(CaptureFilter(topics=("orders",)))
     b'flexwire: captured of all frames: {"topics": ["orders"]}'
     """
-    said = {one.name: getattr(only, one.name) for one in fields(only)}
+    said = {criterion.name: getattr(only, criterion.name) for criterion in fields(only)}
     return (
         _FILTER_PREFIX + json.dumps({name: given for name, given in said.items() if given}).encode()
     )
@@ -186,10 +185,12 @@ ALL_FRAMES: Final = CaptureFilter()
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
     """Return what an open file says that it holds, without reading on; None if it says nothing.
 
-    What is damaged says nothing, and whatever reads it next finds the damage.
+    A damaged file has none; the next reader finds the damage.
     """
     share = share_in(file)
-    only = next((one for comment in comments_in(file) if (one := _parsed_filter(comment))), None)
+    only = next(
+        (parsed for comment in comments_in(file) if (parsed := _parsed_filter(comment))), None
+    )
     if share is None and only is None:
         return None
     return CapturedPart(1.0 if share is None else share, str(only or ""))
@@ -220,10 +221,10 @@ def _is_one(text: str, first: str, *others: str) -> bool:
     if start > end or not text.startswith(first) or not text.endswith(last):
         return False
     for part in between:
-        found = text.find(part, start, end)
-        if found < 0:
+        index = text.find(part, start, end)
+        if index < 0:
             return False
-        start = found + len(part)
+        start = index + len(part)
     return True
 
 
@@ -267,10 +268,10 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     """Return the tags that the tap of an open file adds, in ascending order, without reading on.
 
-    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. What
-    is damaged says nothing, and whatever reads it next finds the damage.
+    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. A
+    damaged file has none; the next reader finds the damage.
     """
-    return next((one for said in comments_in(file) if (one := _parsed_tags(said))), ())
+    return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
 
 def _parsed_tags(comment: bytes) -> tuple[int, ...]:
@@ -283,7 +284,7 @@ def _parsed_tags(comment: bytes) -> tuple[int, ...]:
         return ()
     if type(tags) is not list or len(tags) > MOST_HEADER_TAGS:
         return ()
-    is_ours = all(type(one) is int and 0 <= one <= HIGHEST_TAG for one in tags)
+    is_ours = all(type(tag) is int and 0 <= tag <= HIGHEST_TAG for tag in tags)
     return tuple(sorted(set(tags))) if is_ours else ()
 
 
@@ -295,7 +296,9 @@ def read_stamps(path: Path) -> Iterator[Stamp]:
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):
             continue
-        said = [one for comment in packet.comments if (one := _parsed_stamp(comment)) is not None]
+        said = [
+            parsed for comment in packet.comments if (parsed := _parsed_stamp(comment)) is not None
+        ]
         if not said:
             continue
         try:
@@ -320,3 +323,67 @@ def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
         return None
     is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
     return (correlation_id, tags) if is_ours and all(0 <= t <= HIGHEST_TAG for t in tags) else None
+
+
+_REHEARSAL_PREFIX: Final = b"flexwire: rehearsed: "
+_RELEASE: Final = "release"
+_DID: Final = "did"
+
+
+class RehearsedRequest(NamedTuple):
+    """What a tap that rehearses a release did with one request, and the request's connection.
+
+    ``did`` is "narrowed" where versions were taken out of its response, "sent on" where it went on
+    in the broker's version, "unsupported" where the tap answered it, and "closed" where the tap
+    closed the connection.
+    """
+
+    timestamp_us: int
+    client: str
+    broker: str
+    correlation_id: int
+    release: str
+    did: str
+
+
+def rehearsal_comment(correlation_id: int, release: str, did: str) -> bytes:
+    """Return the comment that says what became of a request in a rehearsal.
+
+    >>> rehearsal_comment(7, "4.4.0", "closed")
+    b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed"}'
+    """
+    said = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
+    return _REHEARSAL_PREFIX + json.dumps(said).encode()
+
+
+def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
+    """Yield the requests of a capture file with which a rehearsal did something, in order.
+
+    Raises `CaptureError` for a file that is not a capture.
+    """
+    for packet in read_packets(path):
+        if isinstance(packet, UnreadableBytes):
+            continue
+        said = [one for comment in packet.comments if (one := _parsed_rehearsal(comment))]
+        if not said:
+            continue
+        try:
+            segment = read_segment(packet)
+        except (Skipped, UnreadablePacketError):
+            continue
+        for one in said:
+            yield RehearsedRequest(packet.timestamp_us, segment.source, segment.destination, *one)
+
+
+def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str] | None:
+    """Return what a comment says of a request; None if somebody else wrote it."""
+    if not comment.startswith(_REHEARSAL_PREFIX):
+        return None
+    try:
+        said = json.loads(comment[len(_REHEARSAL_PREFIX) :])
+        correlation_id, release, did = said[_CORRELATION_ID], said[_RELEASE], said[_DID]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
+    is_text = isinstance(release, str) and isinstance(did, str)
+    return (correlation_id, release, did) if is_ours and is_text else None

@@ -79,7 +79,7 @@ def read_segment(packet: CapturedPacket) -> Segment:
     raise Skipped(other_network(network))
 
 
-# What a packet holds instead of a TCP segment.
+# The reason why a packet has no TCP segment.
 
 
 def other_link(linktype: int) -> str:

@@ -181,7 +181,7 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
     b"flexwire: a request begins here": "request",
     b"flexwire: a response begins here": "response",
 }
-"""What a comment on a packet says of the packet's payload.
+"""A statement in a comment on a packet about the packet's payload.
 
 It stands on the packet and not on the file, so it stays true when the files are cut, filtered or
 merged, and Wireshark's tools carry it along.

@@ -329,9 +329,9 @@ class PcapngWriter(Closeable):
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
-                found = os.fstat(file.fileno())
-                inode = (found.st_dev, found.st_ino)
-                self.kept.add(FinishedFile(self.paths[-1], inode, found.st_size, self._frames))
+                status = os.fstat(file.fileno())
+                inode = (status.st_dev, status.st_ino)
+                self.kept.add(FinishedFile(self.paths[-1], inode, status.st_size, self._frames))
             file.close()
         except OSError:
             # Some file systems say only now that there was no room.

@@ -62,7 +62,7 @@ STEP_BYTES = 64 * 1024
 
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
-"""What reading a file raises where it cannot be read on."""
+"""The errors that reading a damaged file raises."""
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -90,8 +90,8 @@ def read_packets(
     """Yield every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
     `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
-    gives the packets before the damage and then one `Unreadable` that says where it is. What a
-    pcapng file holds of secrets, ``on_secrets`` takes.
+    gives the packets before the damage and then one `Unreadable` that says where it is.
+    ``on_secrets`` is called with the secrets in a pcapng file.
     """
     with open_capture(str(path), opener) as (file, _):
         yield from packets_of(str(path), file, on_secrets)
@@ -220,8 +220,8 @@ class DamagedError(Exception):
         return UnreadableBytes(source.name, source.block, self.reason, None, sample, len(self.data))
 
 
-def _ended(found: int, expected: int, data: bytes = b"") -> DamagedError:
-    return DamagedError(f"the file ends after {found} of {expected} bytes", data)
+def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
+    return DamagedError(f"the file ends after {read_bytes} of {expected} bytes", data)
 
 
 class ForwardReader:
@@ -376,7 +376,7 @@ class Section:
 
     @property
     def known(self) -> SectionHead:
-        """What another reader needs to continue here."""
+        """The state that another reader needs to continue here."""
         return SectionHead(self.order, tuple(self.interfaces), self.last_us)
 
     def add_interface(self, body: bytes) -> None:
@@ -419,7 +419,7 @@ class Section:
         self.last_us = timestamp_us
         end = layout.size + captured
         comments = self._comments(body, end + -end % 4)
-        begins = (FRAME_COMMENTS[one] for one in comments if one in FRAME_COMMENTS)
+        begins = (FRAME_COMMENTS[comment] for comment in comments if comment in FRAME_COMMENTS)
         return CapturedPacket(
             timestamp_us,
             interface.linktype,

@@ -19,8 +19,8 @@ log = logging.getLogger("flexwire.tap")
 class KeepLimit:
     """How much of a capture stays on disk: so many bytes, so many files, or both; at least one.
 
-    The file that is being written counts. What is larger than ``max_bytes`` by itself is still
-    written whole. Raises `ArgumentError`.
+    The file that is being written counts. A frame larger than ``max_bytes`` is still written whole.
+    Raises `ArgumentError`.
     """
 
     max_bytes: int | None = None
@@ -88,9 +88,9 @@ class KeptFiles:
 
     def _remove(self, file: FinishedFile) -> None:
         try:
-            found = file.path.stat(follow_symlinks=False)
+            status = file.path.stat(follow_symlinks=False)
             # Somebody has moved the file away, and another one has its name.
-            if (found.st_dev, found.st_ino) != file.inode:
+            if (status.st_dev, status.st_ino) != file.inode:
                 return
             file.path.unlink()
         except FileNotFoundError:

@@ -69,21 +69,23 @@ class ApiTable:
 
     def names_of(self, api_keys: NumpyArray, versions: NumpyArray) -> NumpyArray:
         """Return the number of each request's name."""
-        found: NumpyArray = self.names[api_keys, np.minimum(versions, self.versions - 1)]
-        return found
+        names: NumpyArray = self.names[api_keys, np.minimum(versions, self.versions - 1)]
+        return names
 
 
 @per_catalog
 @cache
 def api_table() -> ApiTable:
     """Return the table of the catalog."""
-    known = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
-    ranges = [one.versions for key in known for one in request_entries(key)]
-    newest = max((one.highest for one in ranges if one and not one.open_ended), default=0)
-    shape = max(known, default=0) + 1, newest + 2
+    keys = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
+    ranges = [entry.versions for key in keys for entry in request_entries(key)]
+    newest = max(
+        (versions.highest for versions in ranges if versions and not versions.open_ended), default=0
+    )
+    shape = max(keys, default=0) + 1, newest + 2
     words, names = np.zeros(shape, np.int64), np.zeros(shape, np.int32)
     requests: dict[str, int] = {}
-    for key in known:
+    for key in keys:
         for version in range(shape[1]):
             name = request_name(key, version)
             names[key, version] = requests.setdefault(name, len(requests))
@@ -118,15 +120,15 @@ def _class(name: str, version: int) -> int:
         return L.GUARDS if version else L.HANDSHAKE
     if hides_credentials(name, b""):
         return L.GUARDS
-    return L.SEARCHED if any(hides_credentials(name, one) for one in SECRETS) else L.RULES_OUT
+    return L.SEARCHED if any(hides_credentials(name, secret) for secret in SECRETS) else L.RULES_OUT
 
 
 def _header(schema: Schema) -> tuple[int, bool] | None:
     """Return how the client id is written and whether tags follow; None for another header."""
-    inline = [one for one in schema.fields if one.presence is Presence.INLINE]
+    inline = [field for field in schema.fields if field.presence is Presence.INLINE]
     ends, end = [], 0
-    for one in inline[:3]:
-        end += _HEAD.get(one.type.name, 0) if isinstance(one.type, Integer) else 0
+    for field in inline[:3]:
+        end += _HEAD.get(field.type.name, 0) if isinstance(field.type, Integer) else 0
         ends.append(end)
     if ends != _HEAD_ENDS or len(inline) > len(ends) + 1:
         return None
@@ -134,15 +136,15 @@ def _header(schema: Schema) -> tuple[int, bool] | None:
     return None if client is None else (client, schema.flexible)
 
 
-def _text(one: Field) -> int | None:
-    if not (isinstance(one.type, String) and one.type.nullable):
+def _text(field: Field) -> int | None:
+    if not (isinstance(field.type, String) and field.type.nullable):
         return None
-    return L.COMPACT_TEXT if one.type.compact else L.TEXT
+    return L.COMPACT_TEXT if field.type.compact else L.TEXT
 
 
 def _acks(schema: Schema, name: str) -> int:
-    inline = [one for one in schema.fields if one.presence is Presence.INLINE]
-    place = next((place for place, one in enumerate(inline) if one.name == name), len(inline))
+    inline = [field for field in schema.fields if field.presence is Presence.INLINE]
+    place = next((place for place, field in enumerate(inline) if field.name == name), len(inline))
     if place >= len(inline) or inline[place].type != Integer("INT16", "h") or place > 1:
         return L.ACKS_UNKNOWN
     if place == 0:

@@ -88,7 +88,7 @@ class HeaderColumns:
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
-            name: np.concatenate([getattr(one, name) for one in (fresh, *parts)])
+            name: np.concatenate([getattr(part, name) for part in (fresh, *parts)])
             for name in (*names, "request_time")
         }
         return replace(fresh, **columns)
@@ -99,25 +99,25 @@ class HeaderColumns:
         some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
         return replace(self, **some, odd=pick_rows(self.odd, rows))
 
-    def tell(self, row: int, told: dict[str, Any], client: int) -> None:
+    def tell(self, row: int, values: dict[str, Any], client: int) -> None:
         """Take in what `FrameReader` told of a request, or of what was not read."""
-        self.odd[row] = told
-        self.is_guarded[row] = told["is_guarded"]
-        self.is_expected[row] = "message" in told and told.get("pair") is not None
-        if "message" in told:
+        self.odd[row] = values
+        self.is_guarded[row] = values["is_guarded"]
+        self.is_expected[row] = "message" in values and values.get("pair") is not None
+        if "message" in values:
             self.kind[row] = L.REQUEST
             self.client[row] = client
             for name in ("api_key", "api_version", *_HEADER):
-                getattr(self, name)[row] = told[name]
+                getattr(self, name)[row] = values[name]
 
     def answer(
-        self, row: int, told: dict[str, Any], said: RequestSummary | None, client: int
+        self, row: int, values: dict[str, Any], said: RequestSummary | None, client: int
     ) -> None:
         """Take in what `FrameReader` told of a response whose header was read, and its request."""
-        if "outcome" in told:
-            self.odd[row] = told
-        self.is_guarded[row] = told["is_guarded"]
-        self.correlation_id[row] = told["correlation_id"]
+        if "outcome" in values:
+            self.odd[row] = values
+        self.is_guarded[row] = values["is_guarded"]
+        self.correlation_id[row] = values["correlation_id"]
         self.kind[row] = L.UNPAIRED if said is None else L.ANSWER
         if said is not None:
             self.api_key[row], self.api_version[row], _, self.request_time[row] = said
@@ -145,8 +145,8 @@ class PairingRun:
         errors[list(frames.error)] = 1
         self.forgotten = np.empty((rows, L.FORGOT), np.int64)
         self.early = np.empty((rows, L.LATER), np.int64)
-        self._secrets = [np.frombuffer(one, np.uint8) for one in SECRETS]
-        extents = np.array([(address(one), len(one)) for one in self._secrets], np.int64)
+        self._secrets = [np.frombuffer(secret, np.uint8) for secret in SECRETS]
+        extents = np.array([(address(secret), len(secret)) for secret in self._secrets], np.int64)
         columns: dict[str, tuple[NumpyArray, type]] = {
             "connection": (frames.connection, np.int32),
             "is_response": (frames.is_response, np.bool_),
@@ -245,21 +245,21 @@ class ConnectionReader:
 
         Or, of a request, the index of the response that came before it.
         """
-        told = self._reader.read(frame)
-        pair = told.get("pair")
+        values = self._reader.read(frame)
+        pair = values.get("pair")
         if pair is None:
-            return told, None, None
+            return values, None, None
         if frame.direction == "response":
             _, said = self._asked.pop(pair, (0, None))
             if said is None:
                 self._early[pair] = frame.index
                 if len(self._early) > DEFAULT_IN_FLIGHT:
                     self._early.pop(next(iter(self._early)))
-            return told, said, None
+            return values, said, None
         if pair in self._early:
-            return told, summarize_request(told, frame), self._early.pop(pair)
-        self._asked[pair] = frame.index, summarize_request(told, frame)
-        return told, None, None
+            return values, summarize_request(values, frame), self._early.pop(pair)
+        self._asked[pair] = frame.index, summarize_request(values, frame)
+        return values, None, None
 
     def forgotten(self) -> Iterator[int]:
         """Yield each request, once, that certainly waits no more."""
@@ -272,10 +272,10 @@ class ConnectionReader:
         return [index for index, _ in self._asked.values()]
 
 
-def summarize_request(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
+def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
     """Return what a request says about its response."""
     return RequestSummary(
-        told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us
+        values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
     )
 
 
@@ -306,41 +306,38 @@ class FrameReader:
         *,
         show_credentials: bool = False,
         conversation: Conversation | None = None,
-        client_id: str | None = None,
     ) -> None:
         self._show_credentials = show_credentials
         self.conversation = conversation or Conversation()
-        self.client_id = client_id  # of the last request that is surely one
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
         """Return the columns of `FRAMES` that the frame's header and its place determine."""
         turn = hear(frame, self.conversation)
-        told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
+        values: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
-            told["outcome"] = TOKEN
+            values["outcome"] = TOKEN
         elif turn.kind == "unread":
-            told |= {"outcome": FAILED, "error": turn.error}
+            values |= {"outcome": FAILED, "error": turn.error}
         if turn.correlation_id is not None:
-            told |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
+            values |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
-            told |= self._described(turn.request)
+            values |= self._described(turn.request)
         # A response whose message is unknown may be one that carries credentials.
-        is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
+        is_unread = "outcome" in values and (values["is_guarded"] or "message" not in values)
         if is_unread and not self._show_credentials:
-            tagged = withhold_tagged_fields(told.get("header_unknown_tagged_fields", []))
-            told |= {
+            tagged = withhold_tagged_fields(values.get("header_unknown_tagged_fields", []))
+            values |= {
                 "payload": None,
                 "withheld_credentials": 1 if frame.payload else 0,
                 "header_unknown_tagged_fields": tagged,
             }
-        return told
+        return values
 
     def _described(self, request: RequestFrame) -> dict[str, Any]:
         header: Any = request.header
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
-        if is_believable(request):
-            self.client_id = client_id
-        elif client_id != self.client_id and not self._show_credentials:
+        is_other = not is_believable(request) and client_id != self.conversation.client_id
+        if is_other and not self._show_credentials:
             # Other bytes may read as a header too, and these say that their client is another.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)

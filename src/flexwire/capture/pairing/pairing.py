@@ -53,7 +53,7 @@ _MANY_CLIENTS = 4096
 
 
 class Pairing:
-    """What was asked on all connections and is not answered yet; takes chunk after chunk.
+    """The unanswered requests of all connections, over chunk after chunk.
 
     It can be pickled between chunks, and goes on elsewhere, with kernels or without. What is known
     by then of requests without a response, and of responses before their request, is left behind.
@@ -104,7 +104,9 @@ class Pairing:
         if given is None:
             headers = HeaderColumns.fresh(len(frames), self._clients.texts)
         else:
-            numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
+            numbers = np.array(
+                [self._clients.number(client_id) for client_id in (*given.clients, None)]
+            )
             headers = replace(given, clients=self._clients.texts)
             headers.client[:] = numbers[headers.client]
         numbers = self._numbered(frames)
@@ -144,7 +146,7 @@ class Pairing:
         some._kept[:, _KEY] = numbers[numbers >= 0] << L.CONNECTION_SHIFT | rest
         some._clients = ClientIds(self._clients.texts)
         some._objects = {
-            int(new[number]): one for number, one in self._objects.items() if new[number] >= 0
+            int(new[number]): reader for number, reader in self._objects.items() if new[number] >= 0
         }
         return some
 
@@ -153,7 +155,9 @@ class Pairing:
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
-        return {self._names[one] for one in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)}
+        return {
+            self._names[number] for number in np.unique(entries[asks, _KEY] >> L.CONNECTION_SHIFT)
+        }
 
     def waiting(self) -> dict[str, NumpyArray]:
         """Return the correlation ids that wait on each connection that a kernel reads."""
@@ -161,7 +165,7 @@ class Pairing:
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
         ids = entries[:, _KEY] & L.CORRELATION_MASK
         numbers, starts = np.unique(entries[:, _KEY] >> L.CONNECTION_SHIFT, return_index=True)
-        names = [self._names[one] for one in numbers.tolist()]
+        names = [self._names[number] for number in numbers.tolist()]
         return dict(zip(names, np.split(ids, starts[1:]), strict=False))
 
     def end(self, connection: str) -> None:
@@ -184,24 +188,24 @@ class Pairing:
 
     def unanswered(self) -> dict[str, list[int]]:
         """Return these requests and those that wait for a response, in ascending order."""
-        found = self.forgotten()
+        unanswered = self.forgotten()
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
         for key, index in asked[:, [_KEY, _INDEX]].tolist():
-            found.setdefault(self._names[key >> L.CONNECTION_SHIFT], []).append(index)
-        for number, one in self._objects.items():
-            if indexes := one.unanswered():
-                found.setdefault(self._names[number], []).extend(indexes)
-        return {name: sorted(indexes) for name, indexes in found.items()}
+            unanswered.setdefault(self._names[key >> L.CONNECTION_SHIFT], []).append(index)
+        for number, reader in self._objects.items():
+            if indexes := reader.unanswered():
+                unanswered.setdefault(self._names[number], []).extend(indexes)
+        return {name: sorted(indexes) for name, indexes in unanswered.items()}
 
     def early(self) -> dict[str, dict[int, RequestSummary]]:
         """Return the requests that came after their response, by connection and response index."""
-        return {name: dict(found) for name, found in self._early.items()}
+        return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
         """Return the same, and forget it."""
-        found, self._early = self._early, {}
-        return found
+        early, self._early = self._early, {}
+        return early
 
     def _numbered(self, frames: FrameColumns) -> NumpyArray:
         """Return the number of each connection of the frames; -1 for one without frames."""
@@ -287,27 +291,31 @@ class Pairing:
         """Read one frame as an object, by the state of its connection."""
         state, frame = self._states[number], run.frames.frame(row)
         reader = self._reader(number)
-        told = reader.read(frame)
+        values = reader.read(frame)
         authentication = reader.conversation.authentication
         flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
-        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
-        run.headers.tell(row, told, self._clients.number(told.get("client_id")))
+        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.conversation.client_id)
+        run.headers.tell(row, values, self._clients.number(values.get("client_id")))
         run.use(self._clients)
-        if "correlation_id" not in told:
+        if "correlation_id" not in values:
             run.skip()
         elif frame.direction == "response":
             # The kernel knows which request it answers.
             run.read_again(row)
         else:
-            run.prepare(row, expects=told["pair"] is not None)
+            run.prepare(row, expects=values["pair"] is not None)
 
     def _reader(self, number: int) -> FrameReader:
         flags = int(self._states[number, _FLAGS])
-        known = Authentication(is_open=bool(flags & L.OPEN), is_guarded=bool(flags & L.GUARDED))
+        authentication = Authentication(
+            is_open=bool(flags & L.OPEN), is_guarded=bool(flags & L.GUARDED)
+        )
         return FrameReader(
             show_credentials=self._show_credentials,
-            conversation=Conversation(authentication=known),
-            client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            conversation=Conversation(
+                authentication=authentication,
+                client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            ),
         )
 
     def _to_objects(self, number: int) -> None:
@@ -325,8 +333,8 @@ class Pairing:
             for key, _, _, time, index in entries.tolist()
             if key >> L.SIDE_SHIFT & 1 == L.EARLY
         ]
-        one = ConnectionReader(self._reader(number))
-        self._objects[number] = one.resume(asked, early)
+        reader = ConnectionReader(self._reader(number))
+        self._objects[number] = reader.resume(asked, early)
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
     def _drop(self, number: int) -> NumpyArray:
@@ -334,17 +342,17 @@ class Pairing:
         if self._waiting is not None:
             return self._waiting.take(number)
         is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
-        found: NumpyArray = self._kept[is_its]
+        entries: NumpyArray = self._kept[is_its]
         self._kept = self._kept[~is_its]
-        return found
+        return entries
 
     def _unanswered_on(self, number: int) -> list[int]:
         if number in self._objects:
             return self._objects[number].unanswered()
         entries = self._drop(number)
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
-        found: list[int] = asked[:, _INDEX].tolist()
-        return found
+        indexes: list[int] = asked[:, _INDEX].tolist()
+        return indexes
 
     def _said(self, what: int, client: int, time: int) -> RequestSummary:
         api_key, version = what >> L.API_KEY_SHIFT, what & L.VERSION_MASK
@@ -360,16 +368,16 @@ class Pairing:
         for row, number in self._object_rows(frames, numbers):
             if row < begins[number]:
                 continue
-            one, frame, name = self._objects[number], frames.frame(row), self._names[number]
-            told, said, answered = one.read(frame)
-            if frame.direction == "response" and told.get("pair") is not None:
+            reader, frame, name = self._objects[number], frames.frame(row), self._names[number]
+            values, said, answered = reader.read(frame)
+            if frame.direction == "response" and values.get("pair") is not None:
                 client = L.NO_CLIENT if said is None else self._clients.number(said.client_id)
-                headers.answer(row, told, said, client)
+                headers.answer(row, values, said, client)
                 continue
-            headers.tell(row, told, self._clients.number(told.get("client_id")))
+            headers.tell(row, values, self._clients.number(values.get("client_id")))
             if answered is not None and said is not None:
                 self._early.setdefault(name, {})[answered] = said
-            for index in one.forgotten():
+            for index in reader.forgotten():
                 self._forgotten.setdefault(name, []).append(index)
 
     def _object_rows(self, frames: FrameColumns, numbers: NumpyArray) -> Iterator[tuple[int, int]]:
@@ -383,8 +391,8 @@ class Pairing:
         clients, kept = self._clients, ClientIds()
         renumbered = np.array(
             [
-                kept.number(clients.texts[one]) if one >= 0 else L.NO_CLIENT
-                for one in [*self._states[:, _CLIENT].tolist(), *entries[:, _E_CLIENT].tolist()]
+                kept.number(clients.texts[client]) if client >= 0 else L.NO_CLIENT
+                for client in [*self._states[:, _CLIENT].tolist(), *entries[:, _E_CLIENT].tolist()]
             ],
             np.int64,
         )

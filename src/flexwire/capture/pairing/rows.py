@@ -1,7 +1,7 @@
 """Paired frames: what a frame's header, its counterpart and its connection say, in Arrow columns.
 
-What only the whole capture knows is given: which connections are Kafka, and what was answered late
-or never. Everything here is over columns; what is seldom, by its rows.
+Callers give what only the whole capture shows: which connections are Kafka, and which requests were
+answered late or never. Everything here is over columns; what is seldom, by its rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""What a frame is, and what its header says; a response has some of it from its request."""
+"""The kind of a frame and its header; a response has some of it from its request."""
 
 PAIRED = pa.schema(
     [
@@ -108,13 +108,17 @@ class Hindsight:
 
 
 def build_paired(
-    frames: FrameColumns, headers: HeaderColumns, told: Hindsight, *, show_credentials: bool = False
+    frames: FrameColumns,
+    headers: HeaderColumns,
+    hindsight: Hindsight,
+    *,
+    show_credentials: bool = False,
 ) -> pa.RecordBatch:
     """Return the frames of a chunk in the columns of `PAIRED`, in their order.
 
     Raises `CaptureError` where the payloads together have more than 2 GiB.
     """
-    return _PairedRows(frames, headers, told, show_credentials=show_credentials).batch()
+    return _PairedRows(frames, headers, hindsight, show_credentials=show_credentials).batch()
 
 
 class _TextColumn:
@@ -130,8 +134,8 @@ class _TextColumn:
     def column(self) -> pa.Array:
         numbers = self.numbers
         if not len(numbers) or (numbers == numbers[0]).all():
-            one = list(self.texts)[numbers[0]] if len(numbers) and numbers[0] != _NULL else None
-            return pa.repeat(pa.scalar(one, pa.string()), len(numbers))
+            text = list(self.texts)[numbers[0]] if len(numbers) and numbers[0] != _NULL else None
+            return pa.repeat(pa.scalar(text, pa.string()), len(numbers))
         return pa.array(list(self.texts), pa.string()).take(_nullable(numbers, numbers != _NULL))
 
 
@@ -142,22 +146,26 @@ class _PairedRows:
         self,
         frames: FrameColumns,
         headers: HeaderColumns,
-        told: Hindsight,
+        hindsight: Hindsight,
         *,
         show_credentials: bool,
     ) -> None:
-        self._frames, self._headers, self._told = frames, headers, told
+        self._frames, self._headers, self._hindsight = frames, headers, hindsight
         self._shows = show_credentials
         rows = len(frames)
         used = np.bincount(frames.connection, minlength=len(frames.connections))
         # By the places of connections in the frames.
-        self._names = {int(one): frames.connections[one] for one in np.flatnonzero(used)}
-        self._is_other = self._judged(lambda one: not one.is_kafka)
-        self._is_unread = self._judged(lambda one: not one.reads_as_kafka) & ~frames.is_response
-        self._is_known = self._judged(lambda one: one.seen_from_start and one.reads_as_kafka)
+        self._names = {int(number): frames.connections[number] for number in np.flatnonzero(used)}
+        self._is_other = self._judged(lambda connection: not connection.is_kafka)
+        self._is_unread = (
+            self._judged(lambda connection: not connection.reads_as_kafka) & ~frames.is_response
+        )
+        self._is_known = self._judged(
+            lambda connection: connection.seen_from_start and connection.reads_as_kafka
+        )
         is_nobody = self._is_other | self._is_unread
         # Where nothing reads as Kafka, requests are nobody's, and no response has one.
-        is_asked = self._judged(lambda one: one.reads_as_kafka)
+        is_asked = self._judged(lambda connection: connection.reads_as_kafka)
         self._is_request = (headers.kind == L.REQUEST) & ~is_nobody
         is_response = (headers.kind == L.ANSWER) | (headers.kind == L.UNPAIRED)
         self._is_answer = (headers.kind == L.ANSWER) & is_asked & ~is_nobody
@@ -172,7 +180,7 @@ class _PairedRows:
     def _judged(self, judge: Any) -> NumpyArray:
         rows = np.zeros(len(self._frames.connections), np.bool_)
         for place, name in self._names.items():
-            rows[place] = judge(self._told.judgements.get(name, _UNKNOWN))
+            rows[place] = judge(self._hindsight.judgements.get(name, _UNKNOWN))
         found: NumpyArray = rows[self._frames.connection]
         return found
 
@@ -219,7 +227,7 @@ class _PairedRows:
             "latency_us": _nullable(latency, self._is_answer),
             "body": body.column(),
         }
-        return pa.RecordBatch.from_arrays([columns[one] for one in PAIRED.names], schema=PAIRED)
+        return pa.RecordBatch.from_arrays([columns[name] for name in PAIRED.names], schema=PAIRED)
 
     def _source(self) -> pa.Array:
         origins = self._frames.origins
@@ -236,8 +244,8 @@ class _PairedRows:
 
     def _answer_late(self) -> None:
         """Fill in responses whose request came later."""
-        early = self._told.early
-        judgements = self._told.judgements
+        early = self._hindsight.early
+        judgements = self._hindsight.judgements
         places = [
             place
             for place, name in self._names.items()
@@ -269,14 +277,14 @@ class _PairedRows:
 
     def _take_odd(self) -> None:
         """Take what was told of frames that were not plain, but for what their header says."""
-        for row, one in self._headers.odd.items():
-            if "outcome" in one:
-                self._outcome.numbers[row] = _OUTCOMES.index(one["outcome"])
-            if one.get("error") is not None:
-                self._error.numbers[row] = self._error.number(one["error"])
-            self._withheld[row] = one.get("withheld_credentials", 0)
-            self._lacks_payload[row] = one.get("payload", b"") is None
-            tagged = one.get("header_unknown_tagged_fields")
+        for row, values in self._headers.odd.items():
+            if "outcome" in values:
+                self._outcome.numbers[row] = _OUTCOMES.index(values["outcome"])
+            if values.get("error") is not None:
+                self._error.numbers[row] = self._error.number(values["error"])
+            self._withheld[row] = values.get("withheld_credentials", 0)
+            self._lacks_payload[row] = values.get("payload", b"") is None
+            tagged = values.get("header_unknown_tagged_fields")
             if tagged is not None and not self._is_nobody[row]:
                 self._tagged[row] = tagged
 
@@ -309,11 +317,13 @@ class _PairedRows:
     def _answered(self) -> pa.Array:
         frames = self._frames
         answered = np.ones(len(frames), np.bool_)
-        places = [place for place, name in self._names.items() if name in self._told.unanswered]
+        places = [
+            place for place, name in self._names.items() if name in self._hindsight.unanswered
+        ]
         is_asked = self._is_request & (self._headers.is_expected != 0)
         if places and (unanswered := self._unanswered(places, np.flatnonzero(is_asked))):
             rows = np.flatnonzero(is_asked & np.isin(frames.connection, list(unanswered)))
-            sought = [_joined(place, np.array(one)) for place, one in unanswered.items()]
+            sought = [_joined(place, np.array(indexes)) for place, indexes in unanswered.items()]
             joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
             answered[rows] = ~np.isin(joined, np.concatenate(sought))
         # Of a damaged request without a response nobody knows whether it got one.
@@ -323,24 +333,24 @@ class _PairedRows:
 
     def _unanswered(self, places: list[int], rows: NumpyArray) -> dict[int, list[int]]:
         """Return, by connection, the requests without a response from its first to its last row."""
-        frames, found = self._frames, {}
+        frames, unanswered = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
         # Of what is assigned to one place, the last stays; a connection's indexes ascend.
         last[frames.connection[rows]] = frames.index[rows]
         first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
         for place in places:
-            ascending = self._told.unanswered[self._names[place]]
+            ascending = self._hindsight.unanswered[self._names[place]]
             begin = bisect_left(ascending, int(first[place]))
-            if one := ascending[begin : bisect_right(ascending, int(last[place]))]:
-                found[place] = one
-        return found
+            if indexes := ascending[begin : bisect_right(ascending, int(last[place]))]:
+                unanswered[place] = indexes
+        return unanswered
 
     def _tagged_fields(self) -> pa.Array:
-        values = [one for row in sorted(self._tagged) for one in self._tagged[row]]
+        values = [value for row in sorted(self._tagged) for value in self._tagged[row]]
         counts, is_null = np.zeros(len(self._frames) + 1, np.int32), ~self._is_request
-        for row, found in self._tagged.items():
-            counts[row + 1], is_null[row] = len(found), False
+        for row, fields in self._tagged.items():
+            counts[row + 1], is_null[row] = len(fields), False
         return pa.ListArray.from_arrays(
             pa.array(np.cumsum(counts, dtype=np.int32)),
             pa.array(values, RAW_TAGGED_FIELDS.value_type),

@@ -33,26 +33,26 @@ class ClientIds:
         self._bytes: list[NumpyArray] = []
         self.extents = np.zeros((_FEW, L.EXTENT), np.int64)
         self.table = np.zeros(4 * _FEW, np.int64)
-        for one in texts:
-            self.number(one)
+        for text in texts:
+            self.number(text)
 
     def number(self, text: str | None) -> int:
         """Return the number of a client id, a new one for a new id; `NO_CLIENT` for null."""
         if text is None:
             return L.NO_CLIENT
-        found = self._numbers.setdefault(text, len(self._numbers))
-        if found == len(self.texts):
+        number = self._numbers.setdefault(text, len(self._numbers))
+        if number == len(self.texts):
             self.texts.append(text)
-            if found == len(self.extents):
+            if number == len(self.extents):
                 self.extents = np.concatenate((self.extents, np.zeros_like(self.extents)))
                 self.table = np.zeros(2 * len(self.table), np.int64)
-                for known, one in enumerate(self._bytes):
-                    self._enter(known, one)
+                for place, encoded in enumerate(self._bytes):
+                    self._enter(place, encoded)
             # One byte more, for where nothing is there is no address.
             self._bytes.append(np.frombuffer(text.encode() + b"\0", np.uint8))
-            self.extents[found] = address(self._bytes[found]), len(self._bytes[found]) - 1
-            self._enter(found, self._bytes[found])
-        return found
+            self.extents[number] = address(self._bytes[number]), len(self._bytes[number]) - 1
+            self._enter(number, self._bytes[number])
+        return number
 
     def text(self, number: int) -> str | None:
         """Return the client id of a number."""
@@ -151,4 +151,4 @@ WITHHELD_BYTES = WITHHELD.encode()
 
 def withhold_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a value of `RAW_TAGGED_FIELDS` with "withheld" in place of the fields' bytes."""
-    return [{**one, "data": WITHHELD_BYTES} for one in raw]
+    return [{**field, "data": WITHHELD_BYTES} for field in raw]

@@ -7,6 +7,7 @@ are handed from one to the next, and what comes out is put on the connection's a
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.files.packets import Direction, Segment
@@ -68,9 +69,9 @@ def connection_key(segment: Segment) -> str:
     return key_of_ends(segment.source, segment.destination)
 
 
-def key_of_ends(one: str, other: str) -> str:
+def key_of_ends(end: str, other: str) -> str:
     """Return the key of all connections between two ends, in either order."""
-    return f"{one}|{other}" if one <= other else f"{other}|{one}"
+    return f"{end}|{other}" if end <= other else f"{other}|{end}"
 
 
 class _DirectionState:
@@ -83,7 +84,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An end of a connection that goes on in order: see `Standing`, and what cuts its frames."""
+    """An end of a connection that goes on in order: see `SideState`, with its framer."""
 
     sequence: int
     framer: Framer
@@ -173,8 +174,10 @@ class FrameAssembler:
         """Open the connection of which this is the first segment captured."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
-            for one in [one for one in self._open if one.course.is_replaced(segment)]:
-                frames += self._close(one)
+            for candidate in [
+                candidate for candidate in self._open if candidate.course.is_replaced(segment)
+            ]:
+                frames += self._close(candidate)
         if len(self._open) == OPEN_CONNECTIONS:
             frames += self._close(self._open[0])
         self._ordinal += 1
@@ -188,7 +191,7 @@ class FrameAssembler:
     def finish(self) -> list[CapturedFrame]:
         """End the connections and return incomplete frames. New connections may follow."""
         frames: list[CapturedFrame] = []
-        for connection in sorted(self._open, key=lambda one: one.ordinal):
+        for connection in sorted(self._open, key=attrgetter("ordinal")):
             frames += self._close(connection)
         return frames
 
@@ -202,21 +205,29 @@ class FrameAssembler:
 
     def reads_as_kafka(self, connection: str) -> bool:
         """Return whether the frames of an open connection so far show that it is Kafka."""
-        return any(one.name == connection and one.reads_as_kafka for one in self._open)
+        return any(
+            candidate.name == connection and candidate.reads_as_kafka for candidate in self._open
+        )
 
     def seen_from_start(self, connection: str) -> bool:
         """Return whether the SYN of an open connection was captured."""
-        return any(one.name == connection and one.seen_from_start for one in self._open)
+        return any(
+            candidate.name == connection and candidate.seen_from_start for candidate in self._open
+        )
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
         """Return the requests of an open connection that wait for a gap, as if it ended now."""
-        found = (one for one in self._open if one.name == connection)
-        return [frame for one in found for frame in one.cut_requests()]
+        connections = (candidate for candidate in self._open if candidate.name == connection)
+        return [frame for candidate in connections for frame in candidate.cut_requests()]
 
     def activity(self) -> KeyActivity:
         """Return what may be forgotten of it: see `Idle`."""
-        last_us = max((one.last_us for one in self._open), default=0)
-        return KeyActivity(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
+        last_us = max((candidate.last_us for candidate in self._open), default=0)
+        return KeyActivity(
+            self._ordinal,
+            last_us,
+            all(candidate.course.is_closed for candidate in self._open),
+        )
 
     def go_on_after(self, ordinal: int) -> None:
         """Begin, as a new assembler, after so many connections that were forgotten."""
@@ -231,7 +242,7 @@ class FrameAssembler:
         if not self._open:
             return None
         *others, last = self._open
-        return last.hand_off([one.course for one in others])
+        return last.hand_off([other.course for other in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
@@ -256,14 +267,18 @@ class FrameAssembler:
 
     def _connection_of(self, segment: Segment) -> _OpenConnection | None:
         if segment.flags & SYN:
-            known = (one for one in reversed(self._open) if not one.course.refuses_syn(segment))
-            return next(known, None)
-        nearest, found = MODULUS * 2, None
+            candidates = (
+                connection
+                for connection in reversed(self._open)
+                if not connection.course.refuses_syn(segment)
+            )
+            return next(candidates, None)
+        nearest, nearest_connection = MODULUS * 2, None
         for connection in reversed(self._open):
             distance = connection.course.distance(segment)
             if distance is not None and distance < nearest:
-                nearest, found = distance, connection
-        return found
+                nearest, nearest_connection = distance, connection
+        return nearest_connection
 
     def _close(self, connection: _OpenConnection) -> list[CapturedFrame]:
         self._open.remove(connection)
@@ -329,12 +344,12 @@ class _OpenConnection:
             frames += self._held_back.release()
             if early := stream.early + stream.early_missing:
                 reason = f"{early} bytes from before the first segment captured"
-                found = FramedBytes(
+                framed = FramedBytes(
                     *(self.last_us, self.last_us, early, b"", reason),
                     is_placed=False,
                     lost=stream.early_missing,
                 )
-                frames += self._label(direction, [found])
+                frames += self._label(direction, [framed])
             self._account.note_stream(stream)
         return frames
 
@@ -342,8 +357,10 @@ class _OpenConnection:
         half = self._halves["request"]
         if half.framer is None or not self._request_is_cut:
             return []
-        found = half.framer.rest(half.stream.rest(self.last_us))
-        return [self._frame("request", number, one) for number, one in enumerate(found, half.count)]
+        rest = half.framer.rest(half.stream.rest(self.last_us))
+        return [
+            self._frame("request", number, framed) for number, framed in enumerate(rest, half.count)
+        ]
 
     def close(self) -> CapturedConnection | None:
         """Return the facts about the connection, after `finish`."""
@@ -374,7 +391,7 @@ class _OpenConnection:
     @property
     def _has_no_frames(self) -> bool:
         framers = (half.framer for half in self._halves.values())
-        return all(one is not None and one.is_seeking for one in framers)
+        return all(framer is not None and framer.is_seeking for framer in framers)
 
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
@@ -426,7 +443,7 @@ class _OpenConnection:
     @property
     def _is_tls(self) -> bool:
         framers = (half.framer for half in self._halves.values())
-        return any(one is not None and one.is_tls for one in framers)
+        return any(framer is not None and framer.is_tls for framer in framers)
 
     def seek(self) -> None:
         for half in self._halves.values():
@@ -485,7 +502,7 @@ class _OpenConnection:
         self.name = f"{client}>{self._broker}{ordinal}"
         frames: list[CapturedFrame] = []
         # A SYN that was captured late still comes first.
-        for segment in sorted(held, key=lambda one: not one.flags & SYN):
+        for segment in sorted(held, key=lambda held_segment: not held_segment.flags & SYN):
             frames += self._take(segment)
         return frames
 
@@ -542,28 +559,28 @@ class _OpenConnection:
         anchored = self._halves[direction].stream.anchored
         return self.cuts(begins, synchronized=anchored, limit=self.limit)
 
-    def _label(self, direction: Direction, found: list[FramedBytes]) -> list[CapturedFrame]:
+    def _label(self, direction: Direction, framed_bytes: list[FramedBytes]) -> list[CapturedFrame]:
         half = self._halves[direction]
         frames = []
-        for one in found:
-            self._account.note_frame(direction, one)
-            if one.is_placed:
-                self._waiting.note(direction, one.payload)
-            frames.append(self._frame(direction, half.count, one))
+        for framed in framed_bytes:
+            self._account.note_frame(direction, framed)
+            if framed.is_placed:
+                self._waiting.note(direction, framed.payload)
+            frames.append(self._frame(direction, half.count, framed))
             half.count += 1
         return frames
 
-    def _frame(self, direction: Direction, index: int, found: FramedBytes) -> CapturedFrame:
+    def _frame(self, direction: Direction, index: int, framed: FramedBytes) -> CapturedFrame:
         return CapturedFrame(
             self.name,
             direction,
-            found.timestamp_us,
-            found.first_us,
+            framed.timestamp_us,
+            framed.first_us,
             index,
-            found.size,
-            found.payload,
-            found.error,
-            found.is_placed,
+            framed.size,
+            framed.payload,
+            framed.error,
+            framed.is_placed,
         )
 
     def _begins_request(self, held: PieceBuffer) -> bool | None:

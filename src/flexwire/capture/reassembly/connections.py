@@ -16,7 +16,7 @@ one is enough:
 
 An empty client id is two zero bytes, which other protocols send as well. A request with one counts
 if its body has many bytes that are not zero; if it has few, only together with a second request or
-with its response. What is lost in the capture, or damaged, speaks neither for nor against.
+with its response. Lost or damaged bytes are no evidence, neither for nor against.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MOST_AWAITED = 1000
 """So many requests wait for a response that may prove what they are; the oldest is forgotten."""
 
 MOST_READ = 8 * 1024 * 1024
-"""Of a longer frame only the header is looked at, as if the capture lacked the rest."""
+"""Only the header of a longer frame is used, as if the capture lacked the rest."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The one request that is sent in versions that are not released yet (KIP-511).
@@ -184,7 +184,7 @@ HELD_BYTES = 1024 * 1024
 class Roles:
     """Finds out which end of a connection is the client, from its first segments.
 
-    Of these rules the first that applies decides. The client is
+    The first of these rules that applies decides. The client is
 
     1. the end that is not among the ``brokers``, where exactly one is;
     2. the sender of a SYN, or of what flexwire's own captures mark as a request;
@@ -289,7 +289,7 @@ class BrokerEnds:
         >>> BrokerEnds.parse([19092, 9092], ["10.0.0.1:9093"]).named()
         ('port 9092', 'port 19092', '10.0.0.1:9093')
         """
-        return (*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends))
+        return (*(f"port {port}" for port in sorted(self.ports)), *sorted(self.ends))
 
     def has(self, end: str) -> bool:
         """Return whether an end, as `Segment` writes it, was given."""
@@ -445,9 +445,9 @@ class Account:
         self._captured += taken.captured
         self._is_marked = self._is_marked or taken.is_marked
         went: dict[Direction, SideResult] = {"request": taken.request, "response": taken.response}
-        for direction, one in went.items():
-            self._frames[direction] += one.frames
-            self._bytes[direction] += one.sizes
+        for direction, progress in went.items():
+            self._frames[direction] += progress.frames
+            self._bytes[direction] += progress.sizes
 
     def note_pieces(self, direction: Direction, pieces: Iterable[StreamPiece]) -> None:
         """Take in what comes next in a stream."""
@@ -457,15 +457,15 @@ class Account:
                 head += piece.data[:HEAD_BYTES]
         self._heads[direction] = head
 
-    def note_frame(self, direction: Direction, found: FramedBytes) -> None:
+    def note_frame(self, direction: Direction, framed: FramedBytes) -> None:
         """Take in a frame, or bytes that are not a whole one."""
         self._frames[direction] += 1
-        self._bytes[direction] += found.size
-        self._lost += found.lost
-        if found.error is not None:
-            self._unreadable += found.size - found.lost
-        if found.is_placed and self.evidence.found is None:
-            self.evidence.see(direction, found.payload, is_whole=found.error is None)
+        self._bytes[direction] += framed.size
+        self._lost += framed.lost
+        if framed.error is not None:
+            self._unreadable += framed.size - framed.lost
+        if framed.is_placed and self.evidence.found is None:
+            self.evidence.see(direction, framed.payload, is_whole=framed.error is None)
 
     def note_stream(self, stream: Stream) -> None:
         """Take in, when a direction has ended, which of its bytes are in no frame."""
@@ -534,10 +534,10 @@ class Account:
         return _Verdict(False, False, "no request of it was captured", resembles)
 
 
-def _judge_given(end: str, found: str | None, resembles: str | None) -> _Verdict:
+def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdict:
     reason = f"{end} was given as a broker"
-    if found is not None:
-        return _Verdict(True, True, f"{reason}, and {found}", None)
+    if finding is not None:
+        return _Verdict(True, True, f"{reason}, and {finding}", None)
     nothing = "nothing on it reads as Kafka"
     if resembles is not None:
         return _Verdict(False, False, f"{reason}, but {nothing}", resembles)

@@ -106,7 +106,7 @@ class Course:
     @property
     def is_closed(self) -> bool:
         """Whether both ends have said that they send nothing more, or one has reset it."""
-        return self.is_reset or all(one.end is not None for one in self._reach.values())
+        return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
         """Note a segment without SYN, FIN and RST and return True if it is the next of its end."""
@@ -363,7 +363,7 @@ class FirstSegments:
 
     def segments(self) -> list[Segment]:
         """Return those there are: a SYN that was captured late still comes first."""
-        return sorted(self._segments, key=lambda one: not one.flags & SYN)
+        return sorted(self._segments, key=lambda segment: not segment.flags & SYN)
 
 
 class DelayedResponses:
@@ -377,10 +377,10 @@ class DelayedResponses:
         """Return the frames that may be given out now; ``is_cut``: a request before them is not."""
         if not self._frames and not (frames and is_cut):
             return frames
-        responses = [one for one in frames if one.direction == "response"]
+        responses = [frame for frame in frames if frame.direction == "response"]
         self._frames += responses
-        self._bytes += sum(len(one.payload) for one in responses)
-        requests = [one for one in frames if one.direction == "request"]
+        self._bytes += sum(len(frame.payload) for frame in responses)
+        requests = [frame for frame in frames if frame.direction == "request"]
         is_much = len(self._frames) > MOST_HELD_BACK or self._bytes > MOST_HELD_BACK_BYTES
         return requests if is_cut and not is_much else requests + self.release()
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 _NONE_GIVEN = BrokerEnds()
-# What the kernels have in memory; pointers are addresses. `kernels/frames.pyx` has the same, and
-# says of each field what it is.
+# The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
+# same, and says of each field what it is.
 _SIDE = np.dtype(
     [
         (name, np.int64)
@@ -157,14 +157,14 @@ class Flows:
     def finish(self) -> list[FrameColumns]:
         """End the capture and return incomplete frames, by the file in which each ended."""
         self._take_all_back()
-        found: dict[str, list[CapturedFrame]] = {}
+        frames_of: dict[str, list[CapturedFrame]] = {}
         for key, assembler in self._assemblers.items():
-            found.setdefault(self.files[key], []).extend(assembler.finish())
+            frames_of.setdefault(self.files[key], []).extend(assembler.finish())
             self.note_ended(assembler)
         self._assemblers.clear()
         return [
             FrameColumns.from_frames(frames, file, self.connections)
-            for file, frames in found.items()
+            for file, frames in frames_of.items()
         ]
 
     def ended(self) -> list[CapturedConnection]:
@@ -200,8 +200,8 @@ class Flows:
         """Return the flows for a part of the capture that shows only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
-        known = self._assemblers
-        some._assemblers = {key: known[key] for key in keys if key in known}
+        assemblers = self._assemblers
+        some._assemblers = {key: assemblers[key] for key in keys if key in assemblers}
         return some
 
     def adopt(
@@ -295,7 +295,7 @@ class _FastPath:
             held = np.frombuffer(standing.held, np.uint8)
             self.kept.append(held)
             at, have = held.ctypes.data, len(held)
-        told = {
+        values = {
             "next": standing.sequence,
             "at": at,
             "have": have,
@@ -307,7 +307,7 @@ class _FastPath:
             "seeks": standing.seeks,
         }
         for name in _SIDE.names or ():
-            side[name] = told.get(name, 0)
+            side[name] = values.get(name, 0)
 
     def remove(self, key: str) -> HandoffResult:
         """Take a connection from the kernels and return what became of it."""
@@ -358,8 +358,10 @@ def _went(side: np.void) -> SideResult:
 
 def _notes(connection: np.void) -> list[tuple[bool, int]]:
     noted, ring = int(connection["noted"]), connection["notes"]
-    last = [int(ring[one % NOTED_FRAMES]) for one in range(max(0, noted - NOTED_FRAMES), noted)]
-    return [(not one & 1, one >> 1) for one in last]
+    last = [
+        int(ring[number % NOTED_FRAMES]) for number in range(max(0, noted - NOTED_FRAMES), noted)
+    ]
+    return [(not noted_frame & 1, noted_frame >> 1) for noted_frame in last]
 
 
 @dataclass(slots=True)
@@ -435,10 +437,10 @@ class _ChunkAssembly:
         assembler = flows.take_back(key)
         row = int(self._order[place])
         flows.rest(key, int(self._segments.payload_size[row]))
-        found = assembler.push(self._segments.segment(row))
+        frames = assembler.push(self._segments.segment(row))
         flows.note_ended(assembler)
-        parts.objects += found
-        parts.segments += [row] * len(found)
+        parts.objects += frames
+        parts.segments += [row] * len(frames)
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
@@ -463,20 +465,20 @@ class _ChunkAssembly:
             if place < stop:
                 # The segment that was not sure is the assembler's.
                 left.append((key, self._push(key, place), stop))
-        return [one for one in left if one[1] < one[2]]
+        return [span for span in left if span[1] < span[2]]
 
     def _frames(self, *, in_order: bool) -> FrameColumns:
         flows, parts = self._flows, self._parts
         file = self._segments.file
-        made: list[tuple[FrameColumns, NumpyArray]] = []
+        columns: list[tuple[FrameColumns, NumpyArray]] = []
         for rows, out in zip(parts.rows, parts.outs, strict=True):
-            made.append((_columns(rows, out, flows.connections, file), rows["segment"]))
+            columns.append((_columns(rows, out, flows.connections, file), rows["segment"]))
         if parts.objects:
-            for one in parts.objects:
-                flows.number(one.connection)
+            for frame in parts.objects:
+                flows.number(frame.connection)
             objects = FrameColumns.from_frames(parts.objects, file, flows.connections)
-            made.append((objects, np.array(parts.segments, np.int64)))
-        frames, rows = join_frames(made, flows.connections, file, in_order=in_order)
+            columns.append((objects, np.array(parts.segments, np.int64)))
+        frames, rows = join_frames(columns, flows.connections, file, in_order=in_order)
         origins = self._segments.origins
         return frames if origins is None else replace(frames, origins=origins.take(rows))
 
@@ -498,7 +500,7 @@ def _columns(rows: NumpyArray, out: NumpyArray, connections: list[str], file: st
 
 
 def join_frames(
-    made: list[tuple[FrameColumns, NumpyArray]],
+    columns: list[tuple[FrameColumns, NumpyArray]],
     connections: list[str],
     file: str,
     *,
@@ -508,33 +510,33 @@ def join_frames(
 
     Several are put in the order of their segments, and so is one if it is to be ``in_order``.
     """
-    made = [one for one in made if len(one[0])]
-    if len(made) == 1:
-        (frames, segments), *_ = made
+    columns = [part for part in columns if len(part[0])]
+    if len(columns) == 1:
+        (frames, segments), *_ = columns
         if not in_order or (segments[1:] >= segments[:-1]).all():
-            return made[0]
+            return columns[0]
         order = np.argsort(segments, kind="stable")
         return frames.take(order), segments[order]
-    if not made:
+    if not columns:
         return FrameColumns.from_frames([], file, connections), np.zeros(0, np.int64)
-    parts = [frames for frames, _ in made]
-    segments = np.concatenate([segments for _, segments in made])
+    parts = [frames for frames, _ in columns]
+    segments = np.concatenate([segments for _, segments in columns])
     order = np.argsort(segments, kind="stable")
     rows = np.cumsum([0, *map(len, parts)])
-    bases = np.cumsum([0, *(len(one.data) for one in parts)])
+    bases = np.cumsum([0, *(len(part.data) for part in parts)])
     error: dict[int, str] = {}
     unplaced: set[int] = set()
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    for one, first in zip(parts, rows[:-1], strict=True):
-        error |= {int(back[first + row]): reason for row, reason in one.error.items()}
-        unplaced |= {int(back[first + row]) for row in one.unplaced}
+    for part, first in zip(parts, rows[:-1], strict=True):
+        error |= {int(back[first + row]): reason for row, reason in part.error.items()}
+        unplaced |= {int(back[first + row]) for row in part.unplaced}
 
     def column(name: str) -> NumpyArray:
-        return np.concatenate([getattr(one, name) for one in parts])[order]
+        return np.concatenate([getattr(part, name) for part in parts])[order]
 
     def places(name: str) -> NumpyArray:
-        moved = [getattr(one, name) + base for one, base in zip(parts, bases[:-1], strict=True)]
+        moved = [getattr(part, name) + base for part, base in zip(parts, bases[:-1], strict=True)]
         return np.concatenate(moved)[order]
 
     frames = FrameColumns(
@@ -547,7 +549,7 @@ def join_frames(
         start=places("start"),
         stop=places("stop"),
         connections=connections,
-        data=np.concatenate([one.data for one in parts]),
+        data=np.concatenate([part.data for part in parts]),
         file=file,
         error=error,
         unplaced=unplaced,

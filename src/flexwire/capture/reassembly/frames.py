@@ -95,31 +95,33 @@ class FrameColumns:
 
         ``connections`` are those known already, to which new ones are added.
         """
-        known = [] if connections is None else connections
-        numbers = {name: number for number, name in enumerate(known)}
-        for one in frames:
-            if numbers.setdefault(one.connection, len(numbers)) == len(known):
-                known.append(one.connection)
-        stop = np.fromiter(accumulate(len(one.payload) for one in frames), np.int64, len(frames))
+        names = [] if connections is None else connections
+        numbers = {name: number for number, name in enumerate(names)}
+        for frame in frames:
+            if numbers.setdefault(frame.connection, len(numbers)) == len(names):
+                names.append(frame.connection)
+        stop = np.fromiter(
+            accumulate(len(frame.payload) for frame in frames), np.int64, len(frames)
+        )
         start = np.concatenate((np.zeros(1, np.int64), stop))[:-1]
 
         def column(name: str) -> NumpyArray:
-            return np.fromiter((getattr(one, name) for one in frames), np.int64, len(frames))
+            return np.fromiter((getattr(frame, name) for frame in frames), np.int64, len(frames))
 
         return cls(
-            connection=np.array([numbers[one.connection] for one in frames], np.int32),
-            is_response=np.array([one.direction == "response" for one in frames], np.bool_),
+            connection=np.array([numbers[frame.connection] for frame in frames], np.int32),
+            is_response=np.array([frame.direction == "response" for frame in frames], np.bool_),
             index=column("index"),
             time_us=column("timestamp_us"),
             first_us=column("first_us"),
             size=column("size"),
             start=start,
             stop=stop,
-            connections=known,
-            data=np.frombuffer(b"".join(one.payload for one in frames), np.uint8),
+            connections=names,
+            data=np.frombuffer(b"".join(frame.payload for frame in frames), np.uint8),
             file=file,
-            error={row: one.error for row, one in enumerate(frames) if one.error is not None},
-            unplaced={row for row, one in enumerate(frames) if not one.is_placed},
+            error={row: frame.error for row, frame in enumerate(frames) if frame.error is not None},
+            unplaced={row for row, frame in enumerate(frames) if not frame.is_placed},
         )
 
 

@@ -17,7 +17,7 @@ connection or lacks a frame's length, and only of bytes with which a segment beg
 - A response to a request from before the capture is not found when it is longer than 16 MiB, when
   the capture ends within it, or when the client does not count its correlation ids.
 
-It words a remark beside bytes in which nothing reads as Kafka's, and decides nothing before that.
+The module also words the remarks about bytes in which nothing reads as Kafka's.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ HEAD_BYTES = 32
 """So many bytes of each direction are looked at."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
-# What a stream of the protocol begins with, from either end (RFC 8446, 9110, 9113, 4253, 5321; the
-# manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
+# The first bytes of a stream of each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
+# the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
 _BEGINNINGS = [
     ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
     ("HTTP", rb"(?:%s) |HTTP/[12]|PRI \* HTTP/2" % _HTTP_METHODS),
@@ -92,8 +92,8 @@ def tls_record_length(head: bytes) -> int | None:
     >>> tls_record_length(bytes.fromhex("1703030010"))
     21
     """
-    found = _TLS_RECORD.match(head)
-    length = 0 if found is None else int.from_bytes(found[1])
+    match = _TLS_RECORD.match(head)
+    length = 0 if match is None else int.from_bytes(match[1])
     return TLS_HEAD_BYTES + length if 0 < length <= _LONGEST_TLS else None
 
 
@@ -277,10 +277,10 @@ class PieceBuffer:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `Found`. After a length that no frame
-    has, or a gap in which the next length is lost, frames begin again with the first piece that
-    begins one: because the capture says so, or because ``begins`` takes it for one. ``begins`` is
-    given the bytes from there on, and answers None if they are too few to tell.
+    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After a length that no
+    frame has, or a gap with the next length in it, frames begin again with the first piece that
+    begins one: because the capture says so, or because ``begins`` returns true for it. ``begins``
+    gets the bytes from there on, and returns None if they are too few to tell.
     """
 
     def __init__(
@@ -301,8 +301,8 @@ class Framer:
         """Take in what comes next in the stream; give out what it completes."""
         for piece in pieces:
             self._take(piece)
-        found, self._found = self._found, []
-        return found
+        framed, self._found = self._found, []
+        return framed
 
     def finish(self) -> list[FramedBytes]:
         """End the connection and return what is incomplete."""
@@ -313,8 +313,8 @@ class Framer:
             self._emit(f"the connection ended after {self._seen} of the 4 bytes of a length")
         elif self._seen:
             self._emit(f"the connection ended after {self._seen} of {self._length} bytes")
-        found, self._found = self._found, []
-        return found
+        framed, self._found = self._found, []
+        return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         """Return what these last pieces would complete or cut; the framer goes on as before."""
@@ -548,13 +548,13 @@ class Framer:
         payload = bytes(memoryview(self._buffer)[start:stop])
         is_placed = self._length is not None
         times = self._first_us, self._last_us
-        found = FramedBytes(*times, self._seen, payload, error, is_placed, self._lost)
-        self._found.append(found)
+        framed = FramedBytes(*times, self._seen, payload, error, is_placed, self._lost)
+        self._found.append(framed)
         self._reset()
 
 
 def _resemblance(head: bytes) -> str:
-    found = looks_like(head)
-    if found is None:
+    protocol = looks_like(head)
+    if protocol is None:
         return ""
-    return f"; it looks like {found}" + (", which hides frames" if found == "TLS" else "")
+    return f"; it looks like {protocol}" + (", which hides frames" if protocol == "TLS" else "")

@@ -119,9 +119,9 @@ class MergedReader:
     @property
     def position(self) -> MergePosition | None:
         """Where the returned segments end; None if gzip'd files have gone on for too long."""
-        if sum(one.skipped for one in self._files) > self._most_skipped:
+        if sum(merged_file.skipped for merged_file in self._files) > self._most_skipped:
             return None
-        return MergePosition(tuple(one.place for one in self._files), self._begun)
+        return MergePosition(tuple(merged_file.place for merged_file in self._files), self._begun)
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
         """Read on."""
@@ -142,8 +142,8 @@ class MergedReader:
             if held:
                 yield from self._chunk(held)
         finally:
-            for one in self._files:
-                one.close(self._scans)
+            for merged_file in self._files:
+                merged_file.close(self._scans)
 
     def _items(self) -> Iterator[_SegmentSlice | FileNotes]:
         """Slices of files, a step after the other, and the notes of those that have ended."""
@@ -151,10 +151,10 @@ class MergedReader:
             yield from self._begin(place)
         while True:
             # Once those that are open have chunks, any of them can be closed for another one.
-            for one in sorted(self._files, key=lambda one: not one.is_open):
-                if not self._fill(one):
-                    self._files.remove(one)
-                    yield one.notes
+            for merged_file in sorted(self._files, key=lambda merged_file: not merged_file.is_open):
+                if not self._fill(merged_file):
+                    self._files.remove(merged_file)
+                    yield merged_file.notes
             limit = self._limit()
             while self._begun < len(self._waiting) and (
                 limit is None or self._waiting[self._begun] < limit
@@ -165,29 +165,31 @@ class MergedReader:
                 limit = self._limit()
             if limit is None:
                 return
-            slices = [part for one in self._files if (part := one.take(limit)) is not None]
+            slices = [
+                part for merged_file in self._files if (part := merged_file.take(limit)) is not None
+            ]
             slices[-1] = slices[-1]._replace(is_last=True)
             yield from slices
 
     def _begin(self, place: FileProgress) -> Iterator[FileNotes]:
-        one = _MergedFile(place)
-        if self._fill(one):
-            self._files.append(one)
+        merged_file = _MergedFile(place)
+        if self._fill(merged_file):
+            self._files.append(merged_file)
         else:
-            yield one.notes
+            yield merged_file.notes
 
-    def _fill(self, one: _MergedFile) -> bool:
+    def _fill(self, merged_file: _MergedFile) -> bool:
         """Have a chunk of a file, which is opened for it if it is not; False at its end."""
-        if one.has_chunk:
+        if merged_file.has_chunk:
             return True
-        if not one.is_open:
-            self._open(one)
-        if one.fill():
+        if not merged_file.is_open:
+            self._open(merged_file)
+        if merged_file.fill():
             return True
-        one.close(self._scans)
+        merged_file.close(self._scans)
         return False
 
-    def _open(self, one: _MergedFile) -> None:
+    def _open(self, merged_file: _MergedFile) -> None:
         opened = [other for other in self._files if other.is_open]
         if len(opened) >= MOST_OPEN:
             last = max(opened, key=lambda other: (other.can_go_on, other.end))
@@ -195,20 +197,20 @@ class MergedReader:
         among = len(self._files) + 1 + _MORE_TO_COME
         least = min(_LEAST_CHUNK, _CHUNKS_BYTES // among, self._chunk_bytes)
         scan = self._scans.pop() if self._scans else PacketScan(self._keys)
-        start = one.open_at()
+        start = merged_file.open_at()
         reader = SegmentReader(
-            [one.name],
+            [merged_file.name],
             chunk_bytes=max(self._chunk_bytes // among, least),
             start=start,
             opener=None if self._opener is None else self._opener(among),
             show_credentials=self._show_credentials,
             scan=scan,
         )
-        one.open(reader, scan)
+        merged_file.open(reader, scan)
 
     def _limit(self) -> QueuedFile | None:
         """Return the segment before which everything is known."""
-        return min((one.end for one in self._files), default=None)
+        return min((merged_file.end for merged_file in self._files), default=None)
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
         """Yield all that is held, in one order."""
@@ -232,8 +234,8 @@ class _SegmentSlice(NamedTuple):
     is_last: bool = False
 
     def column(self, name: str) -> NumpyArray:
-        found: NumpyArray = getattr(self.segments, name)[self.first : self.stop]
-        return found
+        column: NumpyArray = getattr(self.segments, name)[self.first : self.stop]
+        return column
 
 
 class _OpenReader(NamedTuple):
@@ -361,16 +363,16 @@ class _MergedFile:
 def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
     """Segments of some files in the order of their clocks, and then of the names of the files."""
     # What came before of a file stays before.
-    held = sorted(held, key=lambda one: one.segments.file)
-    names = list(dict.fromkeys(one.segments.file for one in held))
+    held = sorted(held, key=lambda part: part.segments.file)
+    names = list(dict.fromkeys(part.segments.file for part in held))
     numbers = {name: number for number, name in enumerate(names)}
-    sizes = [one.stop - one.first for one in held]
+    sizes = [part.stop - part.first for part in held]
     order = np.argsort(
-        np.concatenate([one.clocks[one.first : one.stop] for one in held]), kind="stable"
+        np.concatenate([part.clocks[part.first : part.stop] for part in held]), kind="stable"
     )
-    of_row = np.repeat(np.array([numbers[one.segments.file] for one in held], np.int32), sizes)
+    of_row = np.repeat(np.array([numbers[part.segments.file] for part in held], np.int32), sizes)
     columns: dict[str, Any] = {
-        name: np.concatenate([one.column(name) for one in held])[order]
+        name: np.concatenate([part.column(name) for part in held])[order]
         for name in OF_EACH
         if name != "payload_at"
     }
@@ -389,15 +391,15 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
 def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
     """Return the bytes of slices one after the other, and the place of each payload in them."""
     data, places, base = [], [], 0
-    for one in held:
-        at, size = one.column("payload_at"), one.column("payload_size")
+    for part in held:
+        at, size = part.column("payload_at"), part.column("payload_size")
         has_any = size > 0
         if not has_any.any():
             places.append(np.zeros_like(at))
             continue
         first = int(at[has_any].min())
         stop = int((at + size)[has_any].max())
-        data.append(one.segments.data[first:stop])
+        data.append(part.segments.data[first:stop])
         places.append(np.where(has_any, at - first + base, 0))
         base += stop - first
     return np.concatenate([np.zeros(0, np.uint8), *data]), np.concatenate(places)

@@ -353,7 +353,7 @@ class FileWindow:
 
 
 BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
-"""What each number of the column ``begins`` says."""
+"""The meaning of each number of the column ``begins``."""
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
 _FIRST_INTERFACES = 16

@@ -1,14 +1,13 @@
 """Puts one direction of a TCP connection back into the order in which it was sent.
 
-Sequence numbers say where each segment's bytes belong. What a capture lacks it may still bring, so
-later bytes wait for a gap to be filled, until enough speaks against that; then the gap is given out
-as lost. What is lost is said once and never taken back.
+Sequence numbers say where the bytes of each segment belong. Missing bytes may still come, so later
+bytes wait for the gap before them, until its bytes are unlikely to come. Then the gap is reported
+as lost, once and for good.
 
-While nothing is missing or out of order, all that an assembler does with a segment is to count it,
-and to cut its bytes into frames but for those that came before. `FrameAssembler.lend` then says
-where both ends stand. Who takes segments from there on may take only such as bring the next bytes
-of their end, or none, and says with `Taken` what became of them before the assembler is given
-another one.
+While nothing is missing or out of order, an assembler only counts each segment and cuts its new
+bytes into frames. A fast path can do the same: `FrameAssembler.lend` returns the state of both ends
+as a `Handoff`. The fast path may then take only segments with the next bytes of their end, or
+without bytes. It must return a `HandoffResult` before the assembler gets its next segment.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ if TYPE_CHECKING:
 
 
 REORDER_SEGMENTS = 64
-"""A gap whose bytes the receiver has acknowledged is given up after so many more segments.
+"""A gap whose bytes the receiver has acknowledged is given up after this many more segments.
 
-Not at once: cards with several queues capture an acknowledgment before what it acknowledges.
+It is not given up at once, because cards with several queues capture an acknowledgment before what
+it acknowledges.
 """
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
@@ -36,7 +36,7 @@ MAX_PENDING_PIECES = 4096
 """A gap is given up when more than this waits after it."""
 
 MOST_GAPS = 4096
-"""So many lost ranges are remembered of a stream, to know bytes that come too late for them."""
+"""How many lost ranges of a stream are remembered, to recognise bytes that come too late."""
 
 _WIDEST_WINDOW = 1 << 30
 
@@ -107,12 +107,12 @@ class Stream:
         """Take in how far the receiver says it has come."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
-        known = self._next if self._acknowledged is None else self._acknowledged
+        acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
         # A receiver never acknowledges more than a window beyond what it acknowledged (RFC 7323):
         # such a number is damage, and would make everything in between missing.
-        if position - max(known, self._next) <= _WIDEST_WINDOW:
-            self._acknowledged = max(known, position)
+        if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
+            self._acknowledged = max(acknowledged, position)
 
     def standing(self) -> int | None:
         """Return the sequence number of the next byte.
@@ -120,9 +120,9 @@ class Stream:
         None where the stream has not begun, waits for something, or has ended. How far before it
         all is acknowledged never matters again.
         """
-        known = self._acknowledged
+        acknowledged = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
-        if not is_open or (known is not None and known > self._next):
+        if not is_open or (acknowledged is not None and acknowledged > self._next):
             return None
         return self._next % MODULUS
 
@@ -351,9 +351,10 @@ class Handoff:
 class SideResult(NamedTuple):
     """The progress of one end since its connection was lent.
 
-    ``size`` bytes were taken. Of these the ``frames`` have ``sizes`` in all, the latest a
-    ``length``; what remains is ``held``, as in `Standing`. So many bytes were ``repeated``. Of an
-    end that seeks a frame ``first_us`` and ``last_us`` are when any of these bytes were seen.
+    ``size`` bytes were taken. The ``frames`` in them have ``sizes`` bytes in all, and the latest
+    has a ``length``. The rest is ``held``, as in `SideState`. ``repeated`` is the number of bytes
+    that came before. If the end seeks a frame, ``first_us`` and ``last_us`` are when the first and
+    the last of these bytes were seen.
     """
 
     size: int

@@ -9,7 +9,7 @@ packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a 
 ```
 The captures are written anew before anything else reads them: what opens as plain connections, all
 else as it is. So nothing above knows of TLS. A record is authenticated: what opens is what was
-sent. What does not open is counted with its reason, and no secret is ever shown.
+sent. A connection that is not decrypted is counted with its reason. No secret is ever shown.
 """
 
 from __future__ import annotations

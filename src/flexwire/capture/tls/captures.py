@@ -70,7 +70,7 @@ class PacketCopier(Closeable):
         head = struct.pack(
             "<5I", number, time >> 32, time & 0xFFFFFFFF, len(data), packet.original_length
         )
-        said = b"".join(option(OPTION_COMMENT, one) for one in packet.comments)
+        said = b"".join(option(OPTION_COMMENT, comment) for comment in packet.comments)
         if said:
             said += option(0, b"")
         self._waiting += block(ENHANCED_PACKET, head + data + bytes(-len(data) % 4) + said)
@@ -133,7 +133,7 @@ def open_captures(
     if not is_empty:
         raise CaptureError("expected an empty directory, or a new one", source=str(directory))
     with _CaptureRewriter(directory, keys) as rewriting:
-        for name in sorted(names, key=lambda one: _first_us(one, opener)):
+        for name in sorted(names, key=lambda path: _first_us(path, opener)):
             for packet in read_packets(name, opener, keys.add_block):
                 rewriting.take(packet)
         rewriting.finish()
@@ -143,7 +143,9 @@ def open_captures(
 def _first_us(name: str, opener: Opener | None) -> int:
     """Return when a file's first packet was captured."""
     packets = read_packets(name, opener)
-    return next((one.timestamp_us for one in packets if isinstance(one, CapturedPacket)), 0)
+    return next(
+        (packet.timestamp_us for packet in packets if isinstance(packet, CapturedPacket)), 0
+    )
 
 
 class _CaptureRewriter(ExitStack):
@@ -223,7 +225,7 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
 
 def open_sources(files: Sequence[InputFile], directory: Path, keys: KeyLog) -> OpenedCaptures:
     """Write captures anew into a ``directory``: see `flexwire.capture.tls.open_captures`."""
-    by_name = {one.name: one for one in files}
+    by_name = {file.name: file for file in files}
 
     def opener(name: str, start: int) -> io.BufferedReader:
         return by_name[name].open(start)

@@ -45,15 +45,15 @@ class _UncutFramer(Framer):
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
             FramedBytes(
-                one.timestamp_us,
-                one.timestamp_us,
-                len(one.data) + one.lost,
-                one.data,
-                _LOST if one.lost else None,
+                piece.timestamp_us,
+                piece.timestamp_us,
+                len(piece.data) + piece.lost,
+                piece.data,
+                _LOST if piece.lost else None,
                 is_placed=False,
-                lost=one.lost,
+                lost=piece.lost,
             )
-            for one in pieces
+            for piece in pieces
         ]
 
     def finish(self) -> list[FramedBytes]:
@@ -181,8 +181,8 @@ class EndPair:
             elif frame.error == _LOST:
                 self._tls.miss(frame.direction, frame.size)
             elif frame.error is None:
-                for one in self._tls.feed(frame.direction, frame.payload, frame.timestamp_us):
-                    self._give(one)
+                for plaintext in self._tls.feed(frame.direction, frame.payload, frame.timestamp_us):
+                    self._give(plaintext)
         if self._state is not _TlsState.TRYING:
             return
         if self._tls.has_opened:
@@ -198,13 +198,13 @@ class EndPair:
             self._held.clear()
         return self._plain
 
-    def _give(self, one: Plaintext) -> None:
+    def _give(self, plaintext: Plaintext) -> None:
         plain, counts = self._open(), self._writer.counts
-        if one.lost:
-            plain.miss(one.end, one.lost)
-        plain.send(one.end, one.data, one.timestamp_us)
-        counts.lost_bytes += one.lost
-        counts.plain_bytes += len(one.data)
+        if plaintext.lost:
+            plain.miss(plaintext.end, plaintext.lost)
+        plain.send(plaintext.end, plaintext.data, plaintext.timestamp_us)
+        counts.lost_bytes += plaintext.lost
+        counts.plain_bytes += len(plaintext.data)
 
     def _end(self) -> None:
         counts, reason = self._writer.counts, self._tls.reason
@@ -221,7 +221,14 @@ class EndPair:
 
     def _close(self, plain: TappedConnection) -> None:
         """Write how the connection ended: by the end that said so first, in TLS or in TCP."""
-        ended = next((one for one in self._assembler.ended() if one.connection == self._name), None)
+        ended = next(
+            (
+                connection
+                for connection in self._assembler.ended()
+                if connection.connection == self._name
+            ),
+            None,
+        )
         by_tcp = None if ended is None else ended.closed_by
         ending, ended_us = self._tls.ending, self._ended_us
         if ending is not None and (ended_us is None or ending.timestamp_us <= ended_us):
@@ -275,13 +282,13 @@ class TlsCounts:
         """Return lines for a terminal that say what became of them."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
         sent = f"{self.plain_bytes:,} bytes were sent in them"
-        told = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]
+        lines = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]
         for how, reasons in (("opened in part", self.partly), ("not opened", self.unopened)):
-            told += [f"  {count:,} {how}: {reason}" for reason, count in reasons.most_common(20)]
+            lines += [f"  {count:,} {how}: {reason}" for reason, count in reasons.most_common(20)]
         if self.damaged:
             first = self.damaged[0]
-            told.append(
+            lines.append(
                 f"  {len(self.damaged):,} places in the captures cannot be read, the first at byte "
                 f"{first.offset:,} of {first.source}: {first.reason}"
             )
-        return told
+        return lines

@@ -71,7 +71,7 @@ class _HandshakeMessages:
         self._skips = 0
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        found: list[tuple[int, bytes]] = []
+        messages: list[tuple[int, bytes]] = []
         skipped = min(self._skips, len(data))
         self._skips -= skipped
         self._held += data[skipped:]
@@ -82,10 +82,10 @@ class _HandshakeMessages:
                 raise BrokenError(f"a Hello of {size:,} bytes")
             if is_read and size > len(self._held):
                 break
-            found.append((kind, bytes(self._held[MESSAGE_HEAD:size]) if is_read else b""))
+            messages.append((kind, bytes(self._held[MESSAGE_HEAD:size]) if is_read else b""))
             self._skips = max(0, size - len(self._held))
             del self._held[:size]
-        return found
+        return messages
 
 
 class TlsConnection:
@@ -126,13 +126,13 @@ class TlsConnection:
         """Take in what an end sent next; gives what it, or the other one, said in it."""
         if self.reason is not None or end in self._ended:
             return []
-        found: list[Plaintext] = []
+        plaintexts: list[Plaintext] = []
         try:
             self._ends[end].feed(data, timestamp_us)
-            self._read_all(end, found)
+            self._read_all(end, plaintexts)
         except BrokenError as broken:
             self.reason = str(broken)
-        return found
+        return plaintexts
 
     def miss(self, end: Direction, size: int) -> None:
         """Take in that so many bytes of an end are missing from the capture."""
@@ -156,14 +156,14 @@ class TlsConnection:
     def _hello_of(self, end: Direction) -> Hello | None:
         return self._client if end == "request" else self._server
 
-    def _read_all(self, first: Direction, found: list[Plaintext]) -> None:
+    def _read_all(self, first: Direction, plaintexts: list[Plaintext]) -> None:
         others: list[Direction] = ["response" if first == "request" else "request"]
-        self._read(first, found)
+        self._read(first, plaintexts)
         # The ServerHello may have said what opens what the client sent before it was captured.
         for other in others:
-            self._read(other, found)
+            self._read(other, plaintexts)
 
-    def _read(self, end: Direction, found: list[Plaintext]) -> None:
+    def _read(self, end: Direction, plaintexts: list[Plaintext]) -> None:
         side = self._ends[end]
         while end not in self._ended:
             if not self._is_sealed(end):
@@ -179,7 +179,7 @@ class TlsConnection:
             if self._version == TLS_1_2:
                 # What changed to these keys may be lost.
                 self._ciphered.add(end)
-            self._take_opened(end, opened, found)
+            self._take_opened(end, opened, plaintexts)
 
     def _is_sealed(self, end: Direction) -> bool:
         side = self._ends[end]
@@ -251,15 +251,17 @@ class TlsConnection:
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:
             self.ending = ending
 
-    def _take_opened(self, end: Direction, opened: OpenedRecord, found: list[Plaintext]) -> None:
+    def _take_opened(
+        self, end: Direction, opened: OpenedRecord, plaintexts: list[Plaintext]
+    ) -> None:
         if opened.lost:
             self._messages[end] = _HandshakeMessages()
         if opened.kind == APPLICATION:
             if opened.content or opened.lost:
-                found.append(Plaintext(end, opened.content, opened.timestamp_us, opened.lost))
+                plaintexts.append(Plaintext(end, opened.content, opened.timestamp_us, opened.lost))
             return
         if opened.lost:
-            found.append(Plaintext(end, b"", opened.timestamp_us, opened.lost))
+            plaintexts.append(Plaintext(end, b"", opened.timestamp_us, opened.lost))
         if opened.kind == ALERT:
             self._take_alert(end, opened)
         elif opened.kind == HANDSHAKE:

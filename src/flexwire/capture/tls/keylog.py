@@ -72,15 +72,15 @@ class KeyLog:
 
     def add_file(self, path: Path) -> None:
         """Take in a key log; `CaptureError` for one that cannot be read, or holds no secret."""
-        before, found = self.strange_lines, 0
+        before, added = self.strange_lines, 0
         try:
             with path.open("rb") as file:
                 for line in file:
-                    found += self._add_line(line)
+                    added += self._add_line(line)
         except OSError as error:
             reason = f"cannot read the key log: {error.strerror or error}"
             raise CaptureError(reason, source=str(path)) from error
-        if not found and self.strange_lines > before:
+        if not added and self.strange_lines > before:
             raise CaptureError(
                 "no line of it is one of a key log, as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
                 source=str(path),

@@ -83,16 +83,16 @@ def _begin(body: bytes) -> tuple[int, bytes, int]:
 
 
 def _extensions(body: bytes, at: int) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    extensions: dict[int, bytes] = {}
     at += 2
     while at + 4 <= len(body):
         number, size = struct.unpack_from(">HH", body, at)
         at += 4
         if size > len(body) - at:
             break
-        found[number] = body[at : at + size]
+        extensions[number] = body[at : at + size]
         at += size
-    return found
+    return extensions
 
 
 TLS_1_2: Final = 0x0303
@@ -174,9 +174,9 @@ class RecordKeys(Protocol):
 
 class _Cipher:
     def __init__(self, suite: Suite, key: bytes, iv: bytes) -> None:
-        made = load_primitives()
-        self._invalid = made.invalid
-        self._cipher = (made.gcm if suite.is_gcm else made.chacha)(key)
+        primitives = load_primitives()
+        self._invalid = primitives.invalid
+        self._cipher = (primitives.gcm if suite.is_gcm else primitives.chacha)(key)
         self._iv = int.from_bytes(iv)
 
     def nonce(self, sequence: int) -> bytes:
@@ -265,15 +265,15 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
     """HKDF-Expand-Label with an empty context (RFC 8446, 7.1)."""
     full = b"tls13 " + label
     info = struct.pack(">HB", size, len(full)) + full + b"\x00"
-    made = load_primitives()
-    expanded: bytes = made.expand(made.hashes[hash_name](), size, info).derive(secret)
+    primitives = load_primitives()
+    expanded: bytes = primitives.expand(primitives.hashes[hash_name](), size, info).derive(secret)
     return expanded
 
 
 def _prf(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
     """TLS 1.2's P_hash (RFC 5246, 5); ``seed`` begins with the label."""
-    made, last = b"", seed
-    while len(made) < size:
+    output, last = b"", seed
+    while len(output) < size:
         last = hmac.digest(secret, last, hash_name)
-        made += hmac.digest(secret, last + seed, hash_name)
-    return made[:size]
+        output += hmac.digest(secret, last + seed, hash_name)
+    return output[:size]

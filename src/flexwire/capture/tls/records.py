@@ -119,11 +119,11 @@ class RecordStream:
         record = self._peek(0)
         if record is None:
             return None
-        found = self.opener.open(self._sequence, record.header, record.fragment)
+        opened = self.opener.open(self._sequence, record.header, record.fragment)
         self._drop(record.size)
-        if found is not None:
+        if opened is not None:
             self.unread = len(self._held)
-            return self._found(found, record, 0)
+            return self._found(opened, record, 0)
         if record.header[0] == CHANGE_CIPHER and skips:
             return None
         if self.has_opened:
@@ -146,12 +146,12 @@ class RecordStream:
             if place + HEADER_BYTES + size > len(self._held):
                 break
             record = self._record(place, size)
-            found = self._guess(record, place)
-            if found is not None:
+            guess = self._guess(record, place)
+            if guess is not None:
                 self.is_seeking = False
                 self._drop(place + record.size)
                 self.unread = len(self._held)
-                return found
+                return guess
             place += 1
         self._drop(place)
         return None
@@ -169,21 +169,21 @@ class RecordStream:
             most = min(gone // opener.overhead + 1, _MOST_NUMBERS)
             for sequence in range(first, first + most):
                 self._try()
-                found = opener.open(sequence, record.header, record.fragment)
-                if found is not None:
+                opened = opener.open(sequence, record.header, record.fragment)
+                if opened is not None:
                     # Of records with other keys it is not known how many they were.
                     count = sequence - before if opener is self.opener else sequence + 1
                     none = 0 if self.has_opened else opener.finished
                     lost = max(gone - count * opener.overhead, 0) if count > none else 0
                     self.opener, self._sequence = opener, sequence
-                    return self._found(found, record, lost)
+                    return self._found(opened, record, lost)
         return None
 
-    def _found(self, found: tuple[int, bytes], record: TlsRecord, lost: int) -> OpenedRecord:
+    def _found(self, opened: tuple[int, bytes], record: TlsRecord, lost: int) -> OpenedRecord:
         self.has_opened = True
         self._sequence += 1
         self._tries = 0
-        return OpenedRecord(*found, record.timestamp_us, lost)
+        return OpenedRecord(*opened, record.timestamp_us, lost)
 
     def _try(self) -> None:
         self._tries += 1

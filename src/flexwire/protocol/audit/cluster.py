@@ -34,7 +34,7 @@ Gate = Literal[
     "old batches",
     "features",
 ]
-"""What is looked at."""
+"""The kinds of gates."""
 
 METADATA_VERSION: Final = "metadata.version"
 # Where a broker in ZooKeeper mode listens, in the "listeners" of request specs.

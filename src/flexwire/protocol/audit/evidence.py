@@ -1,4 +1,4 @@
-"""What an audit knows of a client: what it sent, and which release its broker is.
+"""The evidence of an audit about a client: its requests, and the release of its broker.
 
 The evidence is gathered elsewhere and judged elsewhere (`flexwire.protocol.audit.verdicts`): here
 stands what the two say to each other.
@@ -127,7 +127,8 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 def read_versions(api_key: int, release: str) -> Versions:
     """Return the request versions that a broker of exactly that release reads, maybe none.
 
-    What it advertises may be more: 4.x advertises Produce from 0, and reads it from 3.
+    A broker may advertise more versions than it reads: 4.x advertises Produce from 0, and reads it
+    from 3.
 
     >>> read_versions(1, "3.9.2")
     Versions('0-17')
@@ -151,6 +152,16 @@ def stable_versions(api_key: int, release: str) -> Versions:
             last = spec.latest_version_unstable and versions.highest == spec.valid_versions.highest
             return Versions(versions.lowest, versions.highest - last)
     return versions
+
+
+def offered_versions(api_key: int, release: str) -> Versions:
+    """Return the range that a broker of the release says it has; none without the API.
+
+    >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
+    (Versions('0-12'), Versions('3-12'))
+    """
+    versions = stable_versions(api_key, release)
+    return Versions(0, versions.highest) if versions and api_key == _PRODUCE else versions
 
 
 def newest_version(api_key: int, release: str) -> int | None:
@@ -222,9 +233,9 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     major stands for it, because an upgrade leads there. Each finding says where the refusal began.
     Previews of releases are left out.
     """
-    known = catalog().releases
+    releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
-    running = [_major(broker) for broker in brokers if broker in known]
+    running = [_major(broker) for broker in brokers if broker in releases]
     if not running:
         return tuple(group[-1] for group in majors[-_MAJORS:])
     return tuple(group[-1] for group in majors if _major(group[0]) >= min(running))
@@ -279,7 +290,7 @@ _BROKERS_FROM = {
 # Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
-# What any connection may begin with, a client's or a broker's.
+# The requests with which any connection may begin, a client's or a broker's.
 OPENING_APIS = frozenset({17, 18, 36})
 """SaslHandshake, ApiVersions and SaslAuthenticate."""
 

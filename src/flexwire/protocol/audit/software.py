@@ -1,4 +1,4 @@
-"""What is known of client software: what breaks, what is documented, and what to do about it.
+"""The known facts about client software: what breaks, what is documented, and what to do.
 
 `software.json` has the facts. Each has its sources, and a date on which somebody looked at them.
 """
@@ -45,7 +45,7 @@ class Pin:
     sources: tuple[str, ...]
 
 
-PINS = tuple(Pin(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["pins"])
+PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS["pins"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Library:
 
 
 LIBRARIES = tuple(
-    Library(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["libraries"]["rows"]
+    Library(**{**row, "sources": tuple(row["sources"])}) for row in _FACTS["libraries"]["rows"]
 )
 
 
@@ -105,9 +105,9 @@ class MissingApi:
 
 ABSENT = tuple(
     MissingApi(
-        **{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}}
+        **{**client, **{name: tuple(client[name]) for name in ("api_keys", "software", "sources")}}
     )
-    for one in _FACTS["absent"]
+    for client in _FACTS["absent"]
 )
 
 
@@ -188,7 +188,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
         next(known_library for known_library in LIBRARIES if known_library.software == name)
         is library
     )
-    return is_own and version >= _numbers(library.works_from)
+    return is_own and version >= version_numbers(library.works_from)
 
 
 def heeds_offers_from(party: Party) -> str:
@@ -203,7 +203,7 @@ def heeds_offers_from(party: Party) -> str:
     name, version = find_software(party)
     for library in LIBRARIES:
         first = library.negotiates_from
-        if first and name == library.software and version and version < _numbers(first):
+        if first and name == library.software and version and version < version_numbers(first):
             return f"{library.library} {first}"
     return ""
 
@@ -236,11 +236,16 @@ def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
     version = party.software_version or ""
     inside = _INSIDE.search(version)
     if inside:
-        return _RDKAFKA, _numbers(inside[1])
-    return party.software_name, _numbers(version)
+        return _RDKAFKA, version_numbers(inside[1])
+    return party.software_name, version_numbers(version)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, without what follows a hyphen.
+
+    >>> version_numbers("v2.11.0-RC1")
+    (2, 11, 0)
+    """
     # "2.11.0-RC1" is 2.11.0 to us: what a candidate breaks is the release's to mend.
     return tuple(map(int, _NUMBERS.findall(version.partition("-")[0])))
 
@@ -249,7 +254,7 @@ def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
     name, version = find_software(party)
     if row["software"] is None:
         return name is None and _looks_like(row, party, conduct)
-    return name == row["software"] and bool(version) and version < _numbers(row["before"])
+    return name == row["software"] and bool(version) and version < version_numbers(row["before"])
 
 
 def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
@@ -272,7 +277,7 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
         # It has to have been there once: an old release that never had it is another matter.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
-    return _numbers(release) >= _numbers(row["from_release"])
+    return version_numbers(release) >= version_numbers(row["from_release"])
 
 
 def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:

@@ -68,8 +68,8 @@ def judge_configured(
 ) -> Iterator[ConfigurationVerdict]:
     """Return what a release makes of configurations that it lacks, in the order of their names.
 
-    Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
-    any name, so the configuration silently does nothing.
+    For a topic the release answers INVALID_CONFIG (40) to the whole request. For a broker it
+    accepts any name, so the configuration silently does nothing.
     """
     for use in sorted(configured):
         since = find_removal(use.kind, use.name, release)
@@ -226,7 +226,7 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
     """Return whether the captured broker refuses the version; a close can have other reasons."""
     if use.offered is None or use.version not in use.offered:
         return True
-    # What it advertises it does not always read (KAFKA-18659).
+    # It does not read every version that it advertises (KAFKA-18659).
     return bool(brokers) and not any(
         use.version in read_versions(use.api_key, broker) for broker in brokers
     )
@@ -299,7 +299,7 @@ def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
     verdict, what = fact.verdict, fact.what
     if not fact.certain:
         verdict = "cannot say"
-        what += "; whether it uses that was not seen"
+        what += "; the capture does not show whether the client uses that"
     use_verdict = UseVerdict(verdict, fact.id, what)
     return _whole(
         conduct,

@@ -14,7 +14,7 @@ from flexwire.errors import short
 from flexwire.records.conventions.convention import MAX_DEPTH, Convention, HeaderEvidence
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
-# What Java's String.trim takes off, and Connect calls blank.
+# The characters that Java's String.trim removes, and that Connect calls blank.
 _BLANK = "".join(map(chr, range(0x21)))
 # A delimiter, or all up to the next delimiter that no backslash escapes. Possessive, or else the
 # matcher would remember each character.
@@ -335,8 +335,8 @@ class Connect(Convention):
 
     int8 to int64 are ints; float32 and float64 floats, where nearly all are float32 and so may lose
     digits; Decimal is a `decimal.Decimal`; Date, Time and Timestamp are a date, time and datetime
-    in UTC; arrays and maps are lists and dicts; all else is a str. What Java reads otherwise than
-    the text says (``12:30`` as 12) does not fit.
+    in UTC; arrays and maps are lists and dicts; all else is a str. A text that Java reads
+    differently (``12:30`` as 12) does not fit.
 
     >>> Connect().read([(b"retries", b"3"), (b"late", b"true"), (b"ids", b'["a",null,7]')])
     [('retries', 3), ('late', True), ('ids', ['a', None, 7])]

@@ -47,7 +47,7 @@ _INT = struct.Struct(">i")
 _Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 _Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 _Float = float | Literal["NaN", "Infinity", "-Infinity"]
-# What Jackson writes of a class. Of any other trusted one the JSON is given as it is.
+# The JSON that Jackson writes for a class. Other trusted classes keep their JSON.
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(type_)
     for name, type_ in {

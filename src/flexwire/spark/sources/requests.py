@@ -1,7 +1,7 @@
 """The request of a read of a data source: columns, filters and limits.
 
-A filter narrows what is read and is never claimed: Spark compares every row again, so that what a
-filter means stays Spark's.
+A filter narrows the read, but is never reported to Spark as handled: Spark compares every row
+again, so a filter means what Spark says.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A reader wants to know what is in a message on the wire, in which versions and r
 changed. `messages` lays out every version of every message and finds the releases that have it.
 `rows` turns a version into the rows of a table, and finds the steps from one version's rows to
 another's. A page contains these steps, so that it can compare any two versions. `site` writes the
-files, with the search index. What a version looks like is decided in `flexwire.schema`.
+files, with the search index. `flexwire.schema` decides the layout of a version.
 """
 
 from flexwire.specs.guide.messages import bundled_messages, own_messages

@@ -46,9 +46,9 @@ class Senders(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VersionTraffic:
-    """What was sent of one version of a message: by whom, and which fields, by path.
+    """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` lacks fields that the tables do not have. Of records they have only the sizes.
+    ``fields`` lacks fields that the tables do not have. Of records they have only sizes.
     """
 
     messages: int

@@ -1,0 +1,220 @@
+"""Which groups can move to the consumer protocol, and what stands against it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.errors import CodecError, UnknownMessageError
+from flexwire.protocol.audit.consumer_protocol import GroupTraits, judge_group
+from flexwire.protocol.nested_messages import CONSUMERS, GROUP_MESSAGES, read_versioned
+from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column, schema_of
+from flexwire.tasks import begin_task, map_in_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_JOIN, _SYNC, _BEAT = "JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat"
+_TRAITS: Final = {
+    "group_id": "string",
+    "client_id": "string",
+    "software": "struct<name: string, version: string>",
+    "protocol_type": "string",
+    "assignors": "array<string>",
+    "session_timeout_ms": "int",
+    "assignments": "array<binary>",
+    "uses_it": "boolean",
+    "time": "timestamp",
+}
+COLUMNS: Final = (
+    Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
+    Column("verdict", pa.string(), '"blocked", "cannot say", "moves after a setting", "moves as it '
+           'is" or "uses it already"', heading="Verdict"),
+    Column("reason", pa.string(), "why", heading="Why"),
+    Column("remedy", pa.string(), "what to do", "if nothing is to be done", heading="What to do"),
+    Column("source", pa.string(), "where that is written, and when somebody looked",
+           "if no source is needed"),
+    Column("software", pa.list_(pa.string()), "the software of its members: name and version",
+           heading="Software"),
+    Column("client_ids", pa.list_(pa.string()), "the client ids of its members",
+           heading="Client ids"),
+    Column("protocol_type", pa.string(), "the type of the group's protocol",
+           "if no JoinGroup was seen", heading="Protocol type"),
+    Column("assignors", pa.list_(pa.string()), "the assignors that members offered",
+           heading="Assignors"),
+    Column("has_user_data", pa.bool_(), "whether an assignment carried user data",
+           "if no assignment was seen"),
+    Column("last_time", MOMENT, "when a member was last seen", heading="Last seen"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
+    """Return a verdict for each group: whether it can move to the consumer protocol (KIP-848).
+
+    JoinGroup shows the protocol type, the assignors and the session timeout, SyncGroup the user
+    data of assignments, and ApiVersions the software. Nothing shows the broker's policy, its
+    limits, and whether a consumer subscribes by a pattern.
+    """
+    parts = [
+        rows for rows in (_joins(tables), _assignments(tables), _beats(tables)) if rows is not None
+    ]
+    if not parts:
+        return None
+    groups = (
+        reduce(DataFrame.unionByName, parts)
+        .groupBy("group_id")
+        .agg(
+            F.array_sort(F.collect_set("software")).alias("software"),
+            F.array_sort(F.collect_set("client_id")).alias("client_ids"),
+            F.max("protocol_type").alias("protocol_type"),
+            F.array_sort(F.collect_set("assignors")).alias("assignors"),
+            F.array_sort(F.collect_set("session_timeout_ms")).alias("session_timeouts_ms"),
+            F.flatten(F.collect_set("assignments")).alias("assignments"),
+            F.bool_or("uses_it").alias("uses_it"),
+            F.max("time").alias("last_time"),
+        )
+    )
+    return map_in_arrow(groups, _judge, schema_of(COLUMNS))
+
+
+def _joins(tables: AnalysisTables) -> DataFrame | None:
+    """Return what each JoinGroup request shows."""
+    requests = tables.message(f"{_JOIN}Request")
+    if requests is None:
+        return None
+    return _with_software(
+        tables,
+        requests.where("body is not null"),
+        _JOIN,
+        protocol_type=F.col("body.protocol_type"),
+        assignors=F.col("body.protocols.name"),
+        session_timeout_ms=F.col("body.session_timeout_ms"),
+    )
+
+
+def _assignments(tables: AnalysisTables) -> DataFrame | None:
+    """Return the assignments that leaders sent. Only the leader's request has any."""
+    requests = tables.message(f"{_SYNC}Request")
+    if requests is None:
+        return None
+    assignments = F.col("body.assignments.assignment")
+    sent = requests.where(F.size(assignments) > 0)
+    return _traits(sent, assignments=F.array_distinct(assignments))
+
+
+def _beats(tables: AnalysisTables) -> DataFrame | None:
+    """Return the members that speak the consumer protocol."""
+    requests = tables.message(f"{_BEAT}Request")
+    if requests is None:
+        return None
+    return _with_software(tables, requests.where("body is not null"), _BEAT, uses_it=F.lit(True))
+
+
+def _with_software(
+    tables: AnalysisTables, requests: DataFrame, api_name: str, **traits: Any
+) -> DataFrame:
+    """Return traits of requests, with the software that their connection named."""
+    frames = tables.frames.where(
+        (F.col("api_name") == api_name) & (F.col("direction") == "request")
+    )
+    key = frame_key(frames.columns)
+    software = F.struct(
+        F.col("client_software_name").alias("name"),
+        F.col("client_software_version").alias("version"),
+    )
+    named = frames.select(*key, software.alias("software"))
+    return _traits(requests.join(named, [*key], "left"), software=F.col("software"), **traits)
+
+
+def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
+    known = {
+        "group_id": F.col("body.group_id"),
+        "client_id": F.col("client_id"),
+        "time": F.col("time"),
+        **traits,
+    }
+    return requests.select(
+        *(known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _TRAITS.items())
+    )
+
+
+def _judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        rows = [_judged(group) for group in batch.to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, schema_of(COLUMNS))
+
+
+def _judged(group: dict[str, Any]) -> dict[str, Any]:
+    has_user_data = _has_user_data(group["assignments"], group["protocol_type"])
+    software = tuple((each["name"], each["version"]) for each in group["software"])
+    assignors = [name for names in group["assignors"] for name in names]
+    judgement = judge_group(
+        GroupTraits(
+            group["protocol_type"],
+            software,
+            tuple(map(tuple, group["assignors"])),
+            tuple(group["session_timeouts_ms"]),
+            has_user_data,
+            bool(group["uses_it"]),
+        )
+    )
+    return {
+        "group_id": group["group_id"],
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "remedy": judgement.remedy or None,
+        "source": judgement.source or None,
+        "software": sorted({" ".join(filter(None, both)) for both in software} - {""}),
+        "client_ids": group["client_ids"],
+        "protocol_type": group["protocol_type"],
+        "assignors": [*dict.fromkeys(assignors)],
+        "has_user_data": has_user_data,
+        "last_time": group["last_time"],
+    }
+
+
+def _has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool | None:
+    """Return whether an assignment of consumers carries user data; None if none can be read.
+
+    A broker does not convert a group with an assignment that it cannot read, either. But its
+    protocol type may be unknown here, so that is no proof.
+    """
+    if protocol_type not in {None, CONSUMERS}:
+        return None
+    name = GROUP_MESSAGES[CONSUMERS].assignment
+    seen = []
+    for data in filter(None, assignments):
+        try:
+            assignment: Any = read_versioned(name, data)
+        except (CodecError, UnknownMessageError):
+            continue
+        seen.append(bool(assignment.user_data))
+    return any(seen) if seen else None
+
+
+ANSWER: Final = Answer(
+    name="consumer_protocol",
+    place=115,
+    question="Which groups can move to the consumer protocol, and which change with Kafka 5.0?",
+    meaning="A verdict for each group about the protocol of KIP-848. In Kafka 5.0 Java's "
+    "KafkaConsumer takes it by default, and no other client does. The broker's policy, its limits "
+    "and assignors, and subscriptions by a pattern are not in the traffic.",
+    advice="Begin with the groups that are blocked, and change the settings of the others before "
+    "their clients are upgraded to 5.0. To keep a Java consumer as it is, set "
+    "group.protocol=classic.",
+    row="a group",
+    columns=COLUMNS,
+    order=("verdict", "group_id"),
+    ask=consumer_protocol,
+)

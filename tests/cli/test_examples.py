@@ -35,10 +35,18 @@ WITHOUT = {
     "capture open": "needs TLS and its secrets; test_capture_open.py runs it",
     "completion": "begins in a shell; test_completion.py runs it",
     "schema import": "needs Kafka's jar; test_schema.py imports from one",
+    **{
+        f"tables {one}": "needs Delta tables; tests/spark/test_upkeep.py runs it"
+        for one in ("compact", "retain", "vacuum")
+    },
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
 # What is found is the answer that was asked for: `specs` has two of all messages, and one more.
-FINDINGS = {"flexwire schema lint specs", "flexwire schema breaking specs --against release:4.0"}
+FINDINGS = {
+    "flexwire schema lint specs",
+    "flexwire schema breaking specs --against release:4.0",
+    "flexwire schema bench release:4.3 release:4.4 --out bench.html",
+}
 VERSION = 12
 
 

@@ -17,7 +17,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -41,6 +41,7 @@ from flexwire.cli.app import app
 from flexwire.cli.terminal import EscapedStream
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
+from flexwire.spark.delta.upkeep import FileGroup
 from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import _leaves
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
@@ -238,6 +239,8 @@ def room(place: Path) -> dict[str, list[str]]:
         "demo": ["demo", *out],
         "answers": ["answers", "analysis", "talkers"],
         "tap": ["tap", "--upstream", "b:9092", *out],
+        **{f"tables {one}": ["tables", one, "out"] for one in ("compact", "vacuum")},
+        "tables retain": ["tables", "retain", "out", "--days", "1"],
         "warmup": ["warmup"],
         "call": ["call", "ADDRESS", "Metadata", '{"topics": null}', "--version", "4"],
         "call --apis": ["call", "ADDRESS", "--apis"],
@@ -268,6 +271,17 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             ],
             "flexwire.spark.answers.outputs.notes_of": lambda _: [],
             "flexwire.spark.answers.outputs.sampled_in": lambda _: (),
+            **{
+                f"flexwire.spark.delta.upkeep.{one}": lambda *_: [
+                    FileGroup(IN_UTF8, None, ({"path": IN_A_PATH, "size": 1},))
+                ]
+                for one in ("to_join", "to_retire", "unnamed_files")
+            },
+            **{
+                f"flexwire.spark.delta.upkeep.{one}": lambda *_: None
+                for one in ("join", "retire", "remove_unnamed_files")
+            },
+            "flexwire.spark.delta.upkeep.upkeep_lock": nullcontext,
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }

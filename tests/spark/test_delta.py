@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import random
 import subprocess
@@ -32,16 +31,14 @@ from flexwire.spark.delta.logs import AddedFile, TableLog
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.inputs import begin_output
-from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
-from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import SUCCESS
 from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from tests.capture.interleaved import CLEAN, write_capture
+from tests.spark.grown import MESSAGE, NOON, analyze, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -50,49 +47,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.delta.staging import DeltaStaging
-
-NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-MESSAGE = "messages/ApiVersionsRequest"
+    from flexwire.storage.input_file import InputFile
 
 
 class Killed(BaseException):
     """What ends a process at once: nothing may come after it."""
-
-
-def sources(*names: str) -> list[InputFile]:
-    return [InputFile(f"/captures/{name}", 5, name) for name in names]
-
-
-def put(
-    writing: DeltaStaging, table: str, columns: pa.Schema, rows: list[dict[str, Any]], tmp: Path
-) -> None:
-    """Hand over a part of a table, as a task does."""
-    local = tmp / "part.parquet"
-    with TableWriter(local, columns) as writer:
-        writer.write(pa.RecordBatch.from_pylist(rows, columns))
-    writing.task_output.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
-
-
-def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
-    """What an analysis of one frame writes; the client id says which."""
-    rows = [{"time": NOON, "client_id": text}]
-    put(writing, "frames", FRAMES_TABLE, rows, tmp)
-    put(writing, "connections", CONNECTIONS_TABLE, [{"first_time": NOON, "client": text}], tmp)
-    columns = table_schema("ApiVersionsRequest")
-    put(writing, MESSAGE, columns, [{"time": NOON, "client_id": text, "body": {}}], tmp)
-    settle(writing.files, writing.task_output.files)
-    writing.files.write("facts.json", json.dumps(text).encode())
-
-
-def analyze(out: OutputDirectory, text: str, tmp: Path, *, append: bool = True) -> bool:
-    """One analysis of the input ``text``; whether it is new."""
-    with delta_staging(out, sources(text), lambda _: text, append=append) as writing:
-        if writing.known_run:
-            return False
-        write(writing, text, tmp)
-        writing.publish()
-    return True
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
@@ -128,13 +87,13 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 
 
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
-    out: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = [NOON, NOON - timedelta(hours=1), NOON, NOON - timedelta(days=9)]
     clock = SimpleNamespace(now=lambda _: hours.pop(0))
     monkeypatch.setattr(ledger, "datetime", clock)
     for number in range(4):
-        assert analyze(out, f"{number}", tmp_path)
+        assert analyze(out, f"{number}")
         entries = Ledger(out).entries()
         assert [one.input for one in entries] == [f"{before}" for before in range(number + 1)]
         assert len({one.time for one in entries}) == number + 1
@@ -142,10 +101,10 @@ def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     assert hours == []
 
 
-def test_each_input_is_in_once(anywhere: OutputDirectory, tmp_path: Path) -> None:
-    assert analyze(anywhere, "one", tmp_path)
-    assert analyze(anywhere, "two", tmp_path)
-    assert not analyze(anywhere, "one", tmp_path)
+def test_each_input_is_in_once(anywhere: OutputDirectory) -> None:
+    assert analyze(anywhere, "one")
+    assert analyze(anywhere, "two")
+    assert not analyze(anywhere, "one")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     found = output(anywhere.url)
@@ -153,7 +112,8 @@ def test_each_input_is_in_once(anywhere: OutputDirectory, tmp_path: Path) -> Non
     assert found.table("records").num_rows == 0
     assert found.read("facts.json") == b'"two"'
     one, two = found.entries
-    assert (one.state, one.input, len(one.files)) == ("in", "one", 1)
+    assert (one.state, one.input) == ("in", "one")
+    assert [len(each.files) for each in Ledger(anywhere).entries()] == [1, 1]
     assert {told["name"]: told["rows"] for told in two.tables}["frames"] == 1
     rows = found.table("frames", ["analysis", "client_id", "day"]).to_pylist()
     assert {(row["analysis"], row["client_id"]) for row in rows} == {
@@ -166,18 +126,18 @@ def test_each_input_is_in_once(anywhere: OutputDirectory, tmp_path: Path) -> Non
         read_output(anywhere.url)
 
 
-def test_all_is_its_owners_alone(out: OutputDirectory, tmp_path: Path) -> None:
+def test_all_is_its_owners_alone(out: OutputDirectory) -> None:
     assert out.path is not None
     out.path.mkdir(mode=0o755)
-    analyze(out, "one", tmp_path)
+    analyze(out, "one")
     for path in (one for one in out.path.rglob("*") if one.is_file()):
         above = [one for one in path.parents if one.is_relative_to(out.path) and one != out.path]
         assert any(not one.stat().st_mode & 0o077 for one in above), path
 
 
-def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory, tmp_path: Path) -> None:
+def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory) -> None:
     for text in ("one", "two"):
-        analyze(out, text, tmp_path)
+        analyze(out, text)
     frames = output(out.url).dataset("frames")
     asked = "select client_id, day, count(*) from frames group by all order by all"
     with duckdb.connect() as connection:
@@ -186,9 +146,7 @@ def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory, tmp_path: Path)
     assert found == [("one", NOON.date(), 1), ("two", NOON.date(), 1)]
 
 
-def test_files_that_are_in_already_are_left_out_beside_new_ones(
-    out: OutputDirectory, tmp_path: Path
-) -> None:
+def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirectory) -> None:
     def digest_of(some: Sequence[InputFile]) -> str:
         return ",".join(source.name for source in some)
 
@@ -197,12 +155,13 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(
             assert writing.known_files == {f"/captures/{name}" for name in names} - {
                 f"/captures/{new}"
             }
-            write(writing, new, tmp_path)
+            write(writing, new)
             writing.publish()
     assert exact(out) == plain(out) == ["one", "three", "two"]
     entries = output(out.url).entries
-    assert [entry.files for entry in entries] == [fingerprints("one", "two", "three")[at : at + 1]
-                                                  for at in range(3)]  # fmt: skip
+    assert [entry.files for entry in Ledger(out).entries()] == [
+        [fingerprint(source)] for source in sources("one", "two", "three")
+    ]
     # If all files are in, by several analyses, there is no work. The latest has the report.
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
@@ -211,21 +170,15 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(
     both = sources("one", "two")
     with delta_staging(out, both, digest_of, append=True, has_logs=True) as writing:
         assert (writing.known_run, len(writing.known_files)) == (None, 2)
-        assert writing.fingerprints == []
+        assert writing.fingerprints == {}
 
 
-def fingerprints(*names: str) -> list[int]:
-    return [fingerprint(source) for source in sources(*names)]
-
-
-def test_without_append_all_that_was_in_is_replaced(
-    anywhere: OutputDirectory, tmp_path: Path
-) -> None:
+def test_without_append_all_that_was_in_is_replaced(anywhere: OutputDirectory) -> None:
     for text in ("one", "two"):
-        analyze(anywhere, text, tmp_path)
-    analyze(anywhere, "new", tmp_path, append=False)
+        analyze(anywhere, text)
+    analyze(anywhere, "new", append=False)
     assert plain(anywhere) == exact(anywhere) == ["new"]
-    assert analyze(anywhere, "one", tmp_path)
+    assert analyze(anywhere, "one")
     assert plain(anywhere) == exact(anywhere) == ["new", "one"]
 
 
@@ -233,11 +186,13 @@ def test_files_that_others_have_joined_are_taken_out_too(
     out: OutputDirectory, tmp_path: Path
 ) -> None:
     for text in ("one", "two"):
-        analyze(out, text, tmp_path)
-    (_, two) = output(out.url).entries
-    columns = pa.schema([("time", pa.timestamp("us", "UTC")), ("client_id", pa.string())])
+        analyze(out, text)
+    (one, two) = output(out.url).entries
+    names = ("client_id", "analysis")
+    columns = pa.schema([("time", pa.timestamp("us", "UTC")), *((n, pa.string()) for n in names)])
+    row = {"time": NOON, "client_id": "two", "analysis": two.analysis}
     local = tmp_path / "more.parquet"
-    pq.write_table(pa.Table.from_pylist([{"time": NOON, "client_id": "two"}], columns), local)
+    pq.write_table(pa.Table.from_pylist([row], columns), local)
     name = f"analysis={two.analysis}/day=2026-11-22/more.parquet"
     size = local.stat().st_size
     out.put(local, f"tables/frames/{name}")
@@ -246,7 +201,11 @@ def test_files_that_others_have_joined_are_taken_out_too(
     assert table is not None
     assert table.optimize.compact()["numFilesAdded"] == 1
     assert plain(out) == exact(out) == ["one", "two", "two"]
-    analyze(out, "new", tmp_path, append=False)
+    # A file with rows of several is written again for what stays.
+    TableLog(out, "frames").remove({one.analysis})
+    assert plain(out) == exact(out) == ["two", "two"]
+    assert TableLog(out, "frames").analyses({one.analysis, two.analysis}) == {two.analysis}
+    analyze(out, "new", append=False)
     assert plain(out) == exact(out) == ["new"]
 
 
@@ -254,11 +213,14 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
     """deltalake adds files with more columns without a word, and no reader sees these."""
 
     def add(name: str, body: dict[str, Any], kind: pa.DataType) -> None:
-        columns = pa.schema([("time", pa.timestamp("us", "UTC")), ("body", kind)])
+        columns = pa.schema(
+            [("time", pa.timestamp("us", "UTC")), ("body", kind), ("analysis", pa.string())]
+        )
         path = out.path / "tables" / MESSAGE / name if out.path else None
         assert path is not None
         path.parent.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist([{"time": NOON, "body": body}], columns), path)
+        row = {"time": NOON, "body": body, "analysis": name[9]}
+        pq.write_table(pa.Table.from_pylist([row], columns), path)
         TableLog(out, MESSAGE).add([AddedFile(name, path.stat().st_size, 1)], columns, name[9])
 
     inner = [("a", pa.int32())]
@@ -282,7 +244,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         FlexwireError, match=r"column body\.c is boolean in the table and would be "
     ):
         add("analysis=4/day=2026-11-22/x", {"c": 4}, pa.struct([("c", pa.int64())]))
-    assert TableLog(out, MESSAGE).analyses() == {"1", "2", "3"}
+    assert TableLog(out, MESSAGE).analyses({"0", "1", "2", "3"}) == {"1", "2", "3"}
 
 
 @contextmanager
@@ -303,51 +265,47 @@ def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -
         yield
 
 
-def add_some(
-    monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, tmp: Path, after: int
-) -> None:
+def add_some(monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, after: int) -> None:
     """An analysis that is killed after it was added to some of the tables."""
     killed = pytest.raises(Killed)
     with ended(monkeypatch, TableLog, "add", after), killed:
-        analyze(out, text, tmp)
+        analyze(out, text)
 
 
 @pytest.mark.parametrize("after", [0, 2, 6])
 def test_one_that_is_killed_before_the_ledger_is_not_in(
-    anywhere: OutputDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+    anywhere: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    analyze(anywhere, "one", tmp_path)
+    analyze(anywhere, "one")
     if after < 6:
-        add_some(monkeypatch, anywhere, "two", tmp_path, after)
+        add_some(monkeypatch, anywhere, "two", after)
     else:
         # All tables have it, and the ledger not.
         with ended(monkeypatch, Ledger, "change", 0), pytest.raises(Killed):
-            analyze(anywhere, "two", tmp_path)
+            analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
     assert exact(anywhere) == ["one"]
     # The next one, of whatever input, removes its rows; the same input is in once.
-    assert not analyze(anywhere, "one", tmp_path)
+    assert not analyze(anywhere, "one")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one"]
-    assert analyze(anywhere, "two", tmp_path)
+    assert analyze(anywhere, "two")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
     # And its files, once they were in no table for a whole analysis.
-    assert not analyze(anywhere, "two", tmp_path)
+    assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
     assert there == {f"analysis={run}" for run in runs}
-    assert {one.name for one in anywhere.entries("_staging/")} == {f"_staging/{r}" for r in runs}
+    assert not [*anywhere.entries("_staging/")]
 
 
-def test_one_that_was_taken_for_ended_cannot_enter(
-    anywhere: OutputDirectory, tmp_path: Path
-) -> None:
+def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) -> None:
     """In a store nobody holds a lock: the ledger's order decides."""
     with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
-        write(writing, "one", tmp_path)
+        write(writing, "one")
         tables = writing._tables()
         staging.note_tables(anywhere, writing.run, tables)
         for name, files in tables.items():
@@ -359,18 +317,18 @@ def test_one_that_was_taken_for_ended_cannot_enter(
         with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
             writing.publish()
     assert [one.state for one in Ledger(anywhere).entries()] == ["abandoned"]
-    assert analyze(anywhere, "one", tmp_path)
+    assert analyze(anywhere, "one")
     assert plain(anywhere) == exact(anywhere) == ["one"]
 
 
-def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
+def test_of_two_at_once_with_one_input_one_is_in() -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
         begun_first = delta_staging(out, sources("one"), lambda _: "one", append=True)
         told = pytest.raises(FlexwireError, match="another analysis of the same input was first")
         with told, begun_first as first:
-            write(first, "one", tmp_path)
-            assert analyze(out, "one", tmp_path)
+            write(first, "one")
+            assert analyze(out, "one")
             first.publish()
         assert plain(out) == exact(out) == ["one"]
 
@@ -378,10 +336,10 @@ def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
 def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
     kept = Ledger(anywhere)
 
-    def add(name: str, old: list[ledger.LedgerEntry]) -> list[ledger.LedgerEntry]:
-        if name == "second" and not any(one.analysis == "between" for one in old):
+    def add(name: str, old: ledger.LedgerSnapshot) -> list[ledger.LedgerEntry]:
+        if name == "second" and not old.states({"between"}):
             kept.change(partial(add, "between"))
-        return [*old, ledger.new_entry(name, ledger.IN, name, ())]
+        return [ledger.new_entry(name, ledger.IN, name, {})]
 
     for name in ("first", "second"):
         kept.change(partial(add, name))
@@ -413,7 +371,7 @@ def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: OutputDire
 
 
 def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
-    analyze(out, "one", tmp_path)
+    analyze(out, "one")
     with (
         pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
         begin_output(out, [], OutputOptions("parquet", append=False)),
@@ -423,19 +381,19 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     other.write("tables/_flexwire.json", b"{}")
     other.write(f"tables/{SUCCESS}", b"{}")
     with pytest.raises(FlexwireError, match="holds an analysis of format parquet"):
-        analyze(other, "one", tmp_path)
+        analyze(other, "one")
     theirs = OutputDirectory(str(tmp_path / "theirs"))
     theirs.write("tables/mine.txt", b"1")
     with pytest.raises(FlexwireError, match="holds files that flexwire did not write"):
-        analyze(theirs, "one", tmp_path)
+        analyze(theirs, "one")
     with pytest.raises(StorageError, match="expected a path, s3://, gs://, abfs:// for Delta"):
-        analyze(OutputDirectory("hdfs://host/out"), "one", tmp_path)
+        analyze(OutputDirectory("hdfs://host/out"), "one")
 
 
-def test_another_analysis_under_way_is_told(out: OutputDirectory, tmp_path: Path) -> None:
+def test_another_analysis_under_way_is_told(out: OutputDirectory) -> None:
     told = pytest.raises(FlexwireError, match="another analysis writes to")
     with delta_staging(out, sources("one"), lambda _: "one", append=True), told:
-        analyze(out, "two", tmp_path)
+        analyze(out, "two")
     assert out.path is not None
     assert not out.path.exists()
 
@@ -492,16 +450,16 @@ def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple
     assert list(by_day(tmp_path / "x", table, name, 3)) == [(tmp_path / "x", name, 3)]
 
 
-def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
-        analyze(out, "one", tmp_path)
+        analyze(out, "one")
         monkeypatch.setattr(logs, "storage_options", lambda _: {"AWS_REGION": "nowhere",
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9"})  # fmt: skip
         with pytest.raises(
             StorageError, match=r"s3://captures/.*/tables/frames: cannot commit to: "
         ):
-            TableLog(out, "frames").analyses()
+            TableLog(out, "frames").analyses({"1"})
 
 
 def test_tasks_need_no_deltalake() -> None:

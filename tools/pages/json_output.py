@@ -20,7 +20,7 @@ from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
-from flexwire.cli import capture_open, warmup
+from flexwire.cli import capture_open, tables, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, DemoTraffic
@@ -29,6 +29,7 @@ from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import KernelStatus
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
+from flexwire.spark.delta.upkeep import FileGroup
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
@@ -83,6 +84,10 @@ def _printed() -> dict[str, list[Any]]:
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
     counts.damaged.append(UnreadableBytes("a", 0, "a reason"))
     found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]  # noqa: SLF001 - its run would need a key log
+    files = ({"path": "a"},)
+    groups = [FileGroup("frames", "2026-11-22", files), FileGroup("packets", None, files)]
+    shape_of_groups = tables._as_json(groups, dry_run=True)  # noqa: SLF001 - its run would need tables
+    found |= {f"tables {one}": [shape_of_groups] for one in ("compact", "retain", "vacuum")}
     found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
     found["demo"] = [_of_demo()]
     found["answers"] = [_of_answers()]

@@ -36,6 +36,7 @@ from flexwire.cli import (
     schema_lint,
     schema_list,
     schema_resolve,
+    tables,
     tap,
     warmup,
 )
@@ -103,6 +104,9 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire tap --upstream localhost:9092 --out captures",
         "flexwire tap --upstream ssl://b1:9093 --listen ssl://localhost:9193 --throwaway-ca try",
     ),
+    "tables compact": ("flexwire tables compact s3://bucket/kafka",),
+    "tables retain": ("flexwire tables retain out --days 90 --dry-run",),
+    "tables vacuum": ("flexwire tables vacuum out",),
     "warmup": ("flexwire warmup",),
 }
 
@@ -240,6 +244,11 @@ def records() -> None:
     """Work with records at rest."""
 
 
+@app.group("tables")
+def tables_group() -> None:
+    """Keep tables that grow small."""
+
+
 for command in (
     demo.demo,
     analyze.analyze,
@@ -266,6 +275,9 @@ schema.add_command(schema_error_tags.schema_error_tags)
 schema.add_command(schema_errors.schema_errors)
 capture.add_command(capture_open.capture_open)
 records.add_command(records_dump.records_dump)
+tables_group.add_command(tables.compact)
+tables_group.add_command(tables.retain)
+tables_group.add_command(tables.vacuum)
 
 
 def _every_command(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -437,7 +437,8 @@ class _AnalysisJob:
     def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
         """Write a table that is one file."""
         name = f"{directory.rpartition('/')[2]}.parquet"
-        write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows])
+        constants = self.staging.task_output.constants
+        write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows], constants)
 
     def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""

@@ -21,7 +21,7 @@ from flexwire.storage.local import create_private_file
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from flexwire.tables.records import Rows
@@ -46,16 +46,21 @@ class TableWriter:
     """Writes batches to a new Parquet file, which only its owner may read.
 
     Use it as a context: after an error there is no file. Raises `FileExistsError` if a file of that
-    name exists.
+    name exists. ``constants`` are further columns, of text, with one value in all rows.
 
     Attributes:
         rows: how many have been written.
         size: the bytes of the file, once it is closed.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, constants: Mapping[str, str] | None = None
+    ) -> None:
         self.rows = self.size = 0
         self._schema = schema
+        self._constants = constants or {}
+        for name in self._constants:
+            schema = schema.append(pa.field(name, pa.string()))
         self._held: list[Rows] = []
         self._held_rows = self._held_bytes = 0
         leaves = dict(_leaves(schema))
@@ -92,6 +97,8 @@ class TableWriter:
     def _flush(self) -> None:
         whole = [rows.batch() if isinstance(rows, RunRows) else rows for rows in self._held]
         table = pa.Table.from_batches(whole, self._schema)
+        for name, value in self._constants.items():
+            table = table.append_column(name, pa.repeat(pa.scalar(value), len(table)))
         self._writer.write_table(table, row_group_size=max(1, len(table)))
         self.rows += len(table)
         self._held.clear()

@@ -1,30 +1,40 @@
 """The ledger of a grown output: one row for each analysis that is in, the only truth.
 
-A change reads the table, and commits what it made of it only if nobody has committed meanwhile;
-else it begins again. So of two analyses of the same input one is in, and the other one learns it.
+A change asks the ledger for what it needs, and commits only if nobody has committed meanwhile; else
+it begins again. So of two analyses of the same input one is in, and the other one learns it.
+
+A change adds a file with its own rows, and reads none but those that it asks for. Small files are
+joined by the change that makes them `_FANOUT`, as in a log-structured tree: so a ledger of any age
+has few files, and a row is written again a few times in its life. Files of the input are looked for
+only in rows whose ``first_file`` to ``last_file`` meets the names of that input.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+import secrets
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 import flexwire
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.logs.files import Partition
 from flexwire.spark.delta.layout import storage_options, table_url
-from flexwire.spark.delta.logs import make_private, open_table
+from flexwire.spark.delta.logs import AddedFile, commit, make_private, open_table, removals
+from flexwire.spark.delta.statistics import statistics
 from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.tables.output import LEDGER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
@@ -54,7 +64,7 @@ COLUMNS: Final = pa.schema(
             ),
         ),
         # Of each partition of which an analysis that is in has read a log, the offset to go on
-        # with. The last of these analyses has all of them.
+        # with. Each of these analyses has all of them, and the last one's count.
         (
             "logs",
             pa.list_(
@@ -67,10 +77,20 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
+        # The least and the greatest name of the files of the input: where to look for others.
+        ("first_file", pa.string()),
+        ("last_file", pa.string()),
     ]
 )
 _TRIES: Final = 20
+_FANOUT: Final = 16
+"""So many files of about one size become one file."""
+_MOST_ROWS: Final = _FANOUT**3
+_MOST_BYTES: Final = 8 << 20
+"""A file of so many rows or bytes stays as it is."""
 _NEXT: Final = timedelta(microseconds=1)
+_EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +105,30 @@ class LedgerEntry:
     files: list[int]
     tables: list[dict[str, Any]]
     logs: list[dict[str, Any]] | None = None
+    first_file: str | None = None
+    last_file: str | None = None
 
 
 def new_entry(
-    run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()
+    run: str, state: str, digest: str, files: Mapping[str, int], tables: Any = ()
 ) -> LedgerEntry:
-    """Return an entry with the current time."""
+    """Return an entry with the current time; ``files`` are the numbers of files, by their names."""
     return LedgerEntry(
-        run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
+        run, state, digest, datetime.now(UTC), flexwire.__version__, [*files.values()], [*tables],
+        first_file=min(files, default=None), last_file=max(files, default=None),
     )  # fmt: skip
 
 
-def in_order(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Return ``new``, in which whatever is not in ``old`` has a later time than all of ``old``.
+def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
+    """Return new entries with times after ``latest``, and in the order that they have here.
 
     Entries are read in the order of their times, and a clock may have been set back.
     """
-    known_times = {entry.analysis: entry.time for entry in old}
-    latest = max(known_times.values(), default=None)
     ordered = []
     for entry in new:
-        if entry.analysis not in known_times:
-            if latest is not None and entry.time <= latest:
-                entry = replace(entry, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
-            latest = entry.time
+        if latest is not None and entry.time <= latest:
+            entry = replace(entry, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
+        latest = entry.time
         ordered.append(entry)
     return ordered
 
@@ -123,16 +143,13 @@ def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
     }
 
 
-def with_offsets(
-    entries: Iterable[LedgerEntry], offsets: Mapping[Partition, int]
-) -> list[LedgerEntry]:
-    """Return the same entries; only the last one has these offsets."""
-    *older, last = entries
+def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> LedgerEntry:
+    """Return the same entry, with these offsets."""
     rows = [
         {**partition._asdict(), "next_offset": offset}
         for partition, offset in sorted(offsets.items())
     ]
-    return [*(replace(entry, logs=None) for entry in older), replace(last, logs=rows or None)]
+    return replace(entry, logs=rows or None)
 
 
 def fingerprint(source: InputFile) -> int:
@@ -146,6 +163,131 @@ def fingerprint(source: InputFile) -> int:
     return int.from_bytes(hashlib.sha256(description).digest()[:8], "big", signed=True)
 
 
+@dataclass(frozen=True)
+class LedgerSnapshot:
+    """The ledger at one version, which is read only where it is asked."""
+
+    table: DeltaTable | None
+    directory: OutputDirectory
+
+    def entries(self, *, files: bool = True) -> list[LedgerEntry]:
+        """Return all entries, the first one first; without ``files``, theirs are empty."""
+        entries = self._read(None, files=files)
+        last = max((at for at, entry in enumerate(entries) if entry.logs), default=None)
+        # Of older ones nobody is to go on with them.
+        return [
+            entry if at == last else replace(entry, logs=None) for at, entry in enumerate(entries)
+        ]
+
+    def states(self, runs: Collection[str]) -> dict[str, str]:
+        """Return the state of each of these runs that has an entry."""
+        if not runs:
+            return {}
+        found = self._read(pc.field("analysis").isin([*runs]), files=False)
+        return {entry.analysis: entry.state for entry in found}
+
+    def abandoned(self) -> list[LedgerEntry]:
+        """Return the entries of analyses that were given up."""
+        return self._read(pc.field("state") == ABANDONED)
+
+    def with_files(self, files: Mapping[str, int]) -> list[LedgerEntry]:
+        """Return what is in and has one of these files, given as numbers by their names."""
+        if not files:
+            return []
+        asked = pc.field("state") == IN
+        if "first_file" in self.columns:
+            # Entries of earlier releases have no names.
+            asked &= pc.field("first_file").is_null() | (
+                (pc.field("first_file") <= max(files)) & (pc.field("last_file") >= min(files))
+            )
+        numbers, found = {*files.values()}, self._read(asked)
+        return [entry for entry in found if not numbers.isdisjoint(entry.files)]
+
+    def with_input(self, digest: str) -> list[LedgerEntry]:
+        """Return what is in and is of the whole input with this digest."""
+        asked = (pc.field("input") == digest) & (pc.field("state") == IN)
+        return self._read(asked, files=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it has; what an earlier release wrote lacks some."""
+        known = () if self.table is None else {field.name for field in self.table.schema().fields}
+        return [name for name in COLUMNS.names if name in known]
+
+    @cached_property
+    def next_offsets(self) -> dict[Partition, int]:
+        """The offsets at which logs continue."""
+        for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
+            late = pc.field("time") >= file["first"]
+            if entries := self._read(late & (pc.field("state") == IN), files=False):
+                return next_offsets(entries)
+        return {}
+
+    @cached_property
+    def latest(self) -> datetime | None:
+        """The time of the last entry."""
+        if not self.ledger_files:
+            return None
+        first = max(self.ledger_files, key=lambda file: file["last"])["first"]
+        return max(entry.time for entry in self._read(pc.field("time") >= first, files=False))
+
+    @cached_property
+    def ledger_files(self) -> list[dict[str, Any]]:
+        """Its files: path, size, rows and the times of the first and the last of them."""
+        if self.table is None:
+            return []
+        actions = pa.table(self.table.get_add_actions(flatten=True)).to_pylist()
+        return [
+            {
+                "path": action["path"],
+                "size": action["size_bytes"],
+                "rows": action["num_records"],
+                "first": action.get("min.time") or _EARLIEST,
+                "last": action.get("max.time") or _LATEST,
+            }
+            for action in actions
+        ]
+
+    def _read(self, asked: Any, *, files: bool = True) -> list[LedgerEntry]:
+        if self.table is None:
+            return []
+        with report_failures(self.directory.url, "read"):
+            dataset = self.table.to_pyarrow_dataset()
+            columns = [name for name in self.columns if files or name != "files"]
+            rows = dataset.to_table(columns=columns, filter=asked).to_pylist()
+        nothing: dict[str, Any] = {field.name: None for field in fields(LedgerEntry)} | {
+            "files": []
+        }
+        entries = [LedgerEntry(**(nothing | row)) for row in rows]
+        return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
+
+    def to_join(self) -> list[dict[str, Any]]:
+        """Return the files that the next change joins with its own."""
+        joined: list[dict[str, Any]] = []
+        rows = 1
+        while rows < _MOST_ROWS:
+            alike = [
+                file
+                for file in self.ledger_files
+                if rows <= file["rows"] < rows * _FANOUT and file["size"] < _MOST_BYTES
+            ]
+            if len(alike) + 1 < _FANOUT:
+                break
+            joined += alike
+            rows *= _FANOUT
+        return joined
+
+    def rows_of(self, files: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
+        """Return the entries in some of its files."""
+        entries: list[LedgerEntry] = []
+        system, root = self.directory.arrow()
+        for file in files:
+            with report_failures(self.directory.url, "read"):
+                rows = pq.read_table(f"{root}/{file['path']}", filesystem=system, partitioning=None)
+            entries += [LedgerEntry(**row) for row in rows.to_pylist()]
+        return entries
+
+
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """The ledger of the grown output in ``out``."""
@@ -157,57 +299,75 @@ class Ledger:
         """The directory of the ledger."""
         return self.out.child(LEDGER)
 
+    def snapshot(self) -> LedgerSnapshot:
+        """Return the ledger as it is now."""
+        return LedgerSnapshot(open_table(self.directory), self.directory)
+
     def entries(self) -> list[LedgerEntry]:
         """Return all entries; none before the first."""
-        table = open_table(self.directory)
-        return [] if table is None else _entries(table, self.directory)
+        return self.snapshot().entries()
 
     def change(
-        self, make: Callable[[list[LedgerEntry]], list[LedgerEntry] | None]
-    ) -> list[LedgerEntry]:
-        """Replace all entries by what ``made`` makes of them; gives what it is then.
+        self,
+        make: Callable[[LedgerSnapshot], Sequence[LedgerEntry] | None],
+        *,
+        replaces: bool = False,
+    ) -> LedgerSnapshot:
+        """Add the entries that ``make`` makes of the ledger; return what it is then.
 
-        ``made`` may be called several times, and gives None where there is nothing to change. What
-        it raises leaves the ledger as it is.
+        With ``replaces`` they take the place of all others. ``make`` may be called several times,
+        and returns None where there is nothing to change. What it raises leaves the ledger as it
+        is.
         """
         for _ in range(_TRIES):
-            table = open_table(self.directory)
-            old = [] if table is None else _entries(table, self.directory)
+            old = self.snapshot()
             new = make(old)
             if new is None:
                 return old
-            new = in_order(old, new)
-            rows = pa.Table.from_pylist([asdict(entry) for entry in new], COLUMNS)
             try:
-                if table is None:
-                    make_private(self.directory)
-                    write_deltalake(
-                        table_url(self.directory), rows, mode="error", name=LEDGER,
-                        storage_options=storage_options(self.directory),
-                    )  # fmt: skip
-                else:
-                    # Without trying again: deltalake would not call `made` again.
-                    properties = CommitProperties(max_commit_retries=0)
-                    # One that an earlier release wrote lacks columns.
-                    write_deltalake(
-                        table, rows, mode="overwrite", schema_mode="overwrite",
-                        commit_properties=properties,
-                    )  # fmt: skip
+                if old.columns != COLUMNS.names:
+                    self._widen(old)
+                    continue
+                self._commit(old, in_order(new, old.latest), replaces=replaces)
             except CommitFailedError:
                 continue
             except DeltaError as error:
-                if table is None and open_table(self.directory) is not None:
+                if old.table is None and open_table(self.directory) is not None:
                     continue  # another one was the first
                 raise StorageError(
                     reason_of(error), url=str(self.directory), tried="commit to"
                 ) from None
-            return new
+            return self.snapshot()
         raise FlexwireError(f"{self.directory} is changed by others all the time; try again later")
 
+    def _widen(self, old: LedgerSnapshot) -> None:
+        """Make the table, or give one of an earlier release the columns that it lacks."""
+        if old.table is None:
+            make_private(self.directory)
+            DeltaTable.create(
+                table_url(self.directory), Schema.from_arrow(COLUMNS), mode="ignore", name=LEDGER,
+                storage_options=storage_options(self.directory),
+            )  # fmt: skip
+            return
+        known = old.columns
+        lacking = Schema.from_arrow(pa.schema([f for f in COLUMNS if f.name not in known]))
+        old.table.alter.add_columns(lacking.fields)
 
-def _entries(table: Any, directory: OutputDirectory) -> list[LedgerEntry]:
-    with report_failures(directory.url, "read"):
-        rows = table.to_pyarrow_table()
-    rows = rows.select([name for name in COLUMNS.names if name in rows.column_names]).to_pylist()
-    entries = [LedgerEntry(**row) for row in rows]
-    return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
+    def _commit(self, old: LedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
+        assert old.table is not None  # noqa: S101 - made before, and mypy is to know it
+        removed = old.ledger_files if replaces else old.to_join()
+        kept = [] if replaces else old.rows_of(removed)
+        rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)
+        name = f"{secrets.token_hex(16)}.parquet"
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, compression="zstd", store_schema=False)
+        data = sink.getvalue().to_pybytes()
+        self.directory.write(name, data)
+        stats = statistics(pq.read_metadata(pa.BufferReader(data)))
+        added = AddedFile(name, len(data), len(rows), stats)
+        try:
+            # Without trying again: deltalake would not call `make` again.
+            commit(old.table, [added.action(), *removals(old.table, removed)], tries=0)
+        except CommitFailedError:
+            self.directory.remove([name])
+            raise

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from deltalake import DeltaTable, Schema
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.layout import DAY, TABLES, day_of, has_days, storage_options, table_url
-from flexwire.storage.filesystems import reason_of
+from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.storage.local import make_private_directory
 from flexwire.tables.keys import ANALYSIS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -29,11 +30,20 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A file to add: its name below the table's directory, its bytes and its rows."""
+    """A file to add: its name below the table's directory, its bytes, rows and statistics."""
 
     name: str
     size: int
     rows: int
+    stats: str = ""
+
+    def action(
+        self, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
+    ) -> AddAction:
+        """Return what Delta's log says of it; no row is new where files were joined."""
+        stats = self.stats or json.dumps({"numRecords": self.rows})
+        now = int(time.time() * 1000)
+        return AddAction(self.name, self.size, values or {}, now, data_change=is_new, stats=stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +68,13 @@ class TableLog:
         The table has the columns before the files: deltalake adds files that have more without a
         word, and no reader sees what is in them.
         """
-        keys = [DAY, ANALYSIS] if has_days(self.name) else [ANALYSIS]
-        kinds = {DAY: pa.date32(), ANALYSIS: pa.string()}
-        all_columns = pa.schema([*columns, *(pa.field(key, kinds[key]) for key in keys)])
-        table_schema = Schema.from_arrow(all_columns)
-        version: int = retry_commit(
-            lambda: self._add(files, table_schema, keys, run), self.directory
-        )
+        own = [field for field in columns if field.name != ANALYSIS]
+        days = [pa.field(DAY, pa.date32())] if has_days(self.name) else []
+        table_schema = Schema.from_arrow(pa.schema([*own, *days, pa.field(ANALYSIS, pa.string())]))
+        version: int = retry_commit(lambda: self._add(files, table_schema, run), self.directory)
         return version
 
-    def _add(
-        self, files: Sequence[AddedFile], table_schema: Schema, keys: list[str], run: str
-    ) -> int:
+    def _add(self, files: Sequence[AddedFile], table_schema: Schema, run: str) -> int:
         table = self.open()
         if table is None:
             make_private(self.directory)
@@ -77,64 +82,96 @@ class TableLog:
                 table_url(self.directory),
                 table_schema,
                 mode="ignore",
-                partition_by=keys,
+                partition_by=[DAY] if has_days(self.name) else None,
                 name=self.name,
                 storage_options=storage_options(self.directory),
             )
+        if not files:
+            return table.version()
         missing = [field for field in table_schema.fields if not _has(table.schema(), field)]
         if missing:
             table.alter.add_columns(missing)
-        now = int(time.time() * 1000)
-        actions: list[AddAction | RemoveAction] = [
-            AddAction(
-                file.name,
-                file.size,
-                {key: run if key == ANALYSIS else day_of(file.name) for key in keys},
-                now,
-                data_change=True,
-                stats=json.dumps({"numRecords": file.rows}),
-            )
-            for file in files
-        ]
-        if actions:
-            table.create_write_transaction(
-                actions, "append", schema=table.schema(), partition_by=keys
-            )
+        # A table of an earlier release is partitioned by analysis too.
+        keys = list(table.metadata().partition_columns)
+        values = [{key: run if key == ANALYSIS else day_of(f.name) for key in keys} for f in files]
+        commit(table, [f.action(value) for f, value in zip(files, values, strict=True)])
         return table.version()
 
-    def analyses(self) -> set[str]:
-        """Return the analyses that have files in it."""
+    def analyses(self, runs: Collection[str]) -> set[str]:
+        """Return those of these analyses that have rows in it."""
         table = self.open()
-        return set() if table is None else {file[ANALYSIS] for file in added_files(table)}
+        if table is None:
+            return set()
+        found: set[str] = set()
+        for file in added_files(table):
+            # What we have joined is of analyses that are in.
+            if not is_joined(file["path"]):
+                found |= self.analyses_of(file) & {*runs}
+        return found
+
+    def analyses_of(self, file: Mapping[str, Any]) -> set[str]:
+        """Return the analyses of which a file has rows; it is read where it was joined."""
+        if file[ANALYSIS] is not None:
+            return {file[ANALYSIS]}
+        system, root = self.directory.arrow()
+        with report_failures(self.directory.url, "read"):
+            column = pq.read_table(
+                f"{root}/{file['path']}", columns=[ANALYSIS], filesystem=system, partitioning=None
+            )
+        return {*column[ANALYSIS].unique().to_pylist()}
 
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the files of some analyses; the files themselves stay."""
-        retry_commit(lambda: self._remove(runs), self.directory)
+        """Take out the rows of some analyses; the files themselves stay."""
+        retry_commit(lambda: self._remove({*runs}), self.directory)
 
-    def _remove(self, runs: Collection[str]) -> None:
+    def _remove(self, runs: set[str]) -> None:
         table = self.open()
-        files = (
-            [] if table is None else [file for file in added_files(table) if file[ANALYSIS] in runs]
-        )
-        if table is None or not files:
+        if table is None:
             return
-        keys = list(table.metadata().partition_columns)
-        now = int(time.time() * 1000)
-        table.create_write_transaction(
-            [
-                RemoveAction(
-                    file["path"],
-                    data_change=True,
-                    deletion_timestamp=now,
-                    size=file["size"],
-                    partition_values={key: file[key] for key in keys},
-                )
-                for file in files
-            ],
-            "append",
-            schema=table.schema(),
-            partition_by=keys,
+        files, has_mixed = [], False
+        for file in added_files(table):
+            analyses = self.analyses_of(file)
+            if analyses <= runs:
+                files.append(file)
+            elif analyses & runs:
+                has_mixed = True
+        if has_mixed:
+            # Somebody has joined files of these with others.
+            names = ", ".join(f"'{run}'" for run in sorted(runs))
+            table.delete(f"{ANALYSIS} in ({names})")
+        elif files:
+            commit(table, removals(table, files))
+
+
+def removals(
+    table: DeltaTable, files: Iterable[Mapping[str, Any]], *, is_change: bool = True
+) -> list[RemoveAction]:
+    """Return what takes files out of a table; with no change of its rows, they were joined."""
+    keys = list(table.metadata().partition_columns)
+    now = int(time.time() * 1000)
+    return [
+        RemoveAction(
+            file["path"],
+            data_change=is_change,
+            deletion_timestamp=now,
+            size=file["size"],
+            partition_values={key: file[key] for key in keys},
         )
+        for file in files
+    ]
+
+
+def commit(
+    table: DeltaTable, actions: Sequence[AddAction | RemoveAction], tries: int | None = None
+) -> None:
+    """Commit to a table what adds and removes files; deltalake tries again, or so many times."""
+    table.create_write_transaction(
+        [*actions],
+        "append",
+        schema=table.schema(),
+        partition_by=list(table.metadata().partition_columns),
+        commit_properties=CommitProperties(max_commit_retries=tries),
+    )
 
 
 def open_table(directory: OutputDirectory) -> DeltaTable | None:
@@ -173,15 +210,49 @@ def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 
 
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
-    """Return the files of a table in its current state: path, size and partition values."""
+    """Return the files of a table in its current state: path, size, day, analysis and statistics.
+
+    Its analysis is None where files were joined. Of the statistics there are the least and the
+    greatest time, where these are known.
+    """
     actions = pa.table(table.get_add_actions(flatten=True))
-    names = {"path": "path", "size": "size_bytes", ANALYSIS: f"partition.{ANALYSIS}"}
-    if f"partition.{DAY}" in actions.column_names:
-        names[DAY] = f"partition.{DAY}"
-    columns = {name: actions[column].to_pylist() for name, column in names.items()}
-    if DAY in columns:
-        columns[DAY] = [None if day is None else day.isoformat() for day in columns[DAY]]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    names = {
+        "path": "path",
+        "size": "size_bytes",
+        "rows": "num_records",
+        ANALYSIS: f"partition.{ANALYSIS}",
+    }
+    names |= {DAY: f"partition.{DAY}", "first": "min.time", "last": "max.time"}
+    names |= {"last_time": "max.last_time"}
+    nothing = [None] * actions.num_rows
+    columns = {
+        name: actions[column].to_pylist() if column in actions.column_names else nothing
+        for name, column in names.items()
+    }
+    files = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for file in files:
+        file[DAY] = None if file[DAY] is None else file[DAY].isoformat()
+        file[ANALYSIS] = file[ANALYSIS] or _analysis_of(file["path"])
+    return files
+
+
+def _analysis_of(path: str) -> str | None:
+    """Return the analysis in the name of a file that a task wrote."""
+    first = path.partition("/")[0]
+    return first.partition("=")[2] if first.startswith(f"{ANALYSIS}=") else None
+
+
+JOINED: Final = "joined-"
+"""So begin the names of files that were joined by `flexwire.spark.delta.upkeep`."""
+
+
+def is_joined(path: str) -> bool:
+    """Return whether a file has its name from `joined_name` of here.
+
+    >>> is_joined("day=2026-11-22/joined-0.parquet"), is_joined("analysis=1/day=2026-11-22/a")
+    (True, False)
+    """
+    return path.rpartition("/")[2].startswith(JOINED)
 
 
 def _has(schema: Schema, field: Any) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.dataset as ds
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
@@ -18,11 +20,10 @@ from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.output import LEDGER, RUNS, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     import pyarrow as pa
-    import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
     from flexwire.spark.delta.layout import DeltaDirectory
@@ -58,13 +59,15 @@ class DeltaOutput(Output):
 
     def files(self, name: str) -> list[File]:
         """Return the files of a table that are in."""
-        runs = {entry.analysis for entry in self.entries}
-        files = added_files(self._table(name))
         return [
             File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
-            for file in files
-            if file[ANALYSIS] in runs
+            for file in self._files_in(self._table(name))
         ]
+
+    def _files_in(self, table: DeltaTable) -> list[dict[str, Any]]:
+        """Return the files of analyses that are in; what was joined is of such."""
+        runs = {None, *(entry.analysis for entry in self.entries)}
+        return [file for file in added_files(table) if file[ANALYSIS] in runs]
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table; ``day`` and ``analysis`` are the last."""
@@ -72,9 +75,9 @@ class DeltaOutput(Output):
 
     def dataset(self, name: str) -> ds.Dataset:
         """Return a table as a dataset of pyarrow."""
-        runs = [entry.analysis for entry in self.entries]
         table = self._table(name)
-        return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
+        paths = {file["path"] for file in self._files_in(table)}
+        return only_files(table.to_pyarrow_dataset(), paths)
 
     def _table(self, name: str) -> DeltaTable:
         table = TableLog(self.out, name).open() if name in self.names else None
@@ -84,8 +87,20 @@ class DeltaOutput(Output):
 
     @cached_property
     def entries(self) -> list[LedgerEntry]:
-        """The analyses that are in, the first one first."""
-        return [entry for entry in Ledger(self.out).entries() if entry.state == IN]
+        """The analyses that are in, the first one first; not the numbers of their files."""
+        return entries_in(self.out)
+
+
+def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
+    """Return some of the files of a dataset, with what is known of each."""
+    fragments = [part for part in dataset.get_fragments() if part.path in paths]
+    return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
+
+
+def entries_in(out: OutputDirectory) -> list[LedgerEntry]:
+    """Return the entries of the analyses that are in, without the numbers of their files."""
+    entries = Ledger(out).snapshot().entries(files=False)
+    return [entry for entry in entries if entry.state == IN]
 
 
 @dataclass(frozen=True)
@@ -103,6 +118,12 @@ class StagedOutput(Output):
         # By day, a file of a task becomes one or some.
         return self.counts
 
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table, as they are of one analysis alone."""
+        schema = super().schema(name)
+        at = schema.get_field_index(ANALYSIS)
+        return schema if at < 0 else schema.remove(at)
+
     @cached_property
     def _listed(self) -> dict[str, list[File]]:
         # Without a row a table has no file here.
@@ -118,7 +139,7 @@ def output(out: str | Path) -> DeltaOutput:
     if not isinstance(out, str) and not hasattr(out, "__fspath__"):
         raise refuse("out", "a str or Path", out)
     directory = OutputDirectory(str(out))
-    entries = [entry for entry in Ledger(directory).entries() if entry.state == IN]
+    entries = entries_in(directory)
     if not entries:
         raise FlexwireError(
             f"there is no complete analysis in {directory}: its {LEDGER} is not there, or has none"

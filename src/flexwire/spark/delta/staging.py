@@ -6,7 +6,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -28,19 +28,21 @@ from flexwire.spark.delta.ledger import (
     IN,
     Ledger,
     LedgerEntry,
+    LedgerSnapshot,
     fingerprint,
     new_entry,
-    next_offsets,
     with_offsets,
 )
 from flexwire.spark.delta.logs import AddedFile, TableLog
 from flexwire.spark.delta.output import DeltaOutput, StagedOutput
+from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.publishing.local import locked
 from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
 from flexwire.storage.filesystems import scheme_of
 from flexwire.storage.local import is_locked, make_private_directory
 from flexwire.tables import schema
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
 
@@ -61,31 +63,33 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
-def sweep(
-    out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS
-) -> list[LedgerEntry]:
+def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
     """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
 
     The files of what was in a table until now stay until the next time, as somebody may read them.
     """
     ledger = Ledger(out)
-    entries = ledger.entries()
+    snapshot = ledger.snapshot()
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
-    leftover = {run for run in began if run != own and RUN.fullmatch(run)} - _those_in(entries)
+    leftover = {run for run in began if run != own and RUN.fullmatch(run)}
+    if done := _those_in(snapshot, leftover):
+        # Each was ended before it removed its own.
+        out.remove([f"{STAGING}/{run}" for run in sorted(done)])
+        leftover -= done
     if not leftover:
-        return entries
+        return snapshot
     tables = _noted_tables(out, leftover)
-    in_tables = leftover & set().union(*_ask_logs(out, tables, TableLog.analyses))
+    in_tables = set().union(*_ask_logs(out, tables, lambda log: log.analyses(leftover)))
     if in_tables:
-        entries = ledger.change(lambda old: _abandoned(old, in_tables))
-        in_tables -= _those_in(entries)
+        snapshot = ledger.change(lambda old: _abandoned(old, in_tables))
+        in_tables -= _those_in(snapshot, in_tables)
         take_out(out, in_tables, tables)
-    for run in leftover - in_tables - _those_in(entries):
+    for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
             continue  # the listing is older than this analysis, and has no time to compare with
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
-    return entries
+    return snapshot
 
 
 def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str]) -> None:
@@ -95,7 +99,7 @@ def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str])
 
 def give_up(out: OutputDirectory, run: str) -> None:
     """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
-    if run not in _those_in(Ledger(out).entries()):
+    if not _those_in(Ledger(out).snapshot(), {run}):
         take_out(out, {run}, _noted_tables(out, {run}))
         remove_run(out, run)
 
@@ -112,14 +116,13 @@ def remove_run(out: OutputDirectory, run: str) -> None:
     out.remove([f"{STAGING}/{run}"])
 
 
-def _those_in(entries: list[LedgerEntry]) -> set[str]:
-    return {entry.analysis for entry in entries if entry.state == IN}
+def _those_in(ledger: LedgerSnapshot, runs: Collection[str]) -> set[str]:
+    return {run for run, state in ledger.states(runs).items() if state == IN}
 
 
-def _abandoned(old: list[LedgerEntry], runs: Collection[str]) -> list[LedgerEntry] | None:
-    noted = {entry.analysis for entry in old}
-    new = [new_entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
-    return [*old, *new] if new else None
+def _abandoned(ledger: LedgerSnapshot, runs: Collection[str]) -> list[LedgerEntry] | None:
+    noted = ledger.states(runs)
+    return [new_entry(run, ABANDONED, "", {}) for run in sorted(runs) if run not in noted] or None
 
 
 def _noted_tables(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
@@ -149,22 +152,30 @@ def _is_old(
 _FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
 
 
+MOST_FOOTERS: Final = 4096
+"""With more files than that, an analysis says only how many rows each has: its files are large."""
+
+
 class AlreadyInError(FlexwireError):
     """Another analysis of the same input was first."""
 
 
 @dataclass(frozen=True)
 class DeltaStaging(RunStaging):
-    """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input."""
+    """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
+
+    The fingerprints are numbers by the names of files.
+    """
 
     digest: str
-    fingerprints: list[int]
+    fingerprints: dict[str, int]
     append: bool
 
     @cached_property
     def task_output(self) -> TaskOutput:
         """Where tasks hand over their files, one for each day."""
-        return TaskOutput(self.files, arrange=by_day, keeps_files=True)
+        constants = {ANALYSIS: self.run}
+        return TaskOutput(self.files, arrange=by_day, keeps_files=True, constants=constants)
 
     @property
     def files(self) -> DeltaDirectory:
@@ -195,45 +206,50 @@ class DeltaStaging(RunStaging):
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
             table_versions = list(pool.map(self._add, tables, tables.values()))
         new = new_entry(self.run, IN, self.digest, self.fingerprints, table_versions)
-        previous = Ledger(self.out).entries()
-        Ledger(self.out).change(lambda old: self._entered(old, new))
+        ledger = Ledger(self.out)
+        previous = [] if self.append else ledger.snapshot().entries(files=False)
+        for entry in previous:
+            # Whatever is left of them is found, also where this is ended.
+            note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
+        ledger.change(lambda old: self._entered(old, new), replaces=not self.append)
         self.committed_runs.append(self.run)
-        if not self.append and previous:
+        if previous:
             names = {table["name"] for entry in previous for table in entry.tables}
             take_out(self.out, {entry.analysis for entry in previous}, names)
+        self.out.remove([f"{STAGING}/{self.run}"])
 
-    def _entered(self, old: list[LedgerEntry], own: LedgerEntry) -> list[LedgerEntry] | None:
-        own_states = [entry.state for entry in old if entry.analysis == self.run]
-        if own_states == [IN]:
+    def _entered(self, old: LedgerSnapshot, own: LedgerEntry) -> list[LedgerEntry] | None:
+        own_state = old.states({self.run}).get(self.run)
+        if own_state == IN:
             # The answer to an earlier try was lost.
             return None
-        if own_states:
+        if own_state is not None:
             raise FlexwireError(
                 f"{self.out}: another analysis took this one for ended, and removed its rows; run "
                 "it again"
             )
         if not self.append:
-            abandoned = (entry for entry in old if entry.state == ABANDONED)
-            return with_offsets([*abandoned, own], self.read_until)
-        offsets, known_offsets = next_offsets(old), self.next_offsets or {}
-        if _runs_with(old, self.digest, self.fingerprints) or any(
+            return [*old.abandoned(), with_offsets(own, self.read_until)]
+        offsets, known_offsets = old.next_offsets, self.next_offsets or {}
+        if old.with_files(self.fingerprints) or any(
             offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
         ):
             raise AlreadyInError(
                 f"{self.out}: another analysis of the same input was first, and is in"
             )
-        return with_offsets([*old, own], offsets | self.read_until)
+        return [with_offsets(own, offsets | self.read_until)]
 
     def _tables(self) -> dict[str, list[AddedFile]]:
         rows = {file.name: file.rows for file in self.task_output.files}
         tables: dict[str, list[AddedFile]] = {name: [] for name in ALWAYS}
         for entry in self.files.entries(f"{TABLES}/"):
-            table, name = split(entry.name)
+            table, _ = split(entry.name)
             count = rows.get(entry.name)
-            if count is None:  # the driver's own
-                count = self._footer(table, name).num_rows
             physical = split(self.files.at(entry.name))[1]
-            tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
+            if count is None:  # the driver's own
+                count = self._footer(table, physical).num_rows
+            if count:
+                tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
             rows.pop(entry.name, None)
         if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
             reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
@@ -242,14 +258,17 @@ class DeltaStaging(RunStaging):
 
     def _footer(self, table: str, name: str) -> pq.FileMetaData:
         system, root = self.out.arrow()
-        path = f"{root}/{self.files.at(f'{TABLES}/{table}/{name}')}"
-        return pq.read_metadata(path, filesystem=system)
+        return pq.read_metadata(f"{root}/{TABLES}/{table}/{name}", filesystem=system)
 
     def _add(self, table: str, files: Sequence[AddedFile]) -> dict[str, object]:
         if table in _FIXED:
             columns = schema.schema_of(_FIXED[table])
         else:
             columns = self._columns(table, files[0])
+        if len(self.task_output.files) <= MOST_FOOTERS:
+            files = [
+                replace(file, stats=statistics(self._footer(table, file.name))) for file in files
+            ]
         version = TableLog(self.out, table).add(files, columns, self.run)
         rows = sum(file.rows for file in files)
         return {"name": table, "version": version, "files": len(files), "rows": rows}
@@ -261,20 +280,6 @@ class DeltaStaging(RunStaging):
 
 def _is_growing(source: InputFile) -> bool:
     return not scheme_of(source.url) and is_locked(source.url)
-
-
-def _is_of(entry: LedgerEntry, digest: str) -> bool:
-    return entry.state == IN and entry.input == digest
-
-
-def _runs_with(entries: Iterable[LedgerEntry], digest: str, files: Collection[int]) -> list[str]:
-    """Return the analyses that are in, and are of the same input or have some of these files."""
-    numbers = {*files}
-    return [
-        entry.analysis
-        for entry in entries
-        if _is_of(entry, digest) or (entry.state == IN and not numbers.isdisjoint(entry.files))
-    ]
 
 
 @contextmanager
@@ -297,10 +302,11 @@ def delta_staging(
     check_scheme(out)
 
     def make(run: str) -> DeltaStaging:
-        entries = sweep(out, run, abandoned)
+        ledger = sweep(out, run, abandoned)
         numbers = {source.name: fingerprint(source) for source in sources}
-        is_in = {number for entry in entries if entry.state == IN for number in entry.files}
-        known = {name for name, number in numbers.items() if append and number in is_in}
+        entries = ledger.with_files(numbers) if append else []
+        is_in = {number for entry in entries for number in entry.files}
+        known = {name for name, number in numbers.items() if number in is_in}
         growing = {source.name for source in sources if append and _is_growing(source)} - known
         new = [source for source in sources if source.name not in known | growing]
         if growing and not (new or known or has_logs):
@@ -308,32 +314,33 @@ def delta_staging(
             raise CaptureError(reason, source=min(growing))
         whole = digest_of(sources)
         known_run = None
-        if append and known and not new and not has_logs:
-            known_run = _runs_with(entries, whole, numbers.values())[-1]
-        elif append:
-            known_run = next((each.analysis for each in entries if _is_of(each, whole)), None)
+        if known and not new and not has_logs:
+            known_run = entries[-1].analysis
+        elif append and (has_logs or not sources):
+            known_run = next((each.analysis for each in ledger.with_input(whole)), None)
         if out.path is not None:
             make_private_directory(out.path / RUNS / run)
         return DeltaStaging(
             out,
             run,
             digest_of(new),
-            [numbers[source.name] for source in new],
+            {source.name: numbers[source.name] for source in new},
             append,
             known_run=known_run,
             known_files=frozenset(known),
             growing_files=frozenset(growing),
-            next_offsets=next_offsets(entries) if append else {},
+            next_offsets=ledger.next_offsets if append else {},
         )
 
-    with nullcontext() if out.path is None else _hold_lock(out.path):
+    with nullcontext() if out.path is None else hold_lock(out.path):
         _check_ours(out)
         with begin_run(out, make, give_up) as staging:
             yield staging
 
 
 @contextmanager
-def _hold_lock(out: Path) -> Iterator[None]:
+def hold_lock(out: Path) -> Iterator[None]:
+    """Hold the lock of an output on this machine; `FlexwireError` where another one has it."""
     is_new = not out.exists()
     make_private_directory(out)
     try:

@@ -24,7 +24,7 @@ import secrets
 import struct
 import traceback
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakSet
 
@@ -113,8 +113,9 @@ def run_tasks(
         return []
     key = secrets.token_bytes(32)
     job = _TaskJob(
-        catalog().packed, work, task_output.directory, key, task_output.arrange
-    ).with_work_in_file()
+        catalog().packed, work, task_output.directory, key, task_output.arrange,
+        task_output.constants,
+    ).with_work_in_file()  # fmt: skip
     results = (
         _run_as_writer(spark, count, job) if is_connect(spark) else _run_as_rdd(spark, count, job)
     )
@@ -216,6 +217,7 @@ class _TaskJob:
     directory: OutputDirectory
     key: bytes
     arrange: Arrange = as_it_is
+    constants: dict[str, str] = field(default_factory=dict)
 
     @property
     def tag(self) -> str:
@@ -242,7 +244,8 @@ class _TaskJob:
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
         use_packed_catalog(self.carried)
-        with TaskOutput(self.directory, arrange=self.arrange).open_attempt(number) as task_output:
+        output = TaskOutput(self.directory, arrange=self.arrange, constants=self.constants)
+        with output.open_attempt(number) as task_output:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:

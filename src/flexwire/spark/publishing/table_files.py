@@ -23,7 +23,7 @@ from flexwire.spark.publishing.manifest import PARTS, TABLES, joined_name
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from concurrent.futures import Future
 
     from flexwire.spark.publishing.manifest import WrittenFile
@@ -200,12 +200,16 @@ def _read_checked(
 
 
 def write_one_file(
-    directory: OutputDirectory, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    directory: OutputDirectory,
+    name: str,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    constants: Mapping[str, str] | None = None,
 ) -> None:
     """Write a table that is one file, of this name in a place; for the driver."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, Path(name).name)
-        with TableWriter(local, schema) as writer:
+        with TableWriter(local, schema, constants) as writer:
             for batch in batches:
                 writer.write(batch)
         directory.put(local, name)
@@ -244,7 +248,9 @@ class TableFiles:
         """Return the writer of a table; its file then exists even without a row."""
         writer = self._open.get(table)
         if writer is None:
-            writer = self._stack.enter_context(TableWriter(self._local(table), columns))
+            writer = self._stack.enter_context(
+                TableWriter(self._local(table), columns, self._task_output.constants)
+            )
             self._open[table] = writer
         return writer
 

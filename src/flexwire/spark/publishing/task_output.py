@@ -48,7 +48,8 @@ class TaskOutput:
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone
     when the attempt is over. ``arrange`` says which files a finished one becomes. One that
-    ``keeps_files`` knows in the end what all tasks have written.
+    ``keeps_files`` knows in the end what all tasks have written. ``constants`` are columns that all
+    files have besides.
     """
 
     directory: OutputDirectory
@@ -57,6 +58,7 @@ class TaskOutput:
     arrange: Arrange = as_it_is
     keeps_files: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    constants: dict[str, str] = field(default_factory=dict)
 
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
         """Yield the files that tasks have written; `files` has them afterwards, if it keeps them.
@@ -113,7 +115,9 @@ class TaskOutput:
             make_private_directory(base)
         scratch = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=base))
         try:
-            yield TaskOutput(self.directory, scratch, arrange=self.arrange)
+            yield TaskOutput(
+                self.directory, scratch, arrange=self.arrange, constants=self.constants
+            )
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

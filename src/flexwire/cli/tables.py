@@ -1,0 +1,148 @@
+"""`flexwire tables`: join the files of tables that grow, take out old days, remove leftovers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.options import Format, format_option
+from flexwire.cli.terminal import print_line
+
+if TYPE_CHECKING:
+    from flexwire.spark.delta.upkeep import FileGroup
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Say what would be done, and do nothing."
+)
+
+
+@click.command()
+@click.argument("out")
+@dry_run_option
+@format_option
+def compact(*, out: str, dry_run: bool, output: Format) -> None:
+    """Join the small files of the tables in OUT.
+
+    OUT is an output of analyze --tables delta. The files of a day of a table become one, or some of
+    128 MiB: of the last day once there are eight, of earlier days once there are two. Rows stay as
+    they are. The files that were joined are removed by vacuum.
+
+    Each line says what is joined next. What is killed leaves all rows as they were; run it again.
+    """
+    from flexwire.extras import needed_by
+    from flexwire.storage.output_directory import OutputDirectory
+
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta.upkeep import join, to_join, upkeep_lock
+
+    place = OutputDirectory(out)
+    with upkeep_lock(place):
+        groups = [*to_join(place)]
+        for group in groups:
+            _tell("join", group, output)
+            if not dry_run:
+                join(place, group)
+    _end(groups, "joined", output, dry_run=dry_run)
+
+
+@click.command()
+@click.argument("out")
+@click.option(
+    "--days",
+    type=click.IntRange(min=1),
+    required=True,
+    help="How many days to keep, today in UTC included.",
+)
+@dry_run_option
+@format_option
+def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
+    """Take days that are too old out of the tables in OUT.
+
+    OUT is an output of analyze --tables delta. Tables without days (packets, audit and the tables
+    of logs) stay. A connection that was seen since then stays too, with all that its rows join.
+    Captures that were in count as known, so no later analysis adds them again. Reports stay.
+
+    All that is taken out is printed first. The files are removed by vacuum, days later.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from flexwire.extras import needed_by
+    from flexwire.storage.output_directory import OutputDirectory
+
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta.upkeep import retire, to_retire, upkeep_lock
+
+    place = OutputDirectory(out)
+    first = datetime.now(UTC).date() - timedelta(days=days - 1)
+    with upkeep_lock(place):
+        groups = [*to_retire(place, first)]
+        for group in groups:
+            _tell("take out", group, output)
+        if not dry_run:
+            retire(place, groups)
+    _end(groups, "taken out", output, dry_run=dry_run)
+
+
+@click.command()
+@click.argument("out")
+@click.option(
+    "--hours",
+    type=click.IntRange(min=24),
+    default=168,
+    show_default=True,
+    help="Keep files that a table named in the last hours. A reader that began before may need "
+    "them, and so may an analysis that is still running.",
+)
+@dry_run_option
+@format_option
+def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
+    """Remove files from OUT that its tables do not name any more.
+
+    OUT is an output of analyze --tables delta. Such files are what compact has joined, what retain
+    or a new analysis has taken out, and what a killed process left. All that is removed is printed
+    first. Earlier versions of the tables cannot be read afterwards.
+    """
+    from flexwire.extras import needed_by
+    from flexwire.storage.output_directory import OutputDirectory
+
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta.upkeep import remove_unnamed_files, unnamed_files, upkeep_lock
+
+    place = OutputDirectory(out)
+    with upkeep_lock(place):
+        groups = [*unnamed_files(place, hours)]
+        for group in groups:
+            for file in group.files if output is Format.TEXT else ():
+                print_line(f"remove {group.table}: {file['path']}")
+        if not dry_run:
+            remove_unnamed_files(place, [group.table for group in groups], hours)
+    _end(groups, "removed", output, dry_run=dry_run)
+
+
+def _tell(verb: str, group: FileGroup, output: Format) -> None:
+    from flexwire.facts.units import human_bytes, plural
+
+    if output is Format.TEXT:
+        day = "" if group.day is None else f" {group.day}"
+        files = plural(len(group.files), "file")
+        print_line(f"{verb} {group.table}{day}: {files}, {human_bytes(group.size)}")
+
+
+def _end(groups: list[FileGroup], done: str, output: Format, *, dry_run: bool) -> None:
+    from flexwire.facts.units import plural
+
+    if output is Format.JSON:
+        print(json.dumps(_as_json(groups, dry_run=dry_run), ensure_ascii=False, indent=2))
+        return
+    files = plural(sum(len(group.files) for group in groups), "file")
+    print_line(f"{files} {'would be ' if dry_run else ''}{done}.")
+
+
+def _as_json(groups: list[FileGroup], *, dry_run: bool) -> dict[str, Any]:
+    parts = [
+        {"table": group.table, "day": group.day, "files": [file["path"] for file in group.files]}
+        for group in groups
+    ]
+    return {"isDone": not dry_run, "groups": parts}

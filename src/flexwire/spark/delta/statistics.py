@@ -1,0 +1,97 @@
+"""What Delta says of a file's columns, from the file's own footer: readers leave files out by it.
+
+A reader leaves a file out where the least and the greatest value say that no row is asked for. So
+they may be wide and never narrow: Delta's times have milliseconds, and are rounded outwards; long
+text is cut, and of the greatest the last letter that is kept becomes the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow.parquet as pq
+
+MOST_COLUMNS: Final = 32
+"""As many columns have statistics, from the first on, as with Delta's own writers."""
+_MOST_LETTERS: Final = 32
+_LAST_YEAR: Final = 9998
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+def statistics(footer: pq.FileMetaData) -> str:
+    """Return Delta's statistics of a file, as JSON."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name, groups in _columns(footer):
+        if any(group is None or not group.has_null_count for group in groups):
+            continue
+        nulls[name] = sum(group.null_count for group in groups)
+        valued = [group for group in groups if group.num_values]
+        if not valued or not all(group.has_min_max for group in valued):
+            continue
+        low, high = min(group.min for group in valued), max(group.max for group in valued)
+        bounds = _bounds(low, high)
+        if bounds is not None:
+            least[name], greatest[name] = bounds
+    told = {"numRecords": footer.num_rows}
+    return json.dumps({**told, "minValues": least, "maxValues": greatest, "nullCount": nulls})
+
+
+def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the first columns that are no part of another one, each with what its groups say."""
+    if not footer.num_row_groups:
+        return
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    plain = [
+        place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
+    ]
+    for place in plain[:MOST_COLUMNS]:
+        yield footer.schema.column(place).name, [group.column(place).statistics for group in groups]
+
+
+def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
+    if isinstance(low, bool):
+        return None
+    if isinstance(low, int):
+        return low, high
+    if isinstance(low, datetime):
+        return None if high.year > _LAST_YEAR else (_moment(low), _moment(high, up=True))
+    if isinstance(low, str):
+        cut = _above(high)
+        return None if cut is None else (low[:_MOST_LETTERS], cut)
+    # Floats may be no number, and bytes are not compared.
+    return None
+
+
+def _moment(moment: datetime, *, up: bool = False) -> str:
+    cut = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    if up and cut != moment:
+        cut += _MILLISECOND
+    return cut.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _above(text: str) -> str | None:
+    """Return text of bounded length that is not before ``text``; None if there is none.
+
+    >>> _above("short"), _above("a" * 31 + "bcd")
+    ('short', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac')
+    """
+    if len(text) <= _MOST_LETTERS:
+        return text
+    kept = text[:_MOST_LETTERS]
+    while kept:
+        following = ord(kept[-1]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= sys.maxunicode:
+            return kept[:-1] + chr(following)
+        kept = kept[:-1]
+    return None

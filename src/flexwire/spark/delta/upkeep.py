@@ -1,0 +1,229 @@
+"""What keeps tables that grow small: files are joined, old days taken out, and leftovers removed.
+
+Each says first what it is about to do, and each may be killed at any moment: a file is written
+before a commit names it, and removed only when no commit has named it for long.
+
+- `to_join` and `join`: the small files of a day of a table become one. Only files of analyses that
+  are in are joined, so that an analysis that is not can still be taken out by its files. A file
+  that was joined is joined again once as many bytes as an eighth of it have come: so a byte is
+  written a few times in its life.
+- `to_retire` and `retire`: the days before a day are taken out of the tables. A connection stays
+  while it was seen since. The ledger keeps what it knows of captures, so none comes in again.
+- `unnamed_files` and `remove_unnamed_files`: what no table names any more, and nobody reads.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections import defaultdict
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexwire.errors import AnalysisError
+from flexwire.spark.delta.layout import DAY, TABLES, has_days
+from flexwire.spark.delta.logs import (
+    JOINED,
+    AddedFile,
+    TableLog,
+    added_files,
+    commit,
+    is_joined,
+    open_table,
+    removals,
+)
+from flexwire.spark.delta.output import only_files, output
+from flexwire.spark.delta.staging import hold_lock
+from flexwire.spark.delta.statistics import statistics
+from flexwire.spark.publishing.compaction import LEAST_PARTS
+from flexwire.spark.publishing.table_files import WHOLE_BYTES
+from flexwire.storage.filesystems import report_failures
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tables.output import LEDGER
+from flexwire.tables.parquet import TableWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from deltalake import DeltaTable
+
+    from flexwire.storage.output_directory import OutputDirectory
+
+# A joined file is joined again with an eighth of its bytes.
+_SHARE: Final = 8
+_CONNECTIONS: Final = "connections"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files of one day of a table, or of a table without days, and their bytes."""
+
+    table: str
+    day: str | None
+    files: tuple[dict[str, Any], ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file["size"] for file in self.files)
+
+
+@contextmanager
+def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
+    """Hold what an analysis holds, so that none begins; in a store nothing can be held."""
+    with nullcontext() if out.path is None else hold_lock(out.path):
+        yield
+
+
+def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
+    """Yield the groups of files that are to become one."""
+    found = output(out.url)
+    runs = {entry.analysis for entry in found.entries}
+    for name in found.names:
+        table = TableLog(out, name).open()
+        # A table of an earlier release is partitioned by analysis.
+        if table is not None and ANALYSIS not in table.metadata().partition_columns:
+            yield from _groups(name, table, runs)
+
+
+def _groups(name: str, table: DeltaTable, runs: set[str]) -> Iterator[FileGroup]:
+    days: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
+    for file in added_files(table):
+        # What others have joined may have rows of any analysis.
+        if file[ANALYSIS] in runs or is_joined(file["path"]):
+            days[file[DAY]].append(file)
+    latest = max((day for day in days if day is not None), default=None)
+    for day, files in sorted(days.items(), key=lambda item: item[0] or ""):
+        chosen = _small(files)
+        least = LEAST_PARTS if day == latest else 2
+        if len(chosen) >= least:
+            yield FileGroup(name, day, tuple(chosen))
+
+
+def _small(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    chosen: list[dict[str, Any]] = []
+    size = 0
+    for file in sorted(files, key=lambda file: (file["size"], file["path"])):
+        if file["size"] >= WHOLE_BYTES or (
+            is_joined(file["path"]) and file["size"] > size * _SHARE
+        ):
+            continue
+        chosen.append(file)
+        size += file["size"]
+    return chosen
+
+
+def join(out: OutputDirectory, group: FileGroup) -> int:
+    """Make large files of a group, and put them in its place; return how many."""
+    log = TableLog(out, group.table)
+    # A commit that takes one of these files out meanwhile makes ours fail.
+    table = log.open()
+    known = set() if table is None else {file["path"] for file in added_files(table)}
+    if table is None or not known.issuperset(file["path"] for file in group.files):
+        return 0
+    fields = [field for field in pa.schema(table.schema().to_arrow()) if field.name != DAY]
+    with tempfile.TemporaryDirectory() as scratch:
+        added = [*_write(log, table, group, pa.schema(fields), Path(scratch))]
+    expected, rows = sum(file["rows"] for file in group.files), sum(file.rows for file in added)
+    try:
+        _check_rows(log, expected, rows)
+        values = {DAY: group.day} if has_days(group.table) else {}
+        actions = [file.action(values, is_new=False) for file in added]
+        with report_failures(log.directory.url, "commit to"):
+            commit(table, [*removals(table, group.files, is_change=False), *actions])
+    except BaseException:
+        log.directory.remove([file.name for file in added])
+        raise
+    return len(added)
+
+
+def _check_rows(log: TableLog, expected: int, rows: int) -> None:
+    if rows != expected:
+        raise AnalysisError(f"{log.directory}: expected {expected} rows in files, got {rows}")
+
+
+def _write(
+    log: TableLog, table: DeltaTable, group: FileGroup, columns: pa.Schema, scratch: Path
+) -> Iterator[AddedFile]:
+    """Write the rows of a group to as few files as are large enough, and put these in place."""
+    dataset = table.to_pyarrow_dataset()
+    parts = only_files(dataset, {file["path"] for file in group.files})
+    # One row group at a time: the rows of a table may be large.
+    batches = parts.to_batches(columns=columns.names, batch_readahead=0, fragment_readahead=0)
+    for first in batches:
+        local = scratch / f"{JOINED}{secrets.token_hex(16)}.parquet"
+        with TableWriter(local, columns) as writer:
+            writer.write(first)
+            while local.stat().st_size < WHOLE_BYTES and (batch := next(batches, None)) is not None:
+                writer.write(batch)
+        name = local.name if group.day is None else f"{DAY}={group.day}/{local.name}"
+        size, stats = local.stat().st_size, statistics(pq.read_metadata(local))
+        log.directory.put(local, name)
+        local.unlink(missing_ok=True)
+        yield AddedFile(name, size, writer.rows, stats)
+
+
+def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
+    """Yield the files of the days before a day; connections that were seen since then stay."""
+    start = datetime(before.year, before.month, before.day, tzinfo=UTC)
+    for name in output(out.url).names:
+        table = TableLog(out, name).open() if has_days(name) else None
+        if table is None:
+            continue
+        days: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for file in added_files(table):
+            is_open = name == _CONNECTIONS and (
+                file["last_time"] is None or file["last_time"] >= start
+            )
+            if file[DAY] is not None and file[DAY] < before.isoformat() and not is_open:
+                days[file[DAY]].append(file)
+        for day, files in sorted(days.items()):
+            yield FileGroup(name, day, tuple(files))
+
+
+def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
+    """Take these files out of their tables, one commit a table; `vacuum` removes them later."""
+    tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for group in groups:
+        tables[group.table] += group.files
+    for name, files in tables.items():
+        log = TableLog(out, name)
+        table = log.open()
+        assert table is not None  # noqa: S101 - it has the files
+        paths = {file["path"] for file in files}
+        left = [file for file in added_files(table) if file["path"] in paths]
+        if left:
+            with report_failures(log.directory.url, "commit to"):
+                commit(table, removals(table, left))
+
+
+def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
+    """Yield each table with its files that no table has named for so many hours, by path."""
+    for name, table in _tables(out):
+        if found := _vacuum(table, hours, dry_run=True):
+            yield FileGroup(name, None, tuple({"path": path} for path in sorted(found)))
+
+
+def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
+    """Remove the files of these tables that no table has named for so many hours."""
+    for name, table in _tables(out):
+        if name in names:
+            _vacuum(table, hours, dry_run=False)
+
+
+def _vacuum(table: DeltaTable, hours: int, *, dry_run: bool) -> list[str]:
+    with report_failures(table.table_uri, "list"):
+        return table.vacuum(hours, dry_run, enforce_retention_duration=False, full=True)
+
+
+def _tables(out: OutputDirectory) -> Iterator[tuple[str, DeltaTable]]:
+    places = {name: f"{TABLES}/{name}" for name in output(out.url).names} | {LEDGER: LEDGER}
+    for name, place in places.items():
+        if (table := open_table(out.child(place))) is not None:
+            yield name, table

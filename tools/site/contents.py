@@ -53,6 +53,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/internal-topics",
         "docs/cluster-metadata",
         "docs/storage",
+        "docs/every-hour",
         "docs/delta",
         "docs/cluster",
         "docs/scale",

@@ -77,24 +77,22 @@ _FIELD_OPTIONS = {
             "only_apis",
             metavar="NAME",
             multiple=True,
-            help="Capture only requests of this API, by name (Produce) or api key, and their "
-            "responses. Can be given several times. The capture and every report of it name "
-            "the filter.",
+            help="Capture only requests of this API (its name or key), and their responses. Can "
+            "be given several times. The capture and every report of it name the filter.",
         ),
         click.option(
             "--only-client-id",
             "only_client_ids",
             metavar="TEXT",
             multiple=True,
-            help="Capture only requests of this client id, in the same way; * stands for any text.",
+            help="Capture only requests of this client id; * stands for any text.",
         ),
         click.option(
             "--only-topic",
             "only_topics",
             metavar="TEXT",
             multiple=True,
-            help="Capture only requests that name this topic, in the same way; * stands for any "
-            "text.",
+            help="Capture only requests that name this topic; * stands for any text.",
         ),
     ),
     "ports": (
@@ -525,14 +523,12 @@ def tap(
     are refused, as its brokers would refuse them, and the cluster stays as it is.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
-    text. SASL passes through. docs/tap.md says how.
+    text. SASL passes through. docs/tap.md says how, and how to run the tap as a service.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. If frames passed that are not in the capture, the tap says how many and exits with 1.
-    docs/tap.md says how to run it as a service.
 
-    With --format json it prints one line when it listens, and another with all counts when it has
-    stopped.
+    With --format json it prints one line when it listens, and one with all counts at its end.
     """
     import asyncio
 

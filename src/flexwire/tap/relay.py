@@ -391,8 +391,8 @@ class Relay:
             self._say_once("passed on what is not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            told = "passed on a response that answers no request"
-            self._saying.say(logging.INFO, told, f"{self.name}: {told}")
+            remark = "passed on a response that answers no request"
+            self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
         """Return a response as it is forwarded: unchanged if no address in it changes."""

@@ -233,9 +233,9 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     major stands for it, because an upgrade leads there. Each finding says where the refusal began.
     Previews of releases are left out.
     """
-    known = catalog().releases
+    releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
-    running = [_major(broker) for broker in brokers if broker in known]
+    running = [_major(broker) for broker in brokers if broker in releases]
     if not running:
         return tuple(group[-1] for group in majors[-_MAJORS:])
     return tuple(group[-1] for group in majors if _major(group[0]) >= min(running))

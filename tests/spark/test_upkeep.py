@@ -133,6 +133,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
             days = {file["day"] for file in files(out, name)}
             # A day that is over is one file; the last two may have those of their hours.
             assert len(files(out, name)) <= len(days) + 2 * 24
+            assert commits_to_read(out, name) <= 10
     # Each entry was written again once for each power of the fan-out at most.
     assert written[-1] <= 120 * 3
     growth = [later - earlier for earlier, later in pairwise(written)]
@@ -140,6 +141,18 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
     assert len(rows(out)) == 120
     # What is over has left no note that the next one reads.
     assert not [*out.entries("_staging/")]
+
+
+def commits_to_read(out: OutputDirectory, name: str) -> int:
+    """Return how many commits have come since a table's last checkpoint."""
+    log = out.child(f"tables/{name}/_delta_log")
+    last = (
+        json.loads(log.read("_last_checkpoint"))["version"]
+        if log.exists("_last_checkpoint")
+        else -1
+    )
+    commits = [entry.name for entry in log.entries() if entry.name.endswith(".json")]
+    return sum(int(commit.removesuffix(".json")) > last for commit in commits)
 
 
 def ledger_files(out: OutputDirectory) -> list[Path]:

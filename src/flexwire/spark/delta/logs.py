@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
+CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
+"""An append reads the commits since the last checkpoint, of each table: as few as with Spark."""
+
 # Another analysis may have come between; then the log is read again.
 _TRIES: Final = 5
 
@@ -84,6 +87,7 @@ class TableLog:
                 mode="ignore",
                 partition_by=[DAY] if has_days(self.name) else None,
                 name=self.name,
+                configuration=CONFIGURATION,
                 storage_options=storage_options(self.directory),
             )
         if not files:

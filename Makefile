@@ -16,7 +16,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial rehearse pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -52,6 +52,7 @@ help:
 	@echo "            PYTEST_ARGS='-k 4.4.0' is one release"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
+	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
@@ -99,6 +100,10 @@ kafka: environment
 # It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
 trial: environment
 	.venv/bin/python -m tests.kafka.trial $(CLIENTS)
+
+# It compares with tests/kafka/trial/results.jsonl, and writes nothing.
+rehearse: environment
+	.venv/bin/python -m tests.kafka.trial.rehearsing $(CLIENTS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: export FLEXWIRE_TEST_MINUTES = 120

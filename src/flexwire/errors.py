@@ -41,7 +41,7 @@ def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> Flexwir
 class ArgumentError(FlexwireError, TypeError, ValueError):
     """An argument that its parameter does not take; Python's own two errors for that as well.
 
-    What is wrong with a message or a record that was given is an `EncodeError`, which has a path.
+    A wrong message or record that a caller passes raises `EncodeError`, which has a path.
     """
 
 
@@ -259,7 +259,7 @@ class ClientConfigError(FlexwireError):
     """A client's properties file, or a value in it, that no connection can be made with."""
 
 
-# What pickled errors of the releases until now name; they go with the next release.
+# The names that pickled errors of earlier releases use; they go with the next release.
 _rebuild_spec: Final = partial(_rebuild, SpecError)
 _rebuild_record: Final = partial(_rebuild, RecordError)
 _rebuild_record_header: Final = partial(_rebuild, RecordHeaderError)

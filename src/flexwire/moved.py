@@ -32,7 +32,7 @@ _ANSWERS: Final = (
     "unread_state", "unused_groups", "unused_topics",
 )  # fmt: skip
 MOVED: Final = {
-    **{f"flexwire.spark.answers.{one}": f"flexwire.answers.{one}" for one in _ANSWERS},
+    **{f"flexwire.spark.answers.{name}": f"flexwire.answers.{name}" for name in _ANSWERS},
     "flexwire.capture.assembly": "flexwire.capture.reassembly.assembly",
     "flexwire.capture.brokers": "flexwire.capture.reassembly.connections",
     "flexwire.capture.columns": "flexwire.capture.reassembly",
@@ -272,7 +272,7 @@ class _Finder:
             return _with_old_names(fullname, path)
         if fullname in MOVED:
             return ModuleSpec(fullname, cast("Loader", _Loader(MOVED[fullname])))
-        room = next((one for one in _ROOMS if fullname.startswith(f"{one}.")), None)
+        room = next((name for name in _ROOMS if fullname.startswith(f"{name}.")), None)
         if room is None:
             return None
         # Else it would be found in the new room, and loaded a second time by another name.
@@ -345,5 +345,5 @@ def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Calla
 
 def install() -> None:
     """Have Python find modules by their old paths, and old names in modules, in this process."""
-    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import PackedCatalog
@@ -30,6 +32,9 @@ KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 Otherwise it goes back to the system after a hundredth of a second, and clearing it anew takes a
 sixth of all the time that a task has.
 """
+
+
+_REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -47,6 +52,26 @@ def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBat
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is Spark Connect's, which has no ``sparkContext``."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def activate(spark: SparkSession) -> None:
+    """Make a session the active one of this thread: Spark looks names of data sources up there."""
+    # PySpark has no shorter public way.
+    spark.createDataFrame([], "id bigint")
+
+
+def register_source(spark: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source of ours in a session, and make the session this thread's active one.
+
+    Each session has data sources of its own. But Spark asks the active session whether a name is
+    taken, so that another session than the active one can be refused a name that is free there.
+    """
+    activate(spark)
+    names = _REGISTERED.setdefault(spark, set())
+    if source.name() not in names:
+        # Spark warns about a second source of the same name.
+        spark.dataSource.register(source)
+        names.add(source.name())
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:

@@ -42,7 +42,11 @@ WITHOUT = {
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
 # What is found is the answer that was asked for: `specs` has two of all messages, and one more.
-FINDINGS = {"flexwire schema lint specs", "flexwire schema breaking specs --against release:4.0"}
+FINDINGS = {
+    "flexwire schema lint specs",
+    "flexwire schema breaking specs --against release:4.0",
+    "flexwire schema bench release:4.3 release:4.4 --out bench.html",
+}
 VERSION = 12
 
 

@@ -19,6 +19,7 @@ from flexwire.client.tls import client_context
 from flexwire.errors import FlexwireError
 from flexwire.tap import HostPort, TapStatistics
 from flexwire.tap.config import TapConfig
+from flexwire.tap.rehearsal import RehearsalPlan
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving
 from tests.net.test_relay import answering, asking, echo
 from tests.tls import Authority
@@ -179,3 +180,50 @@ def test_options_that_do_not_fit_are_said(options: list[str], wording: str, tmp_
         CliRunner().invoke(app, command, catch_exceptions=False)
     assert "opens" not in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "plan"),
+    [
+        (["--pretend", "4.4"], RehearsalPlan("4.4.0")),
+        (
+            ["--pretend", "4.0.2", "--share", "5%", "--for", "10m", "--most-failed", "3"],
+            RehearsalPlan("4.0.2", share=0.05, seconds=600, most_failed=3),
+        ),
+        (
+            ["--pretend", "4", "--share", "12.5%", "--for", "90s"],
+            RehearsalPlan("4", share=0.125, seconds=90),
+        ),
+        ([], None),
+    ],
+)
+def test_a_rehearsal_is_what_its_options_say(
+    options: list[str],
+    plan: RehearsalPlan | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    assert told(monkeypatch, tmp_path, *options)["rehearsal"] == plan
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--share", "5%"], "--share goes with --pretend"),
+        (["--for", "10m"], "--for goes with --pretend"),
+        (["--most-failed", "0"], "--most-failed goes with --pretend"),
+        (["--pretend", "4.4", "--share", "0%"], "expected a percentage as 5%, got '0%'"),
+        (["--pretend", "4.4", "--share", "0.05"], "expected a percentage as 5%, got '0.05'"),
+        (["--pretend", "4.4", "--for", "10"], "expected a time as 90s, 10m or 2h, got '10'"),
+        (["--pretend", "4.4", "--for", "0m"], "expected a time as 90s, 10m or 2h, got '0m'"),
+        (["--pretend", "9.9"], "9.9"),
+        (["--pretend", "4.4", "--header-tag", "10042=x"], "either --pretend or --header-tag"),
+    ],
+)
+def test_options_that_no_rehearsal_has_are_refused(
+    options: list[str], reason: str, tmp_path: Path
+) -> None:
+    command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out"), *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code != 0
+    assert reason in result.output + str(result.exception)

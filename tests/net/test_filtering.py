@@ -98,6 +98,20 @@ def test_client_ids_are_texts_with_any_text_in_them(client_id: str | None, is_ke
     assert judge.asked(request_payload(LIST_GROUPS, 3, client_id=client_id)) is is_kept
 
 
+def test_a_client_id_that_a_connection_gave_once_holds_for_its_later_requests() -> None:
+    # Source: KIP-1313, the client id may be null after the first request.
+    only = CaptureFilter(client_ids=("billing",))
+    named, other, nobody = Judge(only), Judge(only), Judge(only)
+    assert named.asked(request_payload(LIST_GROUPS, 3, client_id="billing"))
+    assert not other.asked(request_payload(LIST_GROUPS, 3, client_id="orders"))
+    for number in range(2, 5):
+        later = request_payload(LIST_GROUPS, 3, client_id=None, correlation_id=number)
+        answer = response_payload(LIST_GROUPS, 3, b"abc", correlation_id=number)
+        assert (named.asked(later), named.answered(answer)) == (True, True)
+        assert (other.asked(later), other.answered(answer)) == (False, False)
+        assert not nobody.asked(later)
+
+
 @pytest.mark.parametrize(
     ("text", "fits"),
     [

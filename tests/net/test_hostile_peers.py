@@ -21,10 +21,11 @@ from flexwire.tap import TapSecurity
 from flexwire.tap.addresses import response_address_fields
 from flexwire.tap.connections import LocalRunner
 from flexwire.tap.ends import End
+from flexwire.tap.forwarding import DirectForwarder
 from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.tap.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.relay import DirectForwarder, Relay
+from flexwire.tap.relay import Relay
 from flexwire.wire.varint import write_unsigned_varint
 from tests.net.broker import CHUNK_BYTES, connected, run, serving, settled, tapped
 from tests.net.densest import dense_cases, densest

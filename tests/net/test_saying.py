@@ -37,9 +37,10 @@ BOUNDED = {
         "once for each listener, of 1,000 at most; after an error it waits",
     ),
     "processes.py": (4, "after each it waits, or a process ended; the lines of processes"),
+    "rehearsal.py": (1, "once for each run"),
     "relay.py": (2, "lines for debugging, once for each connection"),
     "log_limit.py": (2, "these are the lines once a second"),
-    "tap.py": (1, "once for each run"),
+    "tap.py": (2, "each once for each run"),
     "worker.py": (1, "after each it does not ask for some seconds"),
 }
 

@@ -135,6 +135,7 @@ def test_any_bytes_are_stamped_or_pass_as_they_are(payload: bytes) -> None:
         (request_payload(METADATA, 12, unknown_tagged_fields={10042: b"x"}), "tag_taken"),
         (request_payload(METADATA, 12, unknown_tagged_fields={20000: b""}), "tag_taken"),
         (request_payload(METADATA, 99), "not_flexible"),
+        (request_payload(API_VERSIONS, 99), "not_flexible"),
         # 0 tagged fields in two bytes: Kafka reads it, and no client writes it.
         (bytes.fromhex("0003 000c 00000001 ffff 8000"), "sasl"),
         # The same tag twice, which only lenient readers take.
@@ -152,10 +153,6 @@ def test_every_reason_is_a_count_of_the_tap() -> None:
     assert len(names) == 5
     statistics.count_stamped(None if name == "stamped" else name for name in names)
     assert [getattr(statistics, name) for name in names] == [1] * len(names)
-
-
-def test_versions_of_no_release_are_stamped_where_brokers_answer_them() -> None:
-    assert stamped(request_payload(API_VERSIONS, 99)).reason is None
 
 
 @pytest.mark.parametrize("room", [0, 1])

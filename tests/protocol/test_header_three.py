@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from flexwire.capture.pairing.pairing import Hindsight, Pairing, build_paired
+from flexwire.capture.reassembly.connections import CapturedFrame
+from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.cli.app import app
 from flexwire.errors import DecodeError
-from flexwire.protocol import parse_request, parse_response, request_header_version
+from flexwire.protocol import (
+    Conversation,
+    parse_request,
+    parse_response,
+    request_header_version,
+)
 from flexwire.protocol.headers import Numbering
 from flexwire.schema.catalog import use_catalog
 from tests.protocol.payloads import make
@@ -75,6 +83,40 @@ def test_a_frame_is_read_with_the_client_instance_id(instance: uuid.UUID) -> Non
 def test_a_null_client_id_is_read_as_null() -> None:
     payload = bytes.fromhex("002f00010000000affff" + "010010") + INSTANCE.bytes
     assert parse_request(payload).client_id is None
+
+
+@pytest.mark.parametrize("instance", [INSTANCE, uuid.UUID(int=0)])
+@pytest.mark.parametrize("client_id", ["shop", None])
+def test_each_reading_of_the_kip_gives_the_client_id_of_the_connection(
+    client_id: str | None, instance: uuid.UUID
+) -> None:
+    # Either id may come in each request, or in the first one alone.
+    body = make("OffsetDeleteRequest", group_id="g").encode(1)
+    payloads = [
+        make(
+            "RequestHeader",
+            request_api_key=OFFSET_DELETE,
+            request_api_version=1,
+            correlation_id=number,
+            client_id=client_id if number else "shop",
+            client_instance_id=instance if number else INSTANCE,
+        ).encode(3)
+        + body
+        for number in range(3)
+    ]
+    frames = [
+        CapturedFrame("a>b", "request", one, one, one, len(payload) + 4, payload)
+        for one, payload in enumerate(payloads)
+    ]
+    pairing, found = Pairing(), []
+    for one in frames:
+        chunk = FrameColumns.from_frames([one], "a.pcapng")
+        rows = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
+        found += rows.select(["client_id", "header_version", "outcome"]).to_pylist()
+    assert found == [{"client_id": "shop", "header_version": 3, "outcome": None}] * 3
+    conversation = Conversation()
+    requests = [conversation.request(payload).request for payload in payloads]
+    assert [one.client_id for one in requests if one is not None] == ["shop"] * 3
 
 
 def test_an_unknown_tag_beside_it_is_kept() -> None:

@@ -10,7 +10,7 @@ from flexwire.errors import DecodeError, FrameError
 from flexwire.protocol import RequestFrame, parse_request
 from flexwire.schema.catalog import catalog
 from tests.each import each
-from tests.protocol.payloads import request_payload
+from tests.protocol.payloads import make, request_payload
 
 
 def test_a_request_header_of_each_version() -> None:
@@ -40,9 +40,18 @@ def test_a_request_has_the_newest_name_with_its_version() -> None:
         assert catalog().entry(name).api_key == api_key
     assert parse_request(request_payload(2, 5)).message_name == "ListOffsetsRequest"
     assert parse_request(request_payload(56, 0)).message_name == "AlterPartitionRequest"
-    # Above the catalog: the newest name, the flexible header.
-    above = parse_request(request_payload(3, 1000))
-    assert (above.message_name, above.header_version) == ("MetadataRequest", 2)
+    # Above the catalog: the newest name.
+    assert parse_request(request_payload(3, 1000)).message_name == "MetadataRequest"
+
+
+@pytest.mark.parametrize("rest", [b"", b"\0", b"\xff" * 9, b"\1\0\x10" + bytes(16)])
+def test_of_a_version_that_the_catalog_lacks_header_1_is_read_and_nothing_else(rest: bytes) -> None:
+    # Source: KAFKA-21160, how a broker reads what it lacks.
+    beginning = make(
+        "RequestHeader", request_api_key=3, request_api_version=1000, client_id="later"
+    ).encode(1)
+    read = parse_request(beginning + rest)
+    assert (read.header_version, read.client_id, read.body_offset) == (1, "later", len(beginning))
 
 
 @each("api_key", catalog().api_keys())

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 PATH = {"path": "/logs"}
 
 
+def test_options_of_spark_s_own_source_mean_the_same() -> None:
+    theirs = {**PATH, "Subscribe": "orders,clicks", "kafka.isolation.level": "read_committed"}
+    ours = {**PATH, "topic": "orders,clicks", "isolation": "read_committed"}
+    assert KafkaLogOptions.parse(theirs) == KafkaLogOptions.parse(ours)
+    with pytest.raises(ArgumentError, match="subscribe and topic are one option"):
+        KafkaLogOptions.parse({**theirs, "topic": "payments"})
+
+
 def test_every_option_says_what_it_says() -> None:
     options = KafkaLogOptions.parse(
         {
@@ -140,8 +148,9 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
 
 
 def test_an_option_that_is_unknown_and_a_path_that_is_missing_are_told() -> None:
-    with pytest.raises(ArgumentError, match="there is no option subscribe; those there are") as no:
-        KafkaLogOptions.parse({**PATH, "subscribe": "a"})
+    told = "there is no option subscribepattern; those there are"
+    with pytest.raises(ArgumentError, match=told) as no:
+        KafkaLogOptions.parse({**PATH, "subscribePattern": "a"})
     assert all(one in str(no.value) for one in ACCEPTED)
     with pytest.raises(ArgumentError, match=r"expected a path: \.load\(PATH\)"):
         KafkaLogOptions.parse({})

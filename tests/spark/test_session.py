@@ -14,6 +14,7 @@ from pyspark.errors import PythonException
 
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.session import session
+from flexwire.spark.settings import at_start, on_this_machine
 from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ import sys
 import pyarrow as pa
 from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.session import session
+from flexwire.spark.settings import at_start, on_this_machine
 
 def double(batches):
     for batch in batches:
@@ -130,3 +132,8 @@ def test_a_column_that_is_called_so_is_no_lack_of_memory() -> None:
 def test_java_without_memory_is_not_taken_for_python() -> None:
     error = analysis_error("Writing", PythonException("java.lang.OutOfMemoryError: heap"), "2g")
     assert str(error).startswith("Writing: Java ran out of memory; it had 2g, so give it more: ")
+
+
+def test_web_pages_of_a_cluster_are_left_as_they_are_configured() -> None:
+    assert on_this_machine(2)["spark.ui.enabled"] == "false"
+    assert "spark.ui.enabled" not in at_start("1g")

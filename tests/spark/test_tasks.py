@@ -49,7 +49,7 @@ def test_tasks_and_functions_of_columns_spare_modules(
     attempts: Attempts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
-    monkeypatch.setattr("pyspark.sql.pandas.functions.arrow_udf", lambda run, _: made.append(run))
+    monkeypatch.setattr("pyspark.sql.functions.arrow_udf", lambda run, _: made.append(run))
     arrow_function("same", lambda column: column, pa.binary())
     attempts.now = 1
     begin_task()

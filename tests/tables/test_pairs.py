@@ -16,9 +16,10 @@ from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import End
+from flexwire.tap.forwarding import DirectForwarder
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recorder import NoCapture, Recorder
-from flexwire.tap.relay import DirectForwarder, Relay
+from flexwire.tap.relay import Relay
 from tests.capture.columns.test_turns import cut, in_columns
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload

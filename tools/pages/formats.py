@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from flexwire.capture.files.comments import (
     CaptureFilter,
     filter_comment,
+    rehearsal_comment,
     sampling_comment,
     stamp_comment,
 )
@@ -48,6 +49,11 @@ _COMMENTS = [
         "tags that were added to a request's header (`--header-tag`)",
         "the packet with which the request begins",
         stamp_comment(7, {10042: b"hi"}),
+    ),
+    (
+        "what a [rehearsal](rehearse.md) did with a request (`--pretend`)",
+        "the packet with which the request begins",
+        rehearsal_comment(7, "4.4.0", "closed"),
     ),
 ]
 

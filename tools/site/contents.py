@@ -40,6 +40,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Clusters": (
         "docs/three-ways",
         "docs/tap",
+        "docs/rehearse",
         "docs/request-logs",
         "docs/tls-captures",
         "docs/call",
@@ -52,6 +53,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/internal-topics",
         "docs/cluster-metadata",
         "docs/storage",
+        "docs/every-hour",
         "docs/delta",
         "docs/cluster",
         "docs/scale",

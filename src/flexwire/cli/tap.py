@@ -6,6 +6,7 @@ import dataclasses
 import json
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
+    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
@@ -49,6 +51,27 @@ def _parsed_tags(
         raise click.BadParameter(str(error)) from None
 
 
+def _parsed_share(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
+    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
+        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
+    return float(number[1]) / 100
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _parsed_seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
+    if number is None or not int(number[1]):
+        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
+    return float(int(number[1]) * _UNITS[number[2]])
+
+
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
 _FIELD_OPTIONS = {
     "keep": (
@@ -70,24 +93,22 @@ _FIELD_OPTIONS = {
             "only_apis",
             metavar="NAME",
             multiple=True,
-            help="Capture only requests of this API, by name (Produce) or api key, and their "
-            "responses. Can be given several times. The capture and every report of it name "
-            "the filter.",
+            help="Capture only requests of this API (its name or key), and their responses. Can "
+            "be given several times. The capture and every report of it name the filter.",
         ),
         click.option(
             "--only-client-id",
             "only_client_ids",
             metavar="TEXT",
             multiple=True,
-            help="Capture only requests of this client id, in the same way; * stands for any text.",
+            help="Capture only requests of this client id; * stands for any text.",
         ),
         click.option(
             "--only-topic",
             "only_topics",
             metavar="TEXT",
             multiple=True,
-            help="Capture only requests that name this topic, in the same way; * stands for any "
-            "text.",
+            help="Capture only requests that name this topic; * stands for any text.",
         ),
     ),
     "ports": (
@@ -178,6 +199,34 @@ _FIELD_OPTIONS = {
             default=None,
             help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
             "[default: without, where there is TLS]",
+        ),
+    ),
+    "rehearsal": (
+        click.option(
+            "--pretend",
+            metavar="RELEASE",
+            help="Rehearse an upgrade to this release, as 4.4: clients meet its versions, as far "
+            "as the brokers have them. docs/rehearse.md says what clients may do then. With "
+            "--only-client-id it concerns these clients.",
+        ),
+        click.option(
+            "--share",
+            metavar="PERCENT",
+            callback=_parsed_share,
+            help="Rehearse with this share of the clients, as 5%, chosen by address and client id.",
+        ),
+        click.option(
+            "--for",
+            "seconds",
+            metavar="TIME",
+            callback=_parsed_seconds,
+            help="End the rehearsal after this time, as 90s, 10m or 2h. SIGUSR1 ends it at once. "
+            "The tap goes on without it.",
+        ),
+        click.option(
+            "--most-failed",
+            type=click.IntRange(min=0),
+            help="End the rehearsal when more clients than this were refused.",
         ),
     ),
     "stamping": (
@@ -354,7 +403,32 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
         "only": _only(parameters),
         "ports": _ports(parameters["ports"]),
+        "rehearsal": _rehearsal(parameters),
     }
+
+
+def _rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
+    from flexwire.errors import ArgumentError
+    from flexwire.tap.rehearsal import RehearsalPlan
+
+    release, share = parameters["pretend"], parameters["share"]
+    if release is None:
+        for name in ("share", "seconds", "most_failed"):
+            if parameters[name] is not None:
+                option = "--for" if name == "seconds" else _option(name)
+                raise InputError(f"{option} goes with --pretend")
+        return None
+    if parameters["header_tags"]:
+        raise InputError("either --pretend or --header-tag, not both")
+    try:
+        return RehearsalPlan(
+            release,
+            share=1.0 if share is None else share,
+            seconds=parameters["seconds"],
+            most_failed=parameters["most_failed"],
+        )
+    except ArgumentError as error:
+        raise InputError(f"--pretend: {error}") from None
 
 
 def _only(parameters: dict[str, Any]) -> CaptureFilter:
@@ -461,15 +535,16 @@ def tap(
     else passes unchanged, unless --header-tag adds tags to request headers. The capture then has
     what the client sent, and the tags in comments. Stop the tap with Ctrl-C.
 
+    With --pretend, the tap rehearses an upgrade. Clients that need what the release has dropped
+    are refused, as its brokers would refuse them, and the cluster stays as it is.
+
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
-    text. SASL passes through. docs/tap.md says how.
+    text. SASL passes through. docs/tap.md says how, and how to run the tap as a service.
 
     Only you may read the files. Several taps may share a directory: each file takes the next free
     name. If frames passed that are not in the capture, the tap says how many and exits with 1.
-    docs/tap.md says how to run it as a service.
 
-    With --format json it prints one line when it listens, and another with all counts when it has
-    stopped.
+    With --format json it prints one line when it listens, and one with all counts at its end.
     """
     import asyncio
 

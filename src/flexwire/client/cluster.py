@@ -221,7 +221,7 @@ def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
     """Ask in the newest version, with the fields of the body that it has."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
-    names = {one.json_name for one in fields if one.presence is not Presence.ABSENT}
+    names = {field.json_name for field in fields if field.presence is not Presence.ABSENT}
     body_fields = {field: value for field, value in body.items() if field in names}
     return broker.ask(name, body_fields, version).readable()
 

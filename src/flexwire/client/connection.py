@@ -87,7 +87,8 @@ class Connection:
             return plain
         try:
             plain.settimeout(self._remaining())
-            return security.context.wrap_socket(plain, server_hostname=self.address.host)
+            name = security.server_name or self.address.host
+            return security.context.wrap_socket(plain, server_hostname=name)
         except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)

@@ -175,10 +175,14 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``."""
+    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``.
+
+    ``server_name`` is the name in the broker's certificate, if that is not its address.
+    """
 
     context: ssl.SSLContext | None = None
     login: Login | None = None
+    server_name: str | None = None
 
     @property
     def lays_password_open(self) -> bool:

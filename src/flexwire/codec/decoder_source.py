@@ -1,10 +1,10 @@
 """Writes the decoder of one message version as Python source.
 
 Fields of fixed width become one `struct` call, together with the length that follows them, and an
-array of structures that have only such fields becomes one call too. What is cut out of the data is
-not measured first where the next read would fail: a cut is never longer than the data, but where it
-ends is. What the source cannot take it refuses, and the reference executor then says what is wrong,
-so that there is one set of errors.
+array of structures that have only such fields becomes one call too. A cut is not measured first if
+the next read would fail anyway: a cut is never longer than the data, but its computed end may be.
+The source refuses input that it cannot read. The reference executor then words the error, so there
+is one set of errors.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _DecoderEmitter(Emitter):
         if tags_follow:
             self._tagged_fields(schema)
 
-    # What is given back.
+    # The returned values.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
         """Make the object and give it, ``separately`` where a line cannot hold both."""

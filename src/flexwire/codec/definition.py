@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PAYS = 2_000
 """The work, in bytes, from which generating the code of a version costs less than going without."""
 
-# What a message costs besides its bytes, or a structure as an object.
+# The cost of a message besides its bytes, or of a structure as an object.
 _EACH = 100
 
 
@@ -61,7 +61,7 @@ def weight_of(message: object) -> int:
     True
     """
     weight, waiting = 0, [message]
-    # What is in itself has an end here too.
+    # Recursion ends here too.
     while waiting and weight <= PAYS:
         value: Any = waiting.pop()
         if isinstance(value, MessageStruct):
@@ -125,7 +125,7 @@ def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Fu
     return read.decoder(program, fallback[0]), write.encoder(program, fallback[1])
 
 
-# What generated code may raise on bytes or values out of the ordinary.
+# The errors that generated code may raise on unusual bytes or values.
 _OUT_OF_THE_ORDINARY = (
     Refusal,
     struct.error,
@@ -161,17 +161,17 @@ class Definition:
         for cls in self.classes.values():
             cls.definition = self
         self.shown: dict[str, frozenset[str]] = {}
-        # What `functions_of` made for a version.
+        # The functions that `functions_of` made for a version.
         self.functions: dict[int, Functions] = {}
         self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
-        # What was decoded, and encoded, before it paid to generate code.
+        # The work of decoding and of encoding before code is generated.
         self._decoded, self._encoded = FirstUseWork(), FirstUseWork()
 
     @property
     def fields(self) -> Fields:
-        """What the specs say about each field."""
+        """The specs' description of each field."""
         return self.served.fields
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
@@ -199,7 +199,7 @@ class Definition:
     ) -> Any:
         """Decode the one message in ``data``; only the lenient reader leaves bytes after it."""
         if data.__class__ is bytes and encoding is _KAFKA and not lenient:
-            # What nearly all are: the calls below take as long as a small message.
+            # The usual case comes first, because the calls below take as long as a small message.
             decoder = self._decoders.get(version)
             if decoder is not None:
                 try:

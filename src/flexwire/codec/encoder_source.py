@@ -1,7 +1,7 @@
 """Writes the encoder of one message version as Python source.
 
-Fields of fixed width are packed by one call, together with the length that follows them. What the
-source cannot write it refuses, and the reference executor then says what is wrong.
+Fields of fixed width are packed by one call, together with the length that follows them. The source
+refuses values that it cannot write. The reference executor then words the error.
 """
 
 from __future__ import annotations

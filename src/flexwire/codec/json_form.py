@@ -81,11 +81,11 @@ def double_form(number: float) -> float | str:
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# What fields are called in other releases: by structure, the name there to the name here.
+# Names of fields in other releases: by structure, the name there and the name here.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
-# So many of the fields that are missing are named.
+# At most this many missing fields are named.
 _MOST_TOLD = 10
 
 
@@ -96,8 +96,8 @@ def read_json(
 
     A field may have the name that ``names`` say another release gives it. A field of another
     version is taken, as Kafka does; writing then judges it. A name that no version has is an error,
-    unlike in Kafka: a slip of the pen would lose data. What is missing has its default if
-    ``defaults`` says so; otherwise all that is missing is told at once. Raises `JsonFormError`.
+    unlike in Kafka: a slip of the pen would lose data. Missing fields have their defaults if
+    ``defaults`` is true; otherwise one error names all of them. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])

@@ -135,14 +135,14 @@ class Message(MessageStruct, gc=False):
     def to_json(self, version: int) -> dict[str, Any]:
         """Return the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
-        Raises `EncodeError` for what the version cannot carry. What only the lenient reader gives
-        is an exception: it has a JSON form, although it cannot be encoded.
+        Raises `EncodeError` for what the version cannot carry. A message that only the lenient
+        reader accepts is an exception: it has a JSON form, although it cannot be encoded.
         """
         version = to_version(version)
         schema = self.definition.schema(version)
         try:
             plain = to_plain(self, schema)
-            # What cannot be encoded has no JSON form either; the wire types judge it.
+            # A message that cannot be encoded has no JSON form either; the wire types decide.
             schema.write(Writer(lenient=True), plain)
             return write_json(plain, schema)
         except CodecError as error:

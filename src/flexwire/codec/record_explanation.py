@@ -1,7 +1,7 @@
 """Explains each byte of a field's records: batches and message sets, in the words of the format.
 
-The bytes were read as batches before, crcs too, so this only says where what they hold stands. What
-is compressed has no bytes of its own: its records are counted, and `records dump` shows them.
+The bytes were read as batches before, crcs too, so this only says where what they hold stands.
+Compressed records have no bytes of their own: they are counted, and `records dump` shows them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 MOST_RECORDS: Final = 1000
-"""So many records of a field are explained byte by byte: each is ten lines."""
+"""At most this many records of a field are explained byte by byte: each is ten lines."""
 MOST_COUNTED: Final = MAX_INFLATED
-"""So many bytes may the compressed records of a field take, so that they are read and counted."""
+"""Compressed records of a field are read and counted if they take at most this many bytes."""
 
 
 class Meaning(NamedTuple):
@@ -55,7 +55,7 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
     try:
         for index, batch in enumerate(decode_batches(data)):
             is_packed = batch.compression is not Compression.NONE
-            # What cannot be read is not explained.
+            # Bytes that cannot be read are not explained.
             records = None if is_packed and room < 0 else batch.records
             meanings += _batch(batch, records, f"{path}[{index}]", left)
             if records is not None:

@@ -1,7 +1,7 @@
 """Python source as it is generated: lines, imports, constants and names.
 
-What is longer than a line is broken where it is written, mostly one item to a line. The rest of the
-formatter's rules are few: quotes, numbers, and blank lines between functions.
+A statement longer than a line is broken where it is written, mostly one item to a line. The rest of
+the formatter's rules are few: quotes, numbers, and blank lines between functions.
 
 A field may be called ``size``, a structure ``UUID``. What the source itself needs comes first, then
 locals, then what the module holds; what comes later takes a "_" for each name that was there.
@@ -42,7 +42,7 @@ HOMES = {
     "starmap": "itertools",
     **dict.fromkeys(runtime.__all__, runtime.__name__),
 }
-"""What generated source imports, and from where."""
+"""The imports of generated source."""
 _BUILTINS = ("bool", "bytearray", "bytes", "dict", "float", "len", "list", "range", "str")
 _DECODING = (
     *("count", "data", "end", "high", "item", "items", "limit", "marker", "position", "rows"),
@@ -50,7 +50,7 @@ _DECODING = (
 )
 _ENCODING = ("known", "message", "out", "payload", "raw")
 OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
-"""What a field's local and a module's constant may not be called."""
+"""Names that a field's local or a module's constant may not have."""
 
 
 class SourceNames:

@@ -39,7 +39,7 @@ class Origin(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """What the specs say about each field, by structure and attribute."""
+        """The specs' description of each field, by structure and attribute."""
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Return a function and its first arguments; a structure's name and values follow."""
@@ -81,8 +81,8 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def replace(self, **changes: Any) -> Self:
         """Return a copy with other values in the fields named.
 
-        What is not replaced is shared with the original, as in `copy.copy`; `copy.deepcopy` shares
-        nothing. Raises `TypeError` for a name that is not a field.
+        Values that are not replaced are shared with the original, as in `copy.copy`;
+        `copy.deepcopy` shares nothing. Raises `TypeError` for a name that is not a field.
 
         >>> from flexwire.codec import message
         >>> ping = message("RequestHeader")(correlation_id=7, client_id="ping")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 1 << 20
-"""So many keys are handed over at once, 32 MB of them; of one batch more, where it has more."""
-# So many batches are held, and then given.
+"""At most this many keys are handed over at once, 32 MB; more if one batch has more."""
+# This many batches are held, and then returned.
 _MOST_BATCHES: Final = 1 << 16
 _MASK: Final = (1 << 64) - 1
 _MAGIC, _OUTCOME = "magic", "outcome"
@@ -102,7 +102,7 @@ class BatchDigests:
         self._outcomes = outcomes
         self._settled = settled
         self._heard = heard
-        # So many of the keys that are held are known to be of settled batches.
+        # How many of the held keys belong to settled batches.
         self._kept_keys = 0
         self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0

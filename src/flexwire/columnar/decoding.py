@@ -201,9 +201,9 @@ def decode_messages(
     """Decode a binary column, a message in each row, into a column of `message_type`.
 
     ``message`` is a bundled message's name, a spec of one's own, or a message class; ``versions``
-    one version, or an array with one for each row. A null gives a null. What a version does not
-    have is null, or ``absent="default"``. Each message is all of its bytes, as in
-    ``Message.decode``.
+    one version, or an array with one for each row. A null gives a null. A field that a version
+    lacks is null, or has its default with ``absent="default"``. Each message is all of its bytes,
+    as in ``Message.decode``.
 
     FAILFAST raises `DecodeError`, or `UnknownMessageError` for what is not a version, with the row
     in a note. PERMISSIVE makes such rows null, and returns a `PermissiveResult`: the values, and a

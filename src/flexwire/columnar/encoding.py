@@ -198,7 +198,8 @@ class _EncodedRows(_WrittenRows):
             need, written = run.get(L.C_NEED), run.get(L.C_WRITTEN)
             if need > program.MOST:
                 row = run.get(L.C_ROW)
-                # What fits in no array at all is refused; else the row begins the next one.
+                # A row that fits in no array is refused; any other row that does not fit begins the
+                # next array.
                 self.refused[row] = TOO_LARGE if row == first else 0
                 rows = max(row, first + 1)
                 break

@@ -62,7 +62,7 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 (C_DATA, C_SIZE, C_OFFSETS, C_VALID, C_VALID_BIT) = range(104, 144, 8)
 # Where it stands, so that it can go on.
 (C_OPERATION, C_POSITION, C_END, C_FRAME, C_INDEX) = range(144, 184, 8)
-# What must grow, and to how much.
+# The column that must grow, and its new size.
 (C_GROW, C_NEED) = range(184, 200, 8)
 # Encoding: the output, its end, how much is written; and each row's end (int32) or size.
 (C_OUT, C_LIMIT, C_WRITTEN, C_ENDS) = range(200, 232, 8)

@@ -72,7 +72,8 @@ class ColumnProgram:
         self.writing = writing
         self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
-        # What a run learns for the next: elements of each level and bytes of each column, by row.
+        # The sizes that a run learns for the next: elements of each level and bytes of each column,
+        # by row.
         self.level_hints: NumpyArray = np.zeros(self.tree.levels)
         self.data_hints: NumpyArray = np.zeros(len(self.tree.nodes))
         self._operations: list[list[int]] = []
@@ -319,7 +320,7 @@ class ColumnProgram:
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
-        # Whatever the words point to is kept with them.
+        # The arrays to which the words point are kept with them.
         self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
@@ -399,7 +400,7 @@ def _address(buffer: Any) -> int:
 
 # An Arrow offset is an int32: the most bytes of a text column, and the most elements of an array.
 MOST = INT32_MAX
-# What a column gets beyond what the last batches took.
+# The room that a column gets beyond the need of the last batches.
 _MARGIN = 1.1
 
 

@@ -152,7 +152,7 @@ def moment(milliseconds: int) -> int | None:
 def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
     """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
 
-    Gives which of them are not null; None where there are no nulls.
+    Returns which of them are not null; None if there are no nulls.
     """
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
@@ -207,7 +207,7 @@ _FLAGS = {
 _BYTES = ("key", "value", "header key", "header value")
 _HEADERS = "headers"
 _MARGIN = 1.2
-# What gives the rooms that columns are filled in.
+# The function that returns the buffers for columns.
 allocate_room = pa.allocate_buffer
 
 

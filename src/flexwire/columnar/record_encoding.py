@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# What the wire counts time in.
+# The unit of time on the wire.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 _HEADERS = "headers[]"
 # The most bytes that a record takes besides its key, its value and its headers: its length, its
-# attributes, both deltas, both lengths and the count of headers. Of a header: both lengths.
+# attributes, both deltas, both lengths and the count of headers. A header takes both its lengths.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
 # Rows are written so many at a time.
 _GROUP = 20_000

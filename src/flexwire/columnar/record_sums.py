@@ -1,7 +1,7 @@
 """Records counted by a kernel, which makes no columns of them: how many they are, and their bytes.
 
 A `RecordReader` that is given such sums counts what its kernel takes, and gives the records of what
-that refuses, as it does without sums. Of the sums it gives those that had to make room for others.
+that refuses, as it does without sums. It returns the sums that had to make room for others.
 """
 
 from __future__ import annotations

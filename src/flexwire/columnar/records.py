@@ -98,13 +98,13 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
-        # What there was no room for.
+        # Buffers for which the room was too small.
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
-        Gives the row after them. Sets where their records stand, ``start`` and ``end``, and
+        Returns the row after them. Sets where their records stand, ``start`` and ``end``, and
         ``budget``;
         a batch that does not inflate gets a ``count`` that is refused.
         """
@@ -292,7 +292,7 @@ class RecordReader:
     def count_into(self, sums: RecordCounter) -> None:
         """Count records instead of yielding them, but for those of batches that kernels refuse.
 
-        What is given besides these are sums for which there was no more room.
+        The other results are sums for which there was no more room.
         """
         self._sums = sums
         sums.want(self.wanted.limits, check_crc=self.wanted.check_crc)
@@ -356,7 +356,7 @@ class RecordReader:
             done = stopped
         self.position = int(batches[-1]["position"] + batches[-1]["size"])
 
-    # What is not for the kernels, and what they refused.
+    # Batches that are not for the kernels, and batches that they refused.
 
     def _read_one(self) -> None:
         """Read the batch or message at the position into objects, and from these into columns."""

@@ -106,7 +106,7 @@ class _MessageColumns:
     def count(self, name: str, open_: tuple[str, ...]) -> int:
         """Count the columns of a structure: a spec may use one very often, each time anew."""
         if name in open_:
-            # Of no one spec, but of several together.
+            # The fields come from several specs together.
             raise SpecError(f"structure {name} contains itself", source=self.name)
         if name not in self.counted:
             within = (*open_, name)
@@ -239,7 +239,7 @@ class ColumnNode:
         tree.nodes.append(self)
         self.items = -1
         self.width = 0
-        # What a program finds out: whether any version has it, and whether it can be null.
+        # Two facts about a field: whether any version has it, and whether it can be null.
         self.used = False
         self.nullable = False
         self.fields: dict[str, ColumnNode] = {}

@@ -1,7 +1,7 @@
 """A broker as Kafka 0.10 had them: it answers a few APIs in old versions, and closes on all others.
 
 The mock cluster refuses nothing that the demo's clients send, and offers each client more than it
-speaks. What an audit says of clients of an old cluster needs an old broker.
+speaks. An audit of clients of an old cluster needs an old broker.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
 _PLANTED_FAILURES = 1  # the frame that is cut off
-# What the demo's audit is about: the first release that removed versions, and its newest patch,
-# which reads JoinGroup 0 and 1 again (KAFKA-19444).
+# The releases of the demo's audit: the first that removed versions, and its newest patch, which
+# reads JoinGroup 0 and 1 again (KAFKA-19444).
 RELEASES = ("4.0.0", "4.0")
 
 
@@ -53,7 +53,7 @@ class DemoTraffic:
 
     @property
     def failures(self) -> list[str]:
-        """What went wrong, by client; empty when all did what they should."""
+        """The failures by client; empty if every client did its work."""
         wrong = {
             "connections closed by a defect": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
@@ -78,7 +78,7 @@ class DemoOutcome:
 
     @property
     def failures(self) -> list[str]:
-        """What went wrong; empty when only the planted frame did not decode."""
+        """The failures; empty if only the planted frame did not decode."""
         count = self.analysis.facts.totals.decode_failures
         if count == _PLANTED_FAILURES:
             return self.traffic.failures

@@ -89,9 +89,9 @@ class RequestLogFacts:
 
     ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
     brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
-    not read, as its own log says. Of ``cut`` lines only the request's header is known. ``text``
-    lines, from 2.7 and earlier, do not surely say what was requested. ``left_out_fields`` are
-    mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a
+    not read, as its own log says. ``cut`` counts lines of which only the request's header is known.
+    ``text`` lines, from 2.7 and earlier, do not surely say what was requested. ``left_out_fields``
+    are mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a
     deprecated version, as at the level INFO. ``listeners`` may be the first of ``listener_count``;
     ``requests_beyond`` came to listeners beyond the limit.
     """

@@ -414,6 +414,14 @@ cdef void ask(Run *run, int64_t connection, const State *state, int64_t row) noe
 
 # Rows.
 
+cdef inline void learn_client(Run *run, State *state, int64_t row) noexcept nogil:
+    """Have a connection's later requests without a client id be of the client of this one."""
+    if run.client[row] == NO_CLIENT:
+        run.client[row] = state.client
+    else:
+        state.client = run.client[row]
+
+
 cdef Stop read_request(Run *run, int64_t connection, State *state, int64_t row) noexcept nogil:
     cdef const uint8_t *begin = run.data + run.start[row]
     cdef bint expects = run.expects != 0
@@ -427,7 +435,7 @@ cdef Stop read_request(Run *run, int64_t connection, State *state, int64_t row) 
             why = see(run, state, row, code, begin, body.end)
         if why != GOES_ON:
             return why
-        state.client = run.client[row]
+        learn_client(run, state, row)
         if not expects_response(code, body):
             return ASKS
         expects = True
@@ -470,7 +478,7 @@ cdef void take_given(Run *run, int64_t connection, State *state, int64_t row) no
         return
     if not state.flags & GUARDED:
         state.flags |= run.flags[row] & (OPEN | GUARDED)
-    state.client = run.client[row]
+    learn_client(run, state, row)
     if run.is_expected[row]:
         ask(run, connection, state, row)
 

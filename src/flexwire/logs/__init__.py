@@ -1,4 +1,4 @@
-"""What brokers leave on disk, read without a broker: the logs of partitions, and request logs.
+"""Brokers' files on disk, read without a broker: logs of partitions, and request logs.
 
 A broker's directories hold more than its logs: files that are about to be deleted, unfinished
 compactions, the same partition on another disk. So this room first decides which files are a log,

@@ -5,9 +5,9 @@ the next leader did not have are cut off (KIP-101).
 
 The leader's log is the partition, and replicas in the ISR hold all of it. The log of the cluster's
 metadata names the leader and the ISR. If that log is missing, or older than the replicas, the log
-with the higher leader epoch is the newer one. Of two logs with the same epoch it is the longer one.
-The longest log alone proves nothing: it may belong to a leader that died, and its last records may
-have been nowhere else.
+with the higher leader epoch is the newer one. If two logs have the same epoch, it is the longer
+one. The longest log alone proves nothing: it may belong to a leader that died, and its last records
+may have been nowhere else.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""What a request says about the client of its connection: the column ``what`` of `STATED`.
+"""The facts in a request about the client of its connection: the column ``what`` of `STATED`.
 
 The statement that a client is a replica has no name.
 """

@@ -61,7 +61,7 @@ CLUSTER_ROWS: Final = pa.schema(
 # Enumerations of Kafka's Java, which no spec has. Deleting a removed configuration is the cure, so
 # it is not counted.
 _DELETE: Final = 1
-# Who set it: for a topic, the topic itself; for a broker, the broker, all brokers, or its file.
+# The source of a value: for a topic, the topic itself; for a broker, it, all brokers, or its file.
 _OWN_SOURCES: Final[dict[ConfiguredKind, tuple[int, ...]]] = {"topic": (1,), "broker": (2, 3, 4)}
 _NUMBERS: Final = {kind: number for number, kind in RESOURCE_TYPES.items()}
 _MOST_BROKERS: Final = 10_000

@@ -230,8 +230,8 @@ def owning(rows: pa.RecordBatch) -> Numbers:
     """Return the place of one row for each connection, sent by the client that owns it.
 
     The owner sends most requests other than opening ones. Ties are decided by having a client id,
-    then by all requests, then by alphabetical order. Of its software, the one with most requests
-    counts.
+    then by all requests, then by alphabetical order. If it has several software names, the one with
+    most requests counts.
     """
     if not len(rows):
         return np.zeros(0, np.int64)

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.headers import parse_correlation_id
-from flexwire.protocol.sasl import Authentication, SaslExchange
+from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
 from flexwire.schema.catalog import catalog
 from flexwire.wire.cursor import Reader
 from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
@@ -143,6 +144,9 @@ class Conversation:
     nor does what was not understood. At most ``in_flight`` requests wait; the oldest then gives up
     its place and is counted in ``forgotten``, as ``unpaired`` counts responses to no request.
 
+    Who the client is belongs to the connection, and may be said once (KIP-1313). So a ``request``
+    whose header has no client id has the last one that was said, if there was one.
+
     Where a capture lacks parts, a request may be known only after its response. It is then of the
     response's pair if it was ``seen`` no later, by whatever clock the caller has; without one the
     frames were seen in the order in which they are given.
@@ -153,8 +157,9 @@ class Conversation:
         in_flight: int = DEFAULT_IN_FLIGHT,
         authentication: Authentication | None = None,
         most_read: int | None = None,
+        client_id: str | None = None,
     ) -> None:
-        """Begin; ``authentication`` is what is known of it from earlier frames.
+        """Begin; ``authentication`` and ``client_id`` are what is known from earlier frames.
 
         ``most_read`` bounds how many bytes of a frame become objects, for a caller that must not
         stop: a longer request is understood by its header and by the beginning of its body.
@@ -162,6 +167,8 @@ class Conversation:
         self.unpaired = 0
         self._exchange = SaslExchange()
         self.authentication = authentication or Authentication()
+        # What the last request that is surely one said, other than null.
+        self.client_id = client_id
         self._most_read = most_read
         self._asked: InFlight[_PendingRequest] = InFlight(in_flight)
         self._early: InFlight[_EarlyResponse] = InFlight(in_flight)
@@ -207,7 +214,7 @@ class Conversation:
         is_whole = self._most_read is None or len(payload) <= self._most_read
         start = payload if is_whole else payload[: self._most_read]
         try:
-            request = self._exchange.parse(start)
+            request = self._parsed(start)
         except _UNREADABLE as error:
             return self._unread(None, payload, str(error))
         self.authentication.see(request, payload, is_whole=is_whole)
@@ -252,7 +259,7 @@ class Conversation:
         if not is_placed:
             return self._unread(None, payload, reason)
         try:
-            request = self._exchange.parse(payload)
+            request = self._parsed(payload)
         except _UNREADABLE:
             return self._unread(None, payload, reason)
         if request is None:
@@ -294,6 +301,17 @@ class Conversation:
     def _moment(self, seen: int | None) -> int:
         self._frames += 1
         return self._frames if seen is None else seen
+
+    def _parsed(self, payload: bytes) -> RequestFrame | None:
+        """Read a request, and give it the connection's client id where its header has none."""
+        request = self._exchange.parse(payload)
+        if request is None or request.client_id == self.client_id:
+            return request
+        if request.client_id is None:
+            return replace(request, client_id=self.client_id)
+        if is_believable(request):
+            self.client_id = request.client_id
+        return request
 
     def _wait(self, request: RequestFrame, seen: int) -> int:
         """Let a request wait, unless its response came before it; return its pair."""

@@ -140,8 +140,8 @@ CREDENTIALS: Final = (
 )
 
 _OF_MESSAGE: Final = {
-    name: tuple(one for one in CREDENTIALS if one.message_name == name)
-    for name in {one.message_name for one in CREDENTIALS}
+    name: tuple(field for field in CREDENTIALS if field.message_name == name)
+    for name in {field.message_name for field in CREDENTIALS}
 }
 # What asks for records, those of the cluster's metadata among them.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])

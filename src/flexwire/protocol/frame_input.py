@@ -25,10 +25,10 @@ from flexwire.protocol.headers import (
     ResponseFrame,
     check_request,
     decodes,
+    header_version_read,
     parse_correlation_id,
     parse_response,
     read_request,
-    request_header_version,
     request_name,
     response_header_version,
     response_name,
@@ -235,7 +235,7 @@ def _request(frame: InputFrame) -> InputFrame:
     except FrameError as error:
         return frame._replace(error=error)
     named = frame._replace(message_name=request_name(key, version), version=version)
-    return _opened(named, "RequestHeader", request_header_version(key, version))
+    return _opened(named, "RequestHeader", header_version_read(key, version))
 
 
 def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:

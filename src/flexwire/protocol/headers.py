@@ -2,7 +2,8 @@
 
 `flexwire.schema.header_versions` decides which header stands before which version, by the spec or,
 up to Kafka 4.4, by the flexible versions. Ranges are open-ended, so a version above the catalog has
-a header version too.
+a header version too. But a request of such a version is read as brokers read what they lack: its
+header as version 1, with which every later version begins, and its body not at all (KAFKA-21160).
 
 The text of KIP-482 numbers its headers otherwise, and knows no exceptions; `Numbering` selects it.
 
@@ -91,6 +92,18 @@ def request_header_version(
     return int(version in _flexible_versions(api_key, MessageType.REQUEST))
 
 
+def header_version_read(api_key: int, version: int) -> int:
+    """Return the version as which a request's header is read: 1 where no release has the request.
+
+    Raises `UnknownMessageError` for an api key that no release has.
+
+    >>> header_version_read(3, 9), header_version_read(3, 99), request_header_version(3, 99)
+    (2, 1, 2)
+    """
+    header = request_header_version(api_key, version)
+    return header if is_released(api_key, version) else READ_BY_ALL["RequestHeader"]
+
+
 def response_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
@@ -172,8 +185,10 @@ _KEY_AND_VERSION: Final = struct.Struct(">hh")
 class RequestFrame:
     """A request as its header describes it; the body is `payload[body_offset:]`, not yet decoded.
 
-    ``message_name`` is the newest name of a request with this api key and version. The version may
-    be above those in the catalog; then the body cannot be decoded.
+    ``message_name`` is the newest name of a request with this api key and version. The catalog may
+    lack the version; then the header was read as version 1 (`header_version_read`), and the body,
+    which may begin with the header's tagged fields, cannot be decoded. A conversation gives the
+    connection's ``client_id`` where the header has null.
     """
 
     api_key: int
@@ -227,7 +242,7 @@ def read_request(payload: bytes) -> RequestFrame:
         )
     api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
     check_request(api_key, api_version)
-    header_version = request_header_version(api_key, api_version)
+    header_version = header_version_read(api_key, api_version)
     header, body_offset = message("RequestHeader").decode_prefix(payload, header_version)
     fields: Any = header
     return RequestFrame(

@@ -195,11 +195,11 @@ def write_ordinary(
             _SMALL[timestamp] if 0 <= timestamp < _FEW else _ordinary_delta(timestamp),
             _SMALL[offset] if 0 <= offset < _FEW else _ordinary_delta(offset),
         ]
-        for one in (record.key, record.value):
-            if one is None:
+        for value in (record.key, record.value):
+            if value is None:
                 parts.append(_NULL)
-            elif one.__class__ is bytes:
-                parts += (_length(len(one)), one)
+            elif value.__class__ is bytes:
+                parts += (_length(len(value)), value)
             else:
                 raise Unusual
         parts.append(_length(len(headers)))

@@ -449,8 +449,8 @@ def _wrong_level(compression: Compression, level: int) -> str:
     levels = _LEVELS.get(compression)
     if levels is None:
         return f"{compression} has no levels; leave it out"
-    known = f"{levels.start} to {levels.stop - 1}"
-    return f"level {short(level)} is not in {known}, those of {compression}"
+    range_text = f"{levels.start} to {levels.stop - 1}"
+    return f"level {short(level)} is not in {range_text}, those of {compression}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

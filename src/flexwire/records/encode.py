@@ -187,14 +187,14 @@ def _write_record_batch(
     base_offset = _number(fields, "base_offset", 64, first.offset)
     base_timestamp = _number(fields, "base_timestamp", 64, first.timestamp)
     body, newest = write_records(records, base_offset, base_timestamp)
-    told = {
+    values = {
         **fields,
         "base_offset": base_offset,
         "last_offset": _number(fields, "last_offset", 64, last.offset if records else base_offset),
         "base_timestamp": base_timestamp,
         "max_timestamp": _number(fields, "max_timestamp", 64, newest),
     }
-    return seal_batch(body, len(records), attributes, told, level=level)
+    return seal_batch(body, len(records), attributes, values, level=level)
 
 
 def seal_batch(
@@ -205,7 +205,9 @@ def seal_batch(
     ``fields`` has both offsets and both timestamps. Raises `EncodeError`.
     """
     check_size(len(body), "records")
-    base_offset, last_offset = (_number(fields, f"{one}_offset", 64) for one in ("base", "last"))
+    base_offset, last_offset = (
+        _number(fields, f"{which}_offset", 64) for which in ("base", "last")
+    )
     if not 0 <= last_offset - base_offset <= INT32_MAX:
         reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
@@ -234,8 +236,8 @@ def _write_message_set(
     compression = compression_of(attributes)
     is_wrapper = compression is not Compression.NONE
     for name, value in fields.items():
-        known = is_wrapper and name in WRITTEN_FIELDS[magic]
-        if not known and value not in (None, NO_VALUE):
+        is_given = is_wrapper and name in WRITTEN_FIELDS[magic]
+        if not is_given and value not in (None, NO_VALUE):
             kind = "a wrapper message" if is_wrapper else "a message set that is not compressed"
             raise EncodeError(f"{kind} of magic {magic} has none", path=name)
     if not is_wrapper:

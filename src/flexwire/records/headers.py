@@ -126,11 +126,11 @@ class Headers:
         """
         if not callable(deserializer):
             raise refuse("deserializer", "a callable", deserializer)
-        found = self.get_typed(key)
-        for typed in found:
+        values = self.get_typed(key)
+        for typed in values:
             if typed.type is not ValueType.BYTES:
                 raise DecodeError(f"expected a byte[], got {typed}", path=key, message="Headers")
-        return [deserializer(typed.data) for typed in found]
+        return [deserializer(typed.data) for typed in values]
 
     def get(self, key: str) -> list[PlainValue]:
         """Return the plain values of a key, in their order; none for a key that is not there."""

@@ -169,20 +169,20 @@ class Typed:
         value: PlainValue | bytearray | memoryview = None,
     ) -> None:
         try:
-            known = ValueType(to_text(type, "type"))
+            value_type = ValueType(to_text(type, "type"))
         except ValueError:
             reason = f"{short(type)} is not a type; there are {', '.join(ValueType)}"
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
             # To Python a bool is an int, but a caller that names a type does not mean one.
-            if isinstance(value, bool) and known is not ValueType.BOOLEAN:
+            if isinstance(value, bool) and value_type is not ValueType.BOOLEAN:
                 raise writer.error(f"got {value}, a boolean")
-            _WIRE[known].write(writer, value)
+            _WIRE[value_type].write(writer, value)
         except EncodeError as error:
-            reason = f"not a {known}: {error.reason}"
+            reason = f"not a {value_type}: {error.reason}"
             raise EncodeError(reason, path="value", message="Typed") from None
-        self._set(known, bytes(writer.buffer))
+        self._set(value_type, bytes(writer.buffer))
 
     def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - as above
         # The class is frozen, and this is how an object of it begins.
@@ -248,10 +248,10 @@ class Typed:
             raise reader.error(f"a {type_} takes {size} bytes, got {reader.remaining}")
         if known:
             return known
-        made = cls.__new__(cls)
-        made._set(type_, reader.data[reader.position :])  # noqa: SLF001 - its own
+        typed = cls.__new__(cls)
+        typed._set(type_, reader.data[reader.position :])  # noqa: SLF001 - its own
         _WIRE[type_].read(reader)
-        return made
+        return typed
 
     def __repr__(self) -> str:
         return f"Typed({self.type.value!r}, {self.value!r})"

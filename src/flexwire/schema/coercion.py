@@ -205,10 +205,10 @@ class Members:
         ranges = [
             self._header_version(key, text, member.value) for text, member in node.members.items()
         ]
-        found = [item for item in ranges if item is not None]
-        if len(found) < len(ranges):
+        bounds = [item for item in ranges if item is not None]
+        if len(bounds) < len(ranges):
             return None
-        return HeaderVersions(tuple(sorted(found, key=lambda item: item[0].lowest)))
+        return HeaderVersions(tuple(sorted(bounds, key=lambda item: item[0].lowest)))
 
     def _header_version(self, key: str, text: str, node: Node) -> tuple[Versions, int] | None:
         try:

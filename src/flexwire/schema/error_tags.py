@@ -202,11 +202,11 @@ class _Edits:
         if headers is None:
             return
         offset = owner.members["headerVersions"].value.offset
-        found = _FLAT_OBJECT.match(self.text.text, offset)
-        if found is None:
+        match = _FLAT_OBJECT.match(self.text.text, offset)
+        if match is None:
             reason = "'headerVersions' holds a comment with a brace; move the comment"
             raise self.text.error(reason, offset)
-        self.edits.append((*found.span(), json.dumps(headers.texts())))
+        self.edits.append((*match.span(), json.dumps(headers.texts())))
 
     def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
         """Return where the string value of a key begins and ends."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -59,13 +59,15 @@ from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answ
 from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
+    MOST_CLUSTER_RANGE_BYTES,
+    MOST_RANGE_BYTES,
     answer_notes,
     gzip_note,
     range_bytes,
     weight,
     write_tables,
 )
-from flexwire.spark.failures import explain_failures, stop_at_end
+from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
     CaptureMarks,
     UnreadableFiles,
@@ -102,7 +104,7 @@ from flexwire.spark.request_log_job import (
     undivided_note,
     write_request_log_tables,
 )
-from flexwire.spark.session import SessionStart, tasks_at_once
+from flexwire.spark.session import SessionStart, is_local, session_for_job, tasks_at_once
 from flexwire.spark.settings import (
     SMALL_CAPTURE_BYTES,
     SMALL_JAVA,
@@ -282,15 +284,15 @@ def _run(
         files = [file for file in files if file.name not in left_out]
         files_read = [file for file in files_read if file.name not in left_out]
         with explain(), clock.stage("Starting Spark"):
-            running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
+            running = spark or SparkSession.getActiveSession()
+            running = running or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
             open_captures(to, files, options.reading.keys) as (captures, opened),
-            # A session that the caller has goes on after us.
-            stop_at_end(running) if is_ours else nullcontext(),
+            session_for_job(running, is_ours=is_ours) as own,
             explain(),
-            set_for_analysis(running, is_small=is_small),
+            set_for_analysis(own, is_small=is_small),
         ):
-            job = _AnalysisJob(running, staging, progress, clock, options)
+            job = _AnalysisJob(own, staging, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -365,7 +367,8 @@ class _AnalysisJob:
 
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
-        size = range_bytes(total, self._tasks_at_once(total))
+        most = MOST_RANGE_BYTES if is_local(self.spark) else MOST_CLUSTER_RANGE_BYTES
+        size = range_bytes(total, self._tasks_at_once(total), most)
         request = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             summary, sums = write_tables(self.spark, request, self.staging.task_output, total)

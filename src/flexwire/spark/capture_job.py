@@ -117,7 +117,7 @@ def survey_capture(
         )
         return summary
     pieces: CommittedTask[int]
-    # Half of a range, of which the fold puts two together: all processors have work for as long.
+    # Half of a range; the fold joins two of them. Smaller pieces keep all processors busy longer.
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
@@ -347,6 +347,9 @@ LEAST_RANGE_BYTES: Final = 64 << 20
 """What has fewer bytes is decoded by one task: to begin another one takes longer."""
 MOST_RANGE_BYTES: Final = 4 << 30
 """So many bytes take a task a minute, and longer is not to be done again where it fails."""
+MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
+"""The most on a cluster. Executors come and go there, so that how many run at one moment says too
+little, and a range that is lost with an executor is decoded again."""
 
 # The survey writes before all ranges.
 _OF_SURVEY: Final = -1
@@ -354,15 +357,15 @@ _OF_SURVEY: Final = -1
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
-def range_bytes(total: int, tasks_at_once: int) -> int:
+def range_bytes(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
     Two rounds of tasks where they are large enough for large files, and else one, as far as that
-    does not make them too small.
+    does not make them too small. It is ``most`` at most, unless there would be too many tasks.
     """
     processors = max(1, tasks_at_once)
     target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
-    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, target), -(-total // MOST_TASKS))
+    return max(LEAST_RANGE_BYTES, min(most, target), -(-total // MOST_TASKS))
 
 
 def write_tables(

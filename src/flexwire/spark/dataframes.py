@@ -17,7 +17,6 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +30,7 @@ from flexwire.storage.filesystems import report_failures
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
-from flexwire.tasks import begin_task, map_in_arrow, spark_schema
+from flexwire.tasks import begin_task, map_in_arrow, register_source, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,7 +49,6 @@ PART_BYTES: Final = 128 << 20
 # What repeats takes few bytes in a file, and not in memory.
 _BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
-_REGISTERED: WeakSet[SparkSession] = WeakSet()
 
 
 def table(
@@ -83,10 +81,7 @@ def output_of(out: str | Path) -> Output:
 
 def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
     """Return a table with these columns; columns that its files lack are null."""
-    if spark not in _REGISTERED:
-        # Spark warns of a second one of that name.
-        spark.dataSource.register(TablesDataSource)
-        _REGISTERED.add(spark)
+    register_source(spark, TablesDataSource)
     files = [(file.name, file.size) for file in output.files(name)]
     reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
     return reader.option(_PLACE, output.root.url).option(_FILES, json.dumps(files)).load()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
 POLL_SECONDS = 0.2
+_DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
@@ -61,13 +62,34 @@ class _Stages:
 
 @contextmanager
 def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
-    """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
+    """Report the tasks of all jobs in the block as the steps of ``stage``, which describes them."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 
     progress(stage, 0, 0)
-    watch = _handle_progress if is_connect(spark) else _poll_progress
-    with watch(spark, _Stages(progress, stage)):
+    stages = _Stages(progress, stage)
+    if is_connect(spark):
+        with _handle_progress(spark, stages):
+            yield
+    else:
+        with _poll_progress(spark, stages), _described_jobs(spark, stage):
+            yield
+
+
+@contextmanager
+def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
+    """Describe the jobs of this thread, as Spark's user interface and its event log show it."""
+    # The demo imports this module where there may be no Spark.
+    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415  see above
+
+    context = spark.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setJobDescription(f"flexwire: {stage}")
+    try:
         yield
+    finally:
+        # If Java has ended, the failure of the job says so.
+        with suppress(*SPARK_ERRORS):
+            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager

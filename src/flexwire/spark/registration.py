@@ -35,6 +35,7 @@ def register(
     4.1.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
     from pyspark.sql.datasource import DataSourceReader  # noqa: PLC0415 - see above
 
     from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - it imports PySpark
@@ -44,6 +45,7 @@ def register(
         FilteredKafkaLog,
         KafkaLog,
     )
+    from flexwire.tasks import activate  # noqa: PLC0415 - see above
 
     if to_flag(push_filters, "push_filters"):
         if not hasattr(DataSourceReader, "pushFilters"):
@@ -51,6 +53,9 @@ def register(
                 "push_filters needs PySpark 4.1 or later; 4.0 hands no filters over"
             )
         spark.conf.set(_PUSHDOWN, "true")
+    before = SparkSession.getActiveSession()
+    # Spark refuses names that the active session has, and that are free in this one.
+    activate(spark)
     for source in (FilteredKafkaLog if push_filters else KafkaLog, KafkaCapture):
         try:
             spark.dataSource.register(source)
@@ -58,6 +63,8 @@ def register(
             # PySpark 4.0 refuses the name of one that it found, which is the same.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
+    if before is not None:
+        activate(before)
     if messages:
         from flexwire.spark.functions import (  # noqa: PLC0415 - it imports PySpark
             register_functions,

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -17,12 +19,13 @@ from pyspark.sql.functions import spark_partition_id
 
 from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.errors import ArgumentError, JavaError
+from flexwire.spark.failures import SPARK_ERRORS, stop_at_end
 from flexwire.spark.java import find_java, without_vector
-from flexwire.spark.settings import ALWAYS, at_start, on_this_machine
-from flexwire.tasks import is_connect
+from flexwire.spark.settings import ALWAYS, at_start, on_this_machine, temporary_settings
+from flexwire.tasks import KEEPS_MEMORY, activate, is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 # spark-submit tells a program so where its Java listens, and a client of Spark Connect its server.
@@ -31,6 +34,8 @@ _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
+# PySpark keeps one active session for all threads, which may be that of another thread's job.
+_CALLERS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
@@ -110,6 +115,37 @@ def session(
     return _started(app_name, {**settings, **(conf or {})}, bound)
 
 
+@contextmanager
+def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSession]:
+    """Yield a session whose settings are the job's alone: ``running`` if we have started it.
+
+    Beside a session of the caller's it is a new one with the caller's settings, but without the
+    caller's temporary views and functions. On Spark Connect a new session lacks the files that the
+    caller has sent to the server, so the caller's own is yielded, and its settings are set back.
+    """
+    if is_ours:
+        with stop_at_end(running):
+            yield running
+        return
+    if is_connect(running):
+        with temporary_settings(running, ALWAYS):
+            yield running
+        return
+    caller = _CALLERS.get(running, running)
+    beside = caller.newSession()
+    _CALLERS[beside] = caller
+    for key, value in {**caller.conf.getAll, **ALWAYS}.items():
+        if beside.conf.get(key, None) != value and beside.conf.isModifiable(key):
+            beside.conf.set(key, value)
+    activate(beside)
+    try:
+        yield beside
+    finally:
+        # If Java has ended, no session is active.
+        with suppress(*SPARK_ERRORS):
+            activate(caller)
+
+
 def is_submitted() -> bool:
     """Return whether `spark-submit` has started this process, and Java before it."""
     return _GATEWAY in os.environ
@@ -126,6 +162,11 @@ def remote_of(master: str | None) -> str | None:
     return master if master.startswith("sc://") else None
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Return whether the session is known to run its tasks in the driver."""
+    return not is_connect(spark) and local_threads(str(spark.sparkContext.master)) > 0
+
+
 def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at the same time, or is set to plan for."""
     if is_connect(spark):
@@ -133,7 +174,7 @@ def tasks_at_once(spark: SparkSession) -> int:
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext
-    if not local_threads(str(context.master)):
+    if not is_local(spark):
         # Executors register while the first job waits for one.
         spark.range(1).count()
     return int(context.defaultParallelism)
@@ -153,7 +194,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
     # It starts Java unless that runs; a SparkConf knows nothing before.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
-    # What spark-submit was given, or stands in Spark's own files.
+    # The settings given to spark-submit or in Spark's own files.
     defaults = SparkConf()
     if is_submitted():
         # Java runs, with its own memory.
@@ -169,6 +210,8 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     for key, value in all_settings.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
+    # So all jobs share Python workers.
+    started.sparkContext.environment.update(KEEPS_MEMORY)
     # It prints a traceback when Java ends, of which the caller of Java hears anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started

@@ -95,7 +95,6 @@ def at_start(memory: str) -> dict[str, str]:
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": " ".join(map(_quoted, options)),
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
 
@@ -108,6 +107,8 @@ def _quoted(option: str) -> str:
 def on_this_machine(threads: int) -> dict[str, str]:
     """Return what Java is started with beside it, where it runs all tasks itself."""
     return {
+        # Whoever runs a cluster decides about its web pages.
+        "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         # Spark's 200 are for a cluster; twice the threads evens out partitions of unequal size.

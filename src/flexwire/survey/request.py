@@ -43,7 +43,7 @@ RANGE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """What to analyze, and how. The survey and every range get the same request.
+    """The input and the options of an analysis. The survey and every range get the same request.
 
     ``release`` is the release of the captured brokers, if it is known. A file that cannot be opened
     or is not a capture ends the survey, unless ``skip_unreadable``. ``takes_sampled`` says whether

@@ -227,15 +227,20 @@ FRAMES = (
     ),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame(
-        "client_id", "the client id; a response has its request's",
-        f"{_UNREAD}; if the client sent null, or bytes that cannot be a client id",
+        "client_id", "the client id; of a request that has none, the last that its connection gave "
+        "before; a response has its request's",
+        f"{_UNREAD}; if the connection gave none before, which may be in a part that was not "
+        "captured; for bytes that cannot be a client id",
     ),
     Column(
         "client_software_name", _STRING, "the client's software, as the first ApiVersions request "
         "of the connection that names it says", "if none does",
     ),
     Column("client_software_version", _STRING, "its version", "if none says it"),
-    _of_frame("header_version", "the version of the request or response header", _UNREAD),
+    _of_frame(
+        "header_version", "the version of the request or response header; 1 for a request of a "
+        "version that the catalog lacks, as a broker reads it, and ``error`` says so", _UNREAD,
+    ),
     _of_frame(
         "header_unknown_tagged_fields",
         "the tagged fields in the header, none of which Kafka knows; if they may be credentials, "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flexwire.client.notation import HostPort
     from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
+    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import TapSecurity
 
 MIB: Final = 1024 * 1024
@@ -143,6 +144,7 @@ class TapConfig:
     ports: PortRange | None = None
     security: TapSecurity = field(default_factory=_no_tls)
     stamping: StampConfig | None = None
+    rehearsal: RehearsalPlan | None = None
     prefix: str = "tap"
     frame_limit: int = field(default_factory=_sent_frame_limit)
 
@@ -150,3 +152,5 @@ class TapConfig:
         to_int(self.most_held, "most_held", least=1)
         to_int(self.processes, "processes", least=1)
         check_share(self.sample)
+        if self.rehearsal is not None and self.stamping is not None:
+            raise ArgumentError("expected either a rehearsal or header tags, got both")

@@ -20,13 +20,15 @@ from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_f
 from flexwire.errors import CaptureError
 from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
+from flexwire.tap.forwarding import DirectForwarder, StampingForwarder
 from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
 from flexwire.tap.header_stamps import Stamper
 from flexwire.tap.listeners import connect_protocol
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recorder import NoCapture, Recorder, is_sampled
-from flexwire.tap.relay import DirectForwarder, Forwarder, Relay, StampingForwarder
+from flexwire.tap.rehearsal import Rehearsal, RehearsingForwarder
+from flexwire.tap.relay import Relay
 from flexwire.tap.security import PLAIN, TapContexts
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.tap.config import TapConfig
+    from flexwire.tap.forwarding import Forwarder
+    from flexwire.tap.rehearsal import RehearsalPlan
 
 
 log = logging.getLogger("flexwire.tap")
@@ -126,6 +130,16 @@ class ConnectionRunner(Protocol):
     def rotate(self) -> None:
         """Go on in the next capture file."""
 
+    def rehearse(self, plan: RehearsalPlan) -> None:
+        """Rehearse a release, with what is known of the brokers; called before it starts."""
+
+    def end_rehearsal(self, reason: str) -> None:
+        """Go on as a tap that rehearses nothing."""
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """The rehearsal, under way or over; None where there is none."""
+
     async def close(self) -> None:
         """End every connection and close the capture."""
 
@@ -188,6 +202,7 @@ class LocalRunner:
         self._topics = TopicNames()
         self._said: set[str] = set()
         self._saying = LogLimiter(log)
+        self._rehearsal: Rehearsal | None = None
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
@@ -249,6 +264,20 @@ class LocalRunner:
             return
         if ended:
             log.info("the capture goes on in %s", self._writer.paths[-1].name)
+
+    def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
+        """Rehearse a release with all connections that come; ``quiet`` as for `Rehearsal`."""
+        self._rehearsal = Rehearsal(plan, self._config.only, quiet=quiet)
+
+    def end_rehearsal(self, reason: str) -> None:
+        """Let all requests pass from now on."""
+        if self._rehearsal is not None:
+            self._rehearsal.end(reason)
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """The rehearsal, under way or over; None where there is none."""
+        return self._rehearsal
 
     def counts(self) -> TapStatistics:
         """`stats` as they are now, with what became of capture files."""
@@ -363,16 +392,11 @@ class LocalRunner:
         def route(address: HostPort) -> HostPort:
             return address if self._config.keep_addresses else self._route(address, client.host)
 
-        passing: Forwarder = DirectForwarder()
-        if self._config.stamping is not None:
-            passing = StampingForwarder(
-                Stamper(self._config.stamping, str(near), number), self.stats
-            )
         relay = Relay(
             client.end,
             broker,
             self._recorder(capture, name),
-            passing,
+            self._forwarder(near, number),
             route=route,
             statistics=self.stats,
             frame_limit=self._config.frame_limit,
@@ -388,6 +412,14 @@ class LocalRunner:
                 "a client asks for GSSAPI, which holds only where the tap has the broker's own "
                 "name (--keep-addresses): its ticket is for the name that it connects to"
             )
+
+    def _forwarder(self, peer: HostPort, number: int) -> Forwarder:
+        if self._config.stamping is not None:
+            stamper = Stamper(self._config.stamping, str(peer), number)
+            return StampingForwarder(stamper, self.stats)
+        if self._rehearsal is not None and self._rehearsal.over is None:
+            return RehearsingForwarder(self._rehearsal, peer.host, self.stats, self._saying)
+        return DirectForwarder()
 
     def _begin_capture(
         self, writer: PcapngWriter, near: HostPort, far: HostPort

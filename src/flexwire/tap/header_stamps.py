@@ -19,7 +19,7 @@ from flexwire.capture.files.comments import MOST_HEADER_TAGS
 from flexwire.client.notation import split_header_tag
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
-from flexwire.protocol import SENT_FRAME_LIMIT, is_believable
+from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import HIGHEST_TAG
@@ -159,8 +159,8 @@ class Stamper:
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
             return StampedRequest(payload, {}, "unstamped_sasl")
-        # Brokers refuse a version that no release has, and the bytes may only read as a request.
-        if not _has_tags(request) or not is_believable(request):
+        # Of a version that no release has, a broker reads no tags.
+        if not _has_tags(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
         if any(

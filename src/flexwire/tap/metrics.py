@@ -87,6 +87,14 @@ class TapStatistics:
     """The same: a broker would not take that many bytes."""
     unstamped_sasl: int = 0
     """The same: requests of SASL; tokens and what is not understood, and all after these."""
+    rehearsed_narrowed: int = 0
+    """Requests for the list of versions whose response lost what the rehearsed release lacks."""
+    rehearsed_sent_on: int = 0
+    """The same, in a version that brokers lack: sent on in their highest, answered in its own."""
+    rehearsed_unsupported: int = 0
+    """The same, in a version that the rehearsed release lacks: the tap said so to the client."""
+    rehearsed_closed: int = 0
+    """Requests that the rehearsed release does not read: the tap closed their connections."""
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""

@@ -9,6 +9,7 @@ of their own, and say four times a second what they have counted.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 import multiprocessing
@@ -25,6 +26,7 @@ from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.tap.config import MOST_PROCESSES
 from flexwire.tap.metrics import TapStatistics
+from flexwire.tap.rehearsal import Rehearsal
 from flexwire.tap.security import TapContexts
 from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, run_worker
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
     from flexwire.tap.config import TapConfig
+    from flexwire.tap.rehearsal import RehearsalPlan
 
 log = logging.getLogger("flexwire.tap")
 
@@ -91,6 +94,7 @@ class ProcessRunner:
         self._own = TapStatistics()
         self._restarting: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._rehearsal: Rehearsal | None = None
         self._heard: dict[str, Callable[[_WorkerHandle, Any], None]] = {
             "counts": self._hear_counts,
             "line": self._hear_line,
@@ -98,6 +102,8 @@ class ProcessRunner:
             "paths": self._hear_paths,
             "finished": self._hear_finished,
             "failed": self._hear_failed,
+            "refused": self._hear_refused,
+            "rehearsed": self._hear_rehearsed,
             "ready": self._hear_ready,
             "over": self._hear_over,
         }
@@ -132,6 +138,26 @@ class ProcessRunner:
         """Have all go on in their next capture files."""
         for worker in self._running:
             self._say(worker, {"rotate": True})
+
+    def rehearse(self, plan: RehearsalPlan) -> None:
+        """Have all rehearse a release; they take the same clients."""
+        self._config = dataclasses.replace(self._config, rehearsal=plan)
+        self._rehearsal = Rehearsal(plan, self._config.only)
+
+    def end_rehearsal(self, reason: str) -> None:
+        """Have all let every request pass from now on."""
+        if self._rehearsal is None or self._config.rehearsal is None:
+            return
+        self._rehearsal.end(reason)
+        # A process that begins later rehearses nothing.
+        self._config = dataclasses.replace(self._config, rehearsal=None)
+        for worker in self._running:
+            self._say(worker, {"rehearsed": reason})
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """The rehearsal of all processes, under way or over."""
+        return self._rehearsal
 
     async def close(self) -> None:
         """End all, and wait until what they captured is written; a second call does nothing."""
@@ -296,6 +322,16 @@ class ProcessRunner:
     def _hear_failed(self, worker: _WorkerHandle, failure: tuple[str, str]) -> None:
         kind = CaptureError if failure[0] == "capture" else TapError
         worker.ready.set_exception(kind(failure[1]))
+
+    def _hear_refused(self, _: _WorkerHandle, client: tuple[str, str | None]) -> None:
+        if self._rehearsal is not None:
+            host, client_id = client
+            self._rehearsal.fail((host, client_id))
+            if self._rehearsal.over is not None:
+                self.end_rehearsal(self._rehearsal.over)
+
+    def _hear_rehearsed(self, _: _WorkerHandle, reason: str) -> None:
+        self.end_rehearsal(reason)
 
     def _hear_ready(self, worker: _WorkerHandle, _: None) -> None:
         worker.ready.set_result(None)

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import operator
 import time
+from collections import deque
 from ssl import SSLError
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.files.comments import stamp_comment
 from flexwire.client.tls import explain_failure, is_data_after_end
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
@@ -23,14 +23,12 @@ from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from flexwire.capture.files.packets import Direction
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
-    from flexwire.tap.header_stamps import Stamper
+    from flexwire.tap.forwarding import Forwarder
     from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.recorder import Recorder
 
@@ -44,14 +42,27 @@ _SHORTENED: Final = "only its beginning was kept"
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
 
+class _OwnAnswer(NamedTuple):
+    """An answer of the tap's own, which goes out when the request of a pair is answered.
+
+    Without ``payload`` the connection is closed then.
+    """
+
+    after: int
+    payload: bytes | None
+    is_awaited: bool
+    """Whether the conversation waits for it."""
+
+
 class Relay:
     """Passes one connection's bytes on, both ways, until one side ends it.
 
     Bytes go on as they come, before anything else is done with them, with backpressure from the
-    slower side. Only a response that may advertise addresses is held until it is whole, and
-    requests where ``passing`` holds them. The capture gets every frame as its sender sent it,
-    before rewriting and stamping, and the bytes of a frame that breaks off. A direction whose bytes
-    are not frames is passed on and captured in pieces as they come.
+    slower side. Only a response that may advertise addresses is held until it is whole, and what
+    ``passing`` holds. An answer of its own goes out after the answers to all earlier requests. The
+    capture gets every frame as its sender sent it, before anything is altered, and the bytes of a
+    frame that breaks off. A direction whose bytes are not frames is passed on and captured in
+    pieces as they come.
 
     A client that ends its direction (half-close) still gets what the broker has to say. A broker
     that ends its direction ends the connection: no request would be answered any more. TLS ends in
@@ -89,6 +100,11 @@ class Relay:
         self._first_bytes = b""
         # How much of the response that is not yet complete has gone to the client.
         self._passed_on = 0
+        # The pairs of the last request that went on, and of the last that was answered.
+        self._last_sent = 0
+        self._last_answered = 0
+        self._own: deque[_OwnAnswer] = deque()
+        self._closes = False
         self._has_answered = False
         self._client_ended = False
         self._said: set[str] = set()
@@ -164,8 +180,14 @@ class Relay:
             passed = self._passing.requests(frames.payloads, turns)
             self._broker.write(passed.outgoing)
             self._recorder.frames("request", frames, turns, at_us, passed.comments)
-            for payload, turn in zip(frames.payloads, turns, strict=True):
+            for number, (payload, turn) in enumerate(zip(frames.payloads, turns, strict=True)):
                 self._look_at(payload, turn)
+                if number in passed.answers:
+                    self._queue_answer(passed.answers[number], turn)
+                elif turn.request is not None and turn.pair is not None:
+                    self._last_sent = turn.pair
+            if passed.answers:
+                self._give_answers()
         if self._requests.error is not None:
             self._requests_are_frames = False
             rest = self._requests.pending
@@ -174,9 +196,40 @@ class Relay:
             self._requests.clear()
         elif self._requests.is_too_long:
             if self._passing.holds:
-                self._broker.write(self._passing.rest(self._requests.pending))
-                self._statistics.unstamped_too_large += 1
+                begun = self._passing.beginning(self._requests.pending)
+                self._broker.write(begun.outgoing)
+                if begun.answers:
+                    self._own.append(_OwnAnswer(self._last_sent, None, is_awaited=False))
+                    self._give_answers()
             self._requests.shorten()
+
+    def _queue_answer(self, payload: bytes | None, turn: Turn) -> None:
+        if len(self._own) >= FEWEST_IN_FLIGHT:
+            payload = None
+        self._own.append(_OwnAnswer(self._last_sent, payload, is_awaited=turn.pair is not None))
+
+    def _give_answers(self) -> None:
+        """Send the answers of the tap's own that are due, unless a response is half sent."""
+        if not self._passed_on:
+            self._client.write(b"".join(map(to_frame, self._due())))
+            self._close_if_due()
+
+    def _due(self) -> list[bytes]:
+        due: list[bytes] = []
+        while self._own and self._own[0].after <= self._last_answered:
+            answer = self._own.popleft()
+            if answer.payload is None:
+                self._own.clear()
+                self._closes = True
+                break
+            if answer.is_awaited:
+                self._conversation.response(answer.payload)
+            due.append(answer.payload)
+        return due
+
+    def _close_if_due(self) -> None:
+        if self._closes:
+            self._finish()
 
     def _skip_request(self, data: bytes, at_us: int) -> bytes:
         """Pass on what belongs to a request that is not kept; return what follows it."""
@@ -184,7 +237,10 @@ class Relay:
         self._broker.write(self._passing.rest(data[: len(data) - len(rest)]))
         if over is not None:
             self._statistics.requests += 1
-            self._recorder.shortened("request", over, self._shortened_request(over), at_us)
+            turn = self._shortened_request(over)
+            if turn.request is not None and turn.pair is not None:
+                self._last_sent = turn.pair
+            self._recorder.shortened("request", over, turn, at_us)
         return rest
 
     def _shortened_request(self, frame: TruncatedFrame) -> Turn:
@@ -251,27 +307,30 @@ class Relay:
         # Whether all that came before has gone to the client, and what comes now goes unchanged.
         unchanged = begun == self._responses.pending_length
         frames = self._cut(self._responses, data)
-        turns = [self._conversation.response(payload) for payload in frames.payloads]
-        shown = [
-            payload if begun and not number else self._rewritten(payload, turn)
-            for number, (payload, turn) in enumerate(zip(frames.payloads, turns, strict=True))
-        ]
+        turns: list[Turn] = []
+        shown: list[bytes] = []
+        for payload in frames.payloads:
+            turn = self._conversation.response(payload)
+            shown.append(payload if begun and not turns else self._rewritten(payload, turn))
+            turns.append(turn)
+            shown += self._answered(turn)
+        unchanged = unchanged and len(shown) == len(turns)
         unchanged = unchanged and all(map(operator.is_, shown, frames.payloads))
-        if shown:
+        if turns:
             self._passed_on = 0
         pending, is_over = self._responses.pending_length, self._responses.error is not None
         goes_on = is_over or (pending > self._passed_on and not self._is_held(pending))
         if unchanged and (goes_on or pending == self._passed_on):
             self._client.write(data)
         else:
-            outgoing = [b"".join(map(to_frame, shown))[begun if shown else 0 :]]
+            outgoing = [b"".join(map(to_frame, shown))[begun if turns else 0 :]]
             if goes_on:
                 outgoing.append(self._responses.peek(self._passed_on, pending))
             self._client.write(b"".join(outgoing))
         if goes_on:
             self._passed_on = pending
-        if shown:
-            self._statistics.responses += len(shown)
+        if turns:
+            self._statistics.responses += len(turns)
             self._recorder.frames("response", frames, turns, at_us)
             for turn in turns:
                 self._look_at_answer(turn)
@@ -281,6 +340,13 @@ class Relay:
             self._responses.clear()
         elif self._responses.is_too_long:
             self._shorten_response()
+        self._close_if_due()
+
+    def _answered(self, turn: Turn) -> list[bytes]:
+        """Take in which request is answered; return the tap's own answers that follow."""
+        if turn.request is not None and turn.pair is not None:
+            self._last_answered = max(self._last_answered, turn.pair)
+        return self._due() if self._own else []
 
     def _shorten_response(self) -> None:
         pending = self._responses.pending_length
@@ -300,6 +366,8 @@ class Relay:
             self._statistics.responses += 1
             turn = self._shortened_response(over)
             self._recorder.shortened("response", over, turn, at_us)
+            self._client.write(b"".join(map(to_frame, self._answered(turn))))
+            self._close_if_due()
         return rest
 
     def _shortened_response(self, frame: TruncatedFrame) -> Turn:
@@ -311,7 +379,7 @@ class Relay:
         if pending < _RESPONSE_HEAD:
             return True
         request = self._conversation.expected(self._responses.peek(PREFIX_LENGTH, _RESPONSE_HEAD))
-        return request is not None and may_advertise(request)
+        return request is not None and (may_advertise(request) or self._passing.alters(request))
 
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.request is not None and not is_before_login(turn.request):
@@ -323,13 +391,17 @@ class Relay:
             self._say_once("passed on what is not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            told = "passed on a response that answers no request"
-            self._saying.say(logging.INFO, told, f"{self.name}: {told}")
+            remark = "passed on a response that answers no request"
+            self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
         """Return a response as it is forwarded: unchanged if no address in it changes."""
         request = turn.request
-        if request is None or not may_advertise(request):
+        if request is None:
+            return payload
+        if self._passing.alters(request):
+            return self._passing.response(payload, turn)
+        if not may_advertise(request):
             return payload
         try:
             replaced = rewrite_addresses(payload, request, self._route)
@@ -432,79 +504,3 @@ class Relay:
         """Return whether the broker ended the connection, and not the client."""
         broker = self._broker
         return not self._client_ended and (broker.has_ended or broker.error is not None)
-
-
-class ForwardedRequests(NamedTuple):
-    """The bytes of whole requests to forward, and the comment in the capture for each, if any."""
-
-    outgoing: bytes = b""
-    comments: Sequence[bytes] = ()
-
-
-_NOTHING = ForwardedRequests()
-
-
-class Forwarder(Protocol):
-    """What goes on to the broker, and when: together it is all that came."""
-
-    holds: bool
-    """Whether requests wait here until they are whole."""
-
-    def at_once(self, data: bytes) -> bytes:
-        """Return what to forward of bytes that just came."""
-
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return what to forward of requests that are whole now."""
-
-    def rest(self, data: bytes) -> bytes:
-        """Return what to forward of bytes that will not be a whole request."""
-
-
-class DirectForwarder:
-    """All goes on at once."""
-
-    holds = False
-
-    def at_once(self, data: bytes) -> bytes:
-        """Return the bytes as they are."""
-        return data
-
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
-        """They went on already."""
-        return _NOTHING
-
-    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """It went on already."""
-        return b""
-
-
-class StampingForwarder:
-    """Requests go on once they are whole, with the header tags that the stamper adds."""
-
-    holds = True
-
-    def __init__(self, stamper: Stamper, statistics: TapStatistics) -> None:
-        self._stamper = stamper
-        self._statistics = statistics
-
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Nothing: who knows what it is."""
-        return b""
-
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Stamped where they can be, and comments that say with which tags."""
-        stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
-        self._statistics.count_stamped(request.reason for request in stamped)
-        comments = [
-            stamp_comment(turn.request.correlation_id, request.added)
-            if turn.request is not None and request.added
-            else b""
-            for turn, request in zip(turns, stamped, strict=True)
-        ]
-        return ForwardedRequests(
-            b"".join(to_frame(request.payload) for request in stamped), comments
-        )
-
-    def rest(self, data: bytes) -> bytes:
-        """Return the bytes as they are: they are still what the client sent."""
-        return data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import logging
 import os
@@ -12,13 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 import flexwire
+from flexwire.client.broker import Broker
 from flexwire.client.notation import HostPort
+from flexwire.client.security import Security
+from flexwire.errors import CallError, TapError
+from flexwire.protocol.apis import api_key_of
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.tap.config import TapConfig
-from flexwire.tap.connections import ConnectionRunner, LocalRunner
+from flexwire.tap.connections import CONNECT_SECONDS, ConnectionRunner, LocalRunner
 from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
 from flexwire.tap.processes import ProcessRunner
-from flexwire.tap.security import PLAIN, resolve_security
+from flexwire.tap.rehearsal import missing_apis
+from flexwire.tap.security import PLAIN, TapContexts, resolve_security
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     import socket
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from flexwire.tap.metrics import MetricsPort, TapStatistics
+    from flexwire.tap.rehearsal import Rehearsal, RehearsalPlan
     from flexwire.tap.security import TapSecurity
 
 
@@ -85,7 +94,8 @@ class Tap:
     connections the share ``sample`` is captured, each as a whole, and ``only`` some of their
     frames; each file says so.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
-    them, beside what the client sent. Several ``processes`` take turns with clients, each with
+    them, beside what the client sent. ``rehearsal`` names a release whose versions clients meet in
+    the brokers' place. Several ``processes`` take turns with clients, each with
     capture files of its own; a script that starts such a tap is to be importable, as
     `multiprocessing` has it.
     """
@@ -108,6 +118,7 @@ class Tap:
         else:
             self._carrier = LocalRunner(config, self._listeners.port_for)
         self._accepted_count = 0
+        self._ending: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Begin to listen.
@@ -121,15 +132,23 @@ class Tap:
             name = f"{config.prefix}-ports-{config.ports.first}.json"
             self._listeners.stable = StablePorts(config.ports, config.out / name)
         await self._listeners.resolve(config.listen)
+        if config.rehearsal is not None:
+            self._carrier.rehearse(await asyncio.to_thread(self._learn, config.rehearsal))
         await self._carrier.start(self._listeners.host)
         try:
             self._listeners.start(config.upstream)
         except BaseException:
             await self._carrier.close()
             raise
+        if config.rehearsal is not None and config.rehearsal.seconds is not None:
+            self._ending = asyncio.get_running_loop().call_later(
+                config.rehearsal.seconds, self.end_rehearsal, "its time is over"
+            )
 
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
+        if self._ending is not None:
+            self._ending.cancel()
         # First the connections: while one runs, it may open a listener more.
         await self._carrier.close()
         await self._listeners.close()
@@ -137,6 +156,40 @@ class Tap:
     def rotate(self) -> None:
         """Go on in the next capture file, so that those until now are finished."""
         self._carrier.rotate()
+
+    @property
+    def rehearsal(self) -> Rehearsal | None:
+        """The rehearsal, under way or over; None where the tap was asked for none."""
+        return self._carrier.rehearsal
+
+    def end_rehearsal(self, reason: str = "it was asked to end") -> None:
+        """Let all requests pass from now on; connections stay open."""
+        self._carrier.end_rehearsal(reason)
+
+    def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
+        """Return a plan with the versions of ApiVersions that the brokers read.
+
+        They are asked for on a connection of its own: on one with SASL a second request for them
+        would be refused. Raises `TapError`.
+        """
+        theirs = self._config.security.upstream
+        context = TapContexts(self._config.security).upstream
+        security = Security(context, server_name=None if theirs is None else theirs.name)
+        upstream = self._config.upstream
+        try:
+            with Broker.connect(upstream, security, timeout=CONNECT_SECONDS) as broker:
+                offered = broker.offered
+        except CallError as error:
+            raise TapError(f"cannot rehearse {plan.release}: {error}") from error
+        missing = missing_apis(plan.release, offered)
+        _LOG.info(
+            "rehearsing %s: clients meet its versions as far as %s has them. Features stay as the "
+            "cluster has finalized them. Not acted out: %s",
+            plan.release,
+            upstream,
+            ", ".join(missing) or "no API",
+        )
+        return dataclasses.replace(plan, read=offered.get(api_key_of(NEGOTIATES), Versions(0, 0)))
 
     @property
     def stats(self) -> TapStatistics:
@@ -210,6 +263,7 @@ async def run_tap(
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 
     SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
+    SIGUSR1 ends a rehearsal.
     Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
     once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
     Raises what `Tap.start` and `MetricsPort.start` raise.
@@ -228,7 +282,10 @@ async def run_tap(
         else:
             tap.rotate()
 
-    with _handled({"SIGINT": stop.set, "SIGTERM": stop.set, "SIGHUP": hung_up}):
+    handlers = {"SIGINT": stop.set, "SIGTERM": stop.set, "SIGHUP": hung_up}
+    if options.get("rehearsal") is not None:
+        handlers["SIGUSR1"] = tap.end_rehearsal
+    with _handled(handlers):
         try:
             async with tap:
                 if metrics is not None:

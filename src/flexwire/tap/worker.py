@@ -56,7 +56,7 @@ log = logging.getLogger("flexwire.tap")
 
 MESSAGE_BYTES: Final = 64 * 1024
 """No message between a tap and its processes is longer."""
-IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 """Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say."""
 _TELL_SECONDS: Final = 0.25
 # The tap answers at once, unless it is gone or stuck; all connections of this process wait so long.
@@ -132,6 +132,9 @@ class Worker:
         self._ports: dict[HostPort, int] = {}
         self._files = FileReporter(self._say_path, with_limit=config.keep != NO_LIMIT)
         self._carrier = LocalRunner(config, self._port_for, self._files, self._note_end)
+        if config.rehearsal is not None:
+            self._carrier.rehearse(config.rehearsal, quiet=True)
+        self._told_failed = 0
         self._asks_again = 0.0
         self._ended: list[int] = []
         self._told_paths = 0
@@ -183,6 +186,8 @@ class Worker:
             self._take(files, HostPort(*said["upstream"]), said["client"])
         elif "rotate" in said:
             self._carrier.rotate()
+        elif "rehearsed" in said:
+            self._carrier.end_rehearsal(said["rehearsed"])
         else:
             self._is_over.set()
 
@@ -255,7 +260,20 @@ class Worker:
         while self._ended:
             ended, self._ended = self._ended[:_TOLD_TOGETHER], self._ended[_TOLD_TOGETHER:]
             await self._say("ended", ended)
+        await self._tell_rehearsal()
         await self._say("counts", counts)
+
+    async def _tell_rehearsal(self) -> None:
+        """Say which clients failed in the rehearsal since the last time, and why it ended here."""
+        rehearsal = self._carrier.rehearsal
+        if rehearsal is None:
+            return
+        failed = list(rehearsal.failed)[self._told_failed :]
+        for client in failed:
+            await self._say("refused", client)
+        self._told_failed += len(failed)
+        if rehearsal.over is not None:
+            await self._say("rehearsed", rehearsal.over)
 
     async def _say(self, kind: str, said: object = None) -> None:
         try:

@@ -10,7 +10,6 @@ import pickle
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -31,7 +30,14 @@ from flexwire.logs.metadata import (
 from flexwire.logs.pieces import plan
 from flexwire.logs.records import HEADERS, KAFKA_COLUMNS, BatchDamage, LogPiece, LogRows, read_piece
 from flexwire.storage.filesystems import shown
-from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
+from flexwire.tasks import (
+    begin_task,
+    is_connect,
+    map_in_arrow,
+    record_batch,
+    register_source,
+    spark_schema,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,7 +155,6 @@ def _struct(voter: Voter) -> dict[str, Any]:
 
 _PATH, _TIME, _SNAPSHOTS = "path", "time", "snapshots"
 _CONTROLS, _START, _END = "controls", "start", "end"
-_REGISTERED: WeakSet[SparkSession] = WeakSet()
 _EXTENT: Final = pa.schema(
     [
         ("directory", pa.string()),
@@ -266,10 +271,7 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
-    if spark not in _REGISTERED:
-        # Spark warns about a second source of the same name.
-        spark.dataSource.register(MetadataSource)
-        _REGISTERED.add(spark)
+    register_source(spark, MetadataSource)
     reader = spark.read.format(MetadataSource.name()).schema(spark_schema(schema))
     return reader.options(**options).load()
 

@@ -323,3 +323,67 @@ def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
         return None
     is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
     return (correlation_id, tags) if is_ours and all(0 <= t <= HIGHEST_TAG for t in tags) else None
+
+
+_REHEARSAL_PREFIX: Final = b"flexwire: rehearsed: "
+_RELEASE: Final = "release"
+_DID: Final = "did"
+
+
+class RehearsedRequest(NamedTuple):
+    """What a tap that rehearses a release did with one request, and the request's connection.
+
+    ``did`` is "narrowed" where versions were taken out of its response, "sent on" where it went on
+    in the broker's version, "unsupported" where the tap answered it, and "closed" where the tap
+    closed the connection.
+    """
+
+    timestamp_us: int
+    client: str
+    broker: str
+    correlation_id: int
+    release: str
+    did: str
+
+
+def rehearsal_comment(correlation_id: int, release: str, did: str) -> bytes:
+    """Return the comment that says what became of a request in a rehearsal.
+
+    >>> rehearsal_comment(7, "4.4.0", "closed")
+    b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed"}'
+    """
+    said = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
+    return _REHEARSAL_PREFIX + json.dumps(said).encode()
+
+
+def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
+    """Yield the requests of a capture file with which a rehearsal did something, in order.
+
+    Raises `CaptureError` for a file that is not a capture.
+    """
+    for packet in read_packets(path):
+        if isinstance(packet, UnreadableBytes):
+            continue
+        said = [one for comment in packet.comments if (one := _parsed_rehearsal(comment))]
+        if not said:
+            continue
+        try:
+            segment = read_segment(packet)
+        except (Skipped, UnreadablePacketError):
+            continue
+        for one in said:
+            yield RehearsedRequest(packet.timestamp_us, segment.source, segment.destination, *one)
+
+
+def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str] | None:
+    """Return what a comment says of a request; None if somebody else wrote it."""
+    if not comment.startswith(_REHEARSAL_PREFIX):
+        return None
+    try:
+        said = json.loads(comment[len(_REHEARSAL_PREFIX) :])
+        correlation_id, release, did = said[_CORRELATION_ID], said[_RELEASE], said[_DID]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
+    is_text = isinstance(release, str) and isinstance(did, str)
+    return (correlation_id, release, did) if is_ours and is_text else None

@@ -306,11 +306,9 @@ class FrameReader:
         *,
         show_credentials: bool = False,
         conversation: Conversation | None = None,
-        client_id: str | None = None,
     ) -> None:
         self._show_credentials = show_credentials
         self.conversation = conversation or Conversation()
-        self.client_id = client_id  # of the last request that is surely one
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
         """Return the columns of `FRAMES` that the frame's header and its place determine."""
@@ -338,9 +336,8 @@ class FrameReader:
     def _described(self, request: RequestFrame) -> dict[str, Any]:
         header: Any = request.header
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
-        if is_believable(request):
-            self.client_id = client_id
-        elif client_id != self.client_id and not self._show_credentials:
+        is_other = not is_believable(request) and client_id != self.conversation.client_id
+        if is_other and not self._show_credentials:
             # Other bytes may read as a header too, and these say that their client is another.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)

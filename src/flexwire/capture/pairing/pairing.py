@@ -294,7 +294,7 @@ class Pairing:
         values = reader.read(frame)
         authentication = reader.conversation.authentication
         flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
-        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
+        state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.conversation.client_id)
         run.headers.tell(row, values, self._clients.number(values.get("client_id")))
         run.use(self._clients)
         if "correlation_id" not in values:
@@ -312,8 +312,10 @@ class Pairing:
         )
         return FrameReader(
             show_credentials=self._show_credentials,
-            conversation=Conversation(authentication=authentication),
-            client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            conversation=Conversation(
+                authentication=authentication,
+                client_id=self._clients.text(int(self._states[number, _CLIENT])),
+            ),
         )
 
     def _to_objects(self, number: int) -> None:

@@ -154,6 +154,16 @@ def stable_versions(api_key: int, release: str) -> Versions:
     return versions
 
 
+def offered_versions(api_key: int, release: str) -> Versions:
+    """Return the range that a broker of the release says it has; none without the API.
+
+    >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
+    (Versions('0-12'), Versions('3-12'))
+    """
+    versions = stable_versions(api_key, release)
+    return Versions(0, versions.highest) if versions and api_key == _PRODUCE else versions
+
+
 def newest_version(api_key: int, release: str) -> int | None:
     """Return the newest stable version of an API in a release; None without the API."""
     versions = stable_versions(api_key, release)
@@ -223,9 +233,9 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     major stands for it, because an upgrade leads there. Each finding says where the refusal began.
     Previews of releases are left out.
     """
-    known = catalog().releases
+    releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
-    running = [_major(broker) for broker in brokers if broker in known]
+    running = [_major(broker) for broker in brokers if broker in releases]
     if not running:
         return tuple(group[-1] for group in majors[-_MAJORS:])
     return tuple(group[-1] for group in majors if _major(group[0]) >= min(running))

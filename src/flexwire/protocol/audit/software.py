@@ -45,7 +45,7 @@ class Pin:
     sources: tuple[str, ...]
 
 
-PINS = tuple(Pin(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["pins"])
+PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS["pins"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Library:
 
 
 LIBRARIES = tuple(
-    Library(**{**one, "sources": tuple(one["sources"])}) for one in _FACTS["libraries"]["rows"]
+    Library(**{**row, "sources": tuple(row["sources"])}) for row in _FACTS["libraries"]["rows"]
 )
 
 
@@ -105,9 +105,9 @@ class MissingApi:
 
 ABSENT = tuple(
     MissingApi(
-        **{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}}
+        **{**client, **{name: tuple(client[name]) for name in ("api_keys", "software", "sources")}}
     )
-    for one in _FACTS["absent"]
+    for client in _FACTS["absent"]
 )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
@@ -40,11 +39,11 @@ from flexwire.facts.units import shorten
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
-from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures, stop_at_end
+from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.session import SessionStart
+from flexwire.spark.session import SessionStart, session_for_job
 from flexwire.spark.settings import are_small, java_for, set_for_answers
 from flexwire.spark.tables import FORMAT
 from flexwire.tables.log_schema import LOG_TABLES
@@ -219,9 +218,12 @@ def stored_answers(
     )
     is_small = are_small(output)
     with explain():
-        spark = start.session(with_archive(java_for(output)))
-    asking = set_for_answers(spark, is_small=is_small)
-    with stop_at_end(spark) if is_ours else nullcontext(), explain(), asking:
+        running = SparkSession.getActiveSession() or start.session(with_archive(java_for(output)))
+    with (
+        session_for_job(running, is_ours=is_ours) as spark,
+        explain(),
+        set_for_answers(spark, is_small=is_small),
+    ):
         tables = tables_of(spark, output, is_small=is_small)
         notes = boundary_notes(tables)
         results = [stored.get(answer.name) or ask(answer, tables) for answer in chosen_answers]

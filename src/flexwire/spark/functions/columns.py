@@ -63,8 +63,8 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
-    # Only here, as PySpark 4.0 does not have it.
-    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415 - see above
+    # Only here, as PySpark 4.0 does not have it. Its types do not have it either.
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - see above
 
     carried = catalog().packed
 
@@ -117,8 +117,8 @@ def from_kafka(
               for all: ``_corrupt_record``, as in `from_json`, which is null in what decodes and
               else says the ``reason``, the ``path`` of the field and the ``offset`` of the byte.
             - ``columnNameOfCorruptRecord``: another name for that field.
-            - ``absent``: what a field is that the row's version does not have, ``null`` (the
-              default) or ``default``.
+            - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
+              or ``default``.
             - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
             - ``fields``: which fields the struct has, ``"throttle_time_ms, topics.name"``; all by
               default. What a query does not use is best left out here: to carry a struct takes

@@ -22,11 +22,11 @@ import logging
 import pickle
 import secrets
 import struct
+import threading
 import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakSet
 
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
@@ -36,7 +36,7 @@ from flexwire.kernels import lacks_kernels
 from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.spark.publishing.manifest import CommittedTask, WrittenFiles, check_owners
 from flexwire.spark.publishing.task_output import TaskOutput, as_it_is
-from flexwire.tasks import KEEPS_MEMORY, is_connect
+from flexwire.tasks import KEEPS_MEMORY, is_connect, register_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,7 +90,8 @@ MOST_TASKS: Final = 20_000
 _RESULTS: Final = "_results"
 # Spark hides the values of options with this word where it writes down a plan.
 _OPTION: Final = "secret"
-_REGISTERED: WeakSet[SparkSession] = WeakSet()
+# Jobs of several threads set and restore the environment of one context.
+_ENVIRONMENT: Final = threading.Lock()
 _ENTRY: Final = struct.Struct(">qq")  # the task's number and how many bytes follow
 
 
@@ -128,23 +129,26 @@ def run_tasks(
 def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int, bytes]]:
     """Run the tasks as one job of an RDD, each number in a partition of its own."""
     context = spark.sparkContext
-    for name, value in KEEPS_MEMORY.items():
-        context.environment.setdefault(name, value)
+    tasks = context.parallelize(range(count), count).map(job.task)
+    with _ENVIRONMENT:
+        before = dict(context.environment)
+        context.environment.update({**KEEPS_MEMORY, **before})
+        try:
+            # To give the RDD a name makes it in Java, with the environment of this moment.
+            tasks.setName("flexwire")
+        finally:
+            context.environment.clear()
+            context.environment.update(before)
     tags = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
     with _interruptible(job.tag, *tags):
-        return context.parallelize(range(count), count).map(job.task).collect()
+        return tasks.collect()
 
 
 def _run_as_writer(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
     """Run the tasks as the one command of a data source's writer."""
     packed = base64.b64encode(_pickled(job)).decode()
-    if spark not in _REGISTERED:
-        # Spark warns of a second one of that name.
-        spark.dataSource.register(TasksDataSource)
-        _REGISTERED.add(spark)
-    # Spark looks the sink up in the session that is active in this thread, which in a thread of
-    # the caller's own may be none; this makes it `spark`.
-    spark.createDataFrame([], "id bigint")
+    # Spark looks the sink up in the active session too.
+    register_source(spark, TasksDataSource)
     rows = spark.range(0, count, 1, count)
     writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
     with _interruptible(job.tag, spark.addTag, spark.interruptTag, spark.removeTag):

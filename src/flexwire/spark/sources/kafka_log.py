@@ -83,6 +83,8 @@ ACCEPTED: Final = {
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost offsets",
 }
 """Every option and what it takes."""
+ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
+"""Options of Spark's own Kafka source that mean the same."""
 
 # To begin a task takes Spark as long as it takes to count 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
@@ -109,7 +111,7 @@ class KafkaLogOptions:
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = SourceOptions(texts, ACCEPTED)
+        options = SourceOptions(texts, ACCEPTED, ALIASES)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         groups = options.names("countBy", GROUPS)
         query = LogQuery(

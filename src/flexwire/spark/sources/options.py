@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse
@@ -25,11 +26,23 @@ EARLIEST, LATEST = -2, -1
 
 
 class SourceOptions:
-    """The options of one read, named in any case; one that is unknown is refused."""
+    """The options of one read, named in any case; one that is unknown is refused.
 
-    def __init__(self, texts: Mapping[str, str], accepted: Collection[str]) -> None:
+    ``aliases`` are other names of some options. Two names of one option are refused.
+    """
+
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        accepted: Collection[str],
+        aliases: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._names = {name.lower(): name for name in accepted}
         self._texts = {key.lower(): value for key, value in texts.items()}
+        for alias, name in aliases.items():
+            value = self._texts.pop(alias.lower(), None)
+            if value is not None and self._texts.setdefault(name.lower(), value) != value:
+                raise ArgumentError(f"{alias} and {name} are one option; leave one of them out")
         for key in self._texts:
             if key not in {*self._names, "path", "paths"}:
                 names = ", ".join(sorted(accepted))

@@ -300,11 +300,11 @@ def _tagged(rows: Iterable[MessageCost]) -> _Table:
     by_field: dict[str, list[Share]] = defaultdict(list)
     by_name: dict[str, list[Share]] = defaultdict(list)
     for row in rows:
-        for one in row.shares:
-            by_field[f"{row.name} {one.field.at.path}"].append(one)
-            by_name[f"every {one.field.at.new.name}"].append(one)
+        for field_share in row.shares:
+            by_field[f"{row.name} {field_share.field.at.path}"].append(field_share)
+            by_name[f"every {field_share.field.at.new.name}"].append(field_share)
     table: _Table = [("field", "values", "set", "%", "saves up to", "old", "new", "saved")]
-    fields = sorted(by_field.items(), key=lambda one: (-_saved(one[1]), one[0]))
+    fields = sorted(by_field.items(), key=lambda item: (-_saved(item[1]), item[0]))
     for name, shares in [*sorted(by_name.items()), *fields]:
         values, set_ = sum(share.values for share in shares), sum(share.set for share in shares)
         if values:
@@ -333,15 +333,15 @@ def _dropped(rows: Iterable[MessageCost]) -> _Table:
 
 
 def _uncompared(meter: CostMeter, width: int, *, whole: bool) -> list[str]:
-    reasons = sorted(meter.uncompared.items(), key=lambda one: (-one[1].times, one[0]))
+    reasons = sorted(meter.uncompared.items(), key=lambda item: (-item[1].times, item[0]))
     if not reasons:
         return []
-    times = sum(one.times for _, one in reasons)
-    size = sum(one.bytes for _, one in reasons)
+    times = sum(count.times for _, count in reasons)
+    size = sum(count.bytes for _, count in reasons)
     lines = [f"\nnot compared: {times:,} ({size:,} bytes)\n"]
-    for (what, reason), one in reasons if whole else reasons[:SHOWN]:
-        example = f": {one.example}" if one.example else ""
-        line = f"{one.times:>8,}  {what}: {reason}{example}"
+    for (what, reason), count in reasons if whole else reasons[:SHOWN]:
+        example = f": {count.example}" if count.example else ""
+        line = f"{count.times:>8,}  {what}: {reason}{example}"
         lines.append(textwrap.fill(line, width, subsequent_indent=" " * 12) + "\n")
     left = len(reasons) - len(lines) + 1
     if left > 0:

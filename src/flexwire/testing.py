@@ -73,22 +73,22 @@ def messages(
     ...     assert again == example.message
     >>> check()
     """
-    made = message(to_text(name, "name"), release)
+    kind = message(to_text(name, "name"), release)
     if version is not None:
-        return _examples(made, to_version(version), unknown_tags=unknown_tags)
-    versions = [*made.entry.versions]
+        return _examples(kind, to_version(version), unknown_tags=unknown_tags)
+    versions = [*kind.entry.versions]
     if not versions:
         raise UnknownMessageError(f"{name} has no version")
     return st.sampled_from(versions).flatmap(
-        lambda number: _examples(made, number, unknown_tags=unknown_tags)
+        lambda number: _examples(kind, number, unknown_tags=unknown_tags)
     )
 
 
 def _examples(
-    made: type[Message], version: int, *, unknown_tags: bool
+    kind: type[Message], version: int, *, unknown_tags: bool
 ) -> SearchStrategy[MessageExample]:
-    values = _Values(made.definition.classes, unknown_tags=unknown_tags)
-    return values.struct(made.definition.schema(version)).map(
+    values = _Values(kind.definition.classes, unknown_tags=unknown_tags)
+    return values.struct(kind.definition.schema(version)).map(
         lambda value: MessageExample(value, version)
     )
 

@@ -137,14 +137,14 @@ def _with_software(
 
 
 def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
-    known = {
+    columns = {
         "group_id": F.col("body.group_id"),
         "client_id": F.col("client_id"),
         "time": F.col("time"),
         **traits,
     }
     return requests.select(
-        *(known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _TRAITS.items())
+        *(columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in _TRAITS.items())
     )
 
 

@@ -28,7 +28,7 @@ _JUDGED: Final = {
     name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
 _READS_AS: Final = "by which convention all of these read: " + "; ".join(
-    f'"{name}", {one.meaning}' for name, one in _JUDGED.items()
+    f'"{name}", {judgement.meaning}' for name, judgement in _JUDGED.items()
 )
 
 COLUMNS: tuple[Column, ...] = (

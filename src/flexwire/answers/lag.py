@@ -239,7 +239,7 @@ def _ends(tables: AnalysisTables) -> list[DataFrame]:
     )  # fmt: skip
     stable = F.col("last_stable_offset")
     # It is -1 if the fetch failed, and the other one is -1 if the fetch reads uncommitted.
-    found = partitions.where("high_watermark >= 0").select(
+    ends = partitions.where("high_watermark >= 0").select(
         "client_id", "address", "time", "topic", "topic_id",
         F.col("partition_index").alias("partition"),
         F.lit(None).cast("string").alias("group_id"),
@@ -251,10 +251,10 @@ def _ends(tables: AnalysisTables) -> list[DataFrame]:
         F.when(stable >= 0, stable).alias("last_stable_offset"),
     )  # fmt: skip
     if tables.message(IN_TRANSACTIONS) is None:
-        return [found]
+        return [ends]
     nobody = F.lit(None).cast("string")
-    of_hosts = found.withColumns({"is_transactional": F.lit(True), _READER: nobody})
-    return [found, of_hosts]
+    of_hosts = ends.withColumns({"is_transactional": F.lit(True), _READER: nobody})
+    return [ends, of_hosts]
 
 
 def _who() -> tuple[SparkColumn, ...]:

@@ -241,13 +241,13 @@ class Typed:
             last = len(table.values) + len(table.types) - 1
             raise reader.error(f"unknown type {number:#04x}; the last is {last:#04x}", 0)
         reader.path = ["value"]
-        known = table.values[number] if place < 0 else None
-        type_ = known.type if known else table.types[place]
-        size = 0 if known else _SIZES.get(type_, reader.remaining)
+        value = table.values[number] if place < 0 else None
+        type_ = value.type if value else table.types[place]
+        size = 0 if value else _SIZES.get(type_, reader.remaining)
         if reader.remaining != size:
             raise reader.error(f"a {type_} takes {size} bytes, got {reader.remaining}")
-        if known:
-            return known
+        if value:
+            return value
         typed = cls.__new__(cls)
         typed._set(type_, reader.data[reader.position :])  # noqa: SLF001 - its own
         _WIRE[type_].read(reader)

@@ -465,7 +465,7 @@ class PieceMerger:
             is_its = frames.connection == place
             last = np.flatnonzero(is_its & is_preset)[-1]
             others = np.flatnonzero(is_its & ~is_preset & ~frames.is_response)
-            first = (one for one in others if api_table().is_handshake(frames.payload(int(one))))
+            first = (row for row in others if api_table().is_handshake(frames.payload(int(row))))
             if next(first, -1) < last:
                 raise UnprovenError
 

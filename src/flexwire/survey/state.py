@@ -282,13 +282,13 @@ def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic
     ):
         pairs = zip(ids[at : at + size], names[at : at + size], strict=True)
         at += size
-        found = frozenset(
+        named = frozenset(
             (topic_id, name)
             for topic_id, name in pairs
             if topic_id is not None and name is not None
         )
-        if found:
-            yield connection, index, found
+        if named:
+            yield connection, index, named
 
 
 class _FrameTimes:

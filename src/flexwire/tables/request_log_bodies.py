@@ -267,8 +267,8 @@ def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.S
         column = message_column(schema, kind, [body.message for body in bodies])
     rows = pa.RecordBatch.from_arrays([column], ["body"])
     sizes = [size for body in bodies for size in body.sizes if body.message is not None]
-    found = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)
-    return found.column(0)
+    columns = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)
+    return columns.column(0)
 
 
 # Fewer bodies take longer in columns than as objects.

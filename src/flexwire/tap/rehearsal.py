@@ -355,7 +355,7 @@ def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
     if request.api_version not in kind.entry.versions:
         return False
     schema = kind.definition.schema(request.api_version)
-    present = {one.attribute for one in schema.fields if one.presence is not Presence.ABSENT}
+    present = {field.attribute for field in schema.fields if field.presence is not Presence.ABSENT}
     paths = tuple(path for path in _REPLICA_PATHS if path[0] in present)
     if not paths:
         return False
@@ -416,7 +416,7 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
     if body.encode(answered) != payload[start:end]:
         raise FrameError("it is not written as Kafka writes it")
     fields: Any = body
-    fields.api_keys = [kept for one in fields.api_keys if (kept := _narrowed(one, release))]
+    fields.api_keys = [kept for offer in fields.api_keys if (kept := _narrowed(offer, release))]
     written = version if answered == sent_version else answered
     return payload[:start] + body.encode(written) + payload[end:]
 

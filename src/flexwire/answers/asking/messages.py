@@ -280,7 +280,7 @@ def record_bytes_of(message: str, table: DataFrame) -> Column:
 
 
 def _of(table: DataFrame, place: RecordsField) -> DataFrame:
-    def told(topic: Column) -> Column:
+    def with_name(topic: Column) -> Column:
         name, number = place.topic_name, place.topic_id
         whole = _topic_bytes(topic, place, table)
         return F.struct(
@@ -292,7 +292,7 @@ def _of(table: DataFrame, place: RecordsField) -> DataFrame:
         )
 
     at = (*frame_key(table.columns), "client_id", "time")
-    topics = F.transform(f"body.{place.topics}", told)
+    topics = F.transform(f"body.{place.topics}", with_name)
     some = F.filter(topics, lambda topic: F.coalesce(topic["record_bytes"] > 0, F.lit(True)))
     each = table.select(*at, F.posexplode(some).alias("place", "of_topic"))
     return each.select(*at, "of_topic.*", (F.col("place") == 0).alias("is_first"))

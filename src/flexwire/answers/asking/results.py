@@ -58,7 +58,7 @@ _NAME: Final = re.compile("[a-z][a-z0-9_]*")
 
 def choose_answers(
     asked: str | Iterable[str | Answer],
-    known: Mapping[str, Answer],
+    answers_by_name: Mapping[str, Answer],
     labels: str | Path | None = None,
     *,
     needs_taker: bool = True,
@@ -71,11 +71,11 @@ def choose_answers(
     that no answer uses.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
-        selected = [*in_order(known)] if asked == ALL else []
+        selected = [*in_order(answers_by_name)] if asked == ALL else []
     else:
         listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
         selected = [
-            answer if isinstance(answer, Answer) else _find_answer(answer, known)
+            answer if isinstance(answer, Answer) else _find_answer(answer, answers_by_name)
             for answer in listed
         ]
     names = [answer.name for answer in selected]
@@ -114,12 +114,12 @@ def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
     return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
-def _find_answer(name: object, known: Mapping[str, Answer]) -> Answer:
+def _find_answer(name: object, answers_by_name: Mapping[str, Answer]) -> Answer:
     if not isinstance(name, str):
         raise refuse("answers", "names of answers", name)
-    answer = known.get(name)
+    answer = answers_by_name.get(name)
     if answer is None:
-        names = [answer.name for answer in in_order(known)]
+        names = [answer.name for answer in in_order(answers_by_name)]
         close = nearest(name, [*names, ALL, NONE])
         raise ArgumentError(f"answers: there is none called {short(name)}; {close}")
     return answer

@@ -24,8 +24,8 @@ VALUE: Final = ("offset", "leader_epoch", "metadata", "commit_timestamp")
 
 _EXPIRES: Final = "expire_timestamp"
 _FIELDS: Final = {
-    one: [f"key.{name}" for name in KEY] + [f"value.{name}" for name in (*VALUE, *more)]
-    for one, more in zip(RECORDS, ((_EXPIRES,), ()), strict=True)
+    record: [f"key.{name}" for name in KEY] + [f"value.{name}" for name in (*VALUE, *more)]
+    for record, more in zip(RECORDS, ((_EXPIRES,), ()), strict=True)
 }
 
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"

@@ -193,7 +193,7 @@ def _rows(log: InternalLog) -> DataFrame:
         return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))
 
     batches = F.transform(
-        either("value", "state_batches"), lambda one: F.struct(*(one[name] for name in BATCH))
+        either("value", "state_batches"), lambda batch: F.struct(*(batch[name] for name in BATCH))
     )
     value = F.struct(
         *(either("value", name).alias(name) for name in _BOTH),

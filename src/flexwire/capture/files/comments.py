@@ -364,15 +364,17 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):
             continue
-        said = [one for comment in packet.comments if (one := _parsed_rehearsal(comment))]
+        said = [request for comment in packet.comments if (request := _parsed_rehearsal(comment))]
         if not said:
             continue
         try:
             segment = read_segment(packet)
         except (Skipped, UnreadablePacketError):
             continue
-        for one in said:
-            yield RehearsedRequest(packet.timestamp_us, segment.source, segment.destination, *one)
+        for request in said:
+            yield RehearsedRequest(
+                packet.timestamp_us, segment.source, segment.destination, *request
+            )
 
 
 def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str] | None:

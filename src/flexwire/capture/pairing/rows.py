@@ -181,8 +181,8 @@ class _PairedRows:
         rows = np.zeros(len(self._frames.connections), np.bool_)
         for place, name in self._names.items():
             rows[place] = judge(self._hindsight.judgements.get(name, _UNKNOWN))
-        found: NumpyArray = rows[self._frames.connection]
-        return found
+        judged: NumpyArray = rows[self._frames.connection]
+        return judged
 
     def batch(self) -> pa.RecordBatch:
         self._answer_late()

@@ -159,8 +159,8 @@ class EndPair:
         self._client, self._server = segment.source, segment.destination
         brokers = BrokerEnds.parse([], [self._server])
         self._assembler = FrameAssembler(brokers=brokers, framer=_UncutFramer)
-        for _, one in self._held.copy():
-            self._push(one)
+        for _, record in self._held.copy():
+            self._push(record)
             if self._state is _TlsState.PASSING:
                 return
 

@@ -190,8 +190,8 @@ class LedgerSnapshot:
         """Return the state of each of these runs that has an entry."""
         if not runs:
             return {}
-        found = self._read(pc.field("analysis").isin([*runs]), files=False)
-        return {entry.analysis: entry.state for entry in found}
+        entries = self._read(pc.field("analysis").isin([*runs]), files=False)
+        return {entry.analysis: entry.state for entry in entries}
 
     def abandoned(self) -> list[LedgerEntry]:
         """Return the entries of analyses that were given up."""
@@ -207,8 +207,8 @@ class LedgerSnapshot:
             asked &= pc.field("first_file").is_null() | (
                 (pc.field("first_file") <= max(files)) & (pc.field("last_file") >= min(files))
             )
-        numbers, found = {*files.values()}, self._read(asked)
-        return [entry for entry in found if not numbers.isdisjoint(entry.files)]
+        numbers, entries = {*files.values()}, self._read(asked)
+        return [entry for entry in entries if not numbers.isdisjoint(entry.files)]
 
     def with_input(self, digest: str) -> list[LedgerEntry]:
         """Return what is in and is of the whole input with this digest."""
@@ -218,8 +218,8 @@ class LedgerSnapshot:
     @property
     def columns(self) -> list[str]:
         """The columns that it has; what an earlier release wrote lacks some."""
-        known = () if self.table is None else {field.name for field in self.table.schema().fields}
-        return [name for name in COLUMNS.names if name in known]
+        names = () if self.table is None else {field.name for field in self.table.schema().fields}
+        return [name for name in COLUMNS.names if name in names]
 
     @cached_property
     def next_offsets(self) -> dict[Partition, int]:
@@ -356,8 +356,8 @@ class Ledger:
                 configuration=CONFIGURATION, storage_options=storage_options(self.directory),
             )  # fmt: skip
             return
-        known = old.columns
-        lacking = Schema.from_arrow(pa.schema([f for f in COLUMNS if f.name not in known]))
+        columns = old.columns
+        lacking = Schema.from_arrow(pa.schema([f for f in COLUMNS if f.name not in columns]))
         old.table.alter.add_columns(lacking.fields)
 
     def _commit(self, old: LedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:

@@ -106,12 +106,12 @@ class TableLog:
         table = self.open()
         if table is None:
             return set()
-        found: set[str] = set()
+        analyses: set[str] = set()
         for file in added_files(table):
             # What we have joined is of analyses that are in, or were replaced all at once.
             if not is_joined(file["path"]) or file["one_of"] in runs:
-                found |= self.analyses_of(file) & {*runs}
-        return found
+                analyses |= self.analyses_of(file) & {*runs}
+        return analyses
 
     def analyses_of(self, file: Mapping[str, Any]) -> set[str]:
         """Return the analyses of which a file has rows; it is read where it was joined."""

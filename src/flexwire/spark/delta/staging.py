@@ -310,15 +310,15 @@ def delta_staging(
         numbers = {source.name: fingerprint(source) for source in sources}
         entries = ledger.with_files(numbers) if append else []
         is_in = {number for entry in entries for number in entry.files}
-        known = {name for name, number in numbers.items() if number in is_in}
-        growing = {source.name for source in sources if append and _is_growing(source)} - known
-        new = [source for source in sources if source.name not in known | growing]
-        if growing and not (new or known or has_logs):
+        names_in = {name for name, number in numbers.items() if number in is_in}
+        growing = {source.name for source in sources if append and _is_growing(source)} - names_in
+        new = [source for source in sources if source.name not in names_in | growing]
+        if growing and not (new or names_in or has_logs):
             reason = "it is still being written; wait until the tap begins its next file"
             raise CaptureError(reason, source=min(growing))
         whole = digest_of(sources)
         known_run = None
-        if known and not new and not has_logs:
+        if names_in and not new and not has_logs:
             known_run = entries[-1].analysis
         elif append and (has_logs or not sources):
             known_run = next((each.analysis for each in ledger.with_input(whole)), None)
@@ -331,7 +331,7 @@ def delta_staging(
             {source.name: numbers[source.name] for source in new},
             append,
             known_run=known_run,
-            known_files=frozenset(known),
+            known_files=frozenset(names_in),
             growing_files=frozenset(growing),
             next_offsets=ledger.next_offsets if append else {},
         )

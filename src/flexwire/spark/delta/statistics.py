@@ -43,8 +43,8 @@ def statistics(footer: pq.FileMetaData) -> str:
         bounds = _bounds(low, high)
         if bounds is not None:
             least[name], greatest[name] = bounds
-    told = {"numRecords": footer.num_rows}
-    return json.dumps({**told, "minValues": least, "maxValues": greatest, "nullCount": nulls})
+    counts = {"numRecords": footer.num_rows}
+    return json.dumps({**counts, "minValues": least, "maxValues": greatest, "nullCount": nulls})
 
 
 def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:

@@ -83,9 +83,9 @@ def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
     """Yield the groups of files that are to become one."""
-    found = output(out.url)
-    runs = {entry.analysis for entry in found.entries}
-    for name in found.names:
+    grown = output(out.url)
+    runs = {entry.analysis for entry in grown.entries}
+    for name in grown.names:
         table = TableLog(out, name).open()
         # A table of an earlier release is partitioned by analysis.
         if table is not None and ANALYSIS not in table.metadata().partition_columns:
@@ -124,8 +124,8 @@ def join(out: OutputDirectory, group: FileGroup) -> int:
     log = TableLog(out, group.table)
     # A commit that takes one of these files out meanwhile makes ours fail.
     table = log.open()
-    known = set() if table is None else {file["path"] for file in added_files(table)}
-    if table is None or not known.issuperset(file["path"] for file in group.files):
+    paths = set() if table is None else {file["path"] for file in added_files(table)}
+    if table is None or not paths.issuperset(file["path"] for file in group.files):
         return 0
     fields = [field for field in pa.schema(table.schema().to_arrow()) if field.name != DAY]
     with tempfile.TemporaryDirectory() as scratch:
@@ -206,8 +206,8 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
     """Yield each table with its files that no table has named for so many hours, by path."""
     for name, table in _tables(out):
-        if found := _vacuum(table, hours, dry_run=True):
-            yield FileGroup(name, None, tuple({"path": path} for path in sorted(found)))
+        if paths := _vacuum(table, hours, dry_run=True):
+            yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:

@@ -258,11 +258,13 @@ def _new_lint(old: str, new: str, mode: Mode) -> tuple[tuple[Finding, ...] | Non
     if new.startswith(RELEASE):
         return None, None
     findings = lint(read_sources([new]), Config(mode=mode)).findings
-    known = set()
+    earlier_findings = set()
     if not old.startswith(RELEASE):
         earlier = lint(read_sources([old]), Config(mode=mode)).findings
-        known = {_without_place(finding) for finding in earlier}
-    fresh = tuple(finding for finding in findings if _without_place(finding) not in known)
+        earlier_findings = {_without_place(finding) for finding in earlier}
+    fresh = tuple(
+        finding for finding in findings if _without_place(finding) not in earlier_findings
+    )
     return fresh, len(findings) - len(fresh)
 
 
@@ -279,7 +281,9 @@ def _released_breaks(
     editions = released_editions(release)
     released = {name: editions[name] for name in new if name in editions}
     earlier = _breaking(released, old, {}, mode).findings if old else ()
-    known = {_without_place(finding) for finding in earlier}
+    earlier_findings = {_without_place(finding) for finding in earlier}
     findings = _breaking(released, new, texts, mode).findings
-    fresh = tuple(finding for finding in findings if _without_place(finding) not in known)
+    fresh = tuple(
+        finding for finding in findings if _without_place(finding) not in earlier_findings
+    )
     return ReleaseBreaks(release, fresh, len(findings) - len(fresh))

@@ -48,9 +48,9 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
         yield False, "Lint did not run, because a release of the catalog has no texts."
     else:
         fresh, others = len(comparison.lint), comparison.lint_as_before or 0
-        found = plural(fresh, "new finding") if fresh else "nothing new"
+        words_of_lint = plural(fresh, "new finding") if fresh else "nothing new"
         before = f" ({plural(others, 'finding')} as before)" if others else ""
-        yield bool(fresh), f"Lint found {found}{before}."
+        yield bool(fresh), f"Lint found {words_of_lint}{before}."
     broken = [release for release in comparison.releases if release.findings]
     if broken:
         names = f"{broken[0].release} to {broken[-1].release}" if broken[1:] else broken[0].release
@@ -231,10 +231,10 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
 def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBreaks]]:
     """Yield releases with findings, those that follow one another with the same ones as one."""
 
-    def told(release: ReleaseBreaks) -> tuple[object, ...]:
+    def key_of(release: ReleaseBreaks) -> tuple[object, ...]:
         return release.as_before, *((each.rule, each.message) for each in release.findings)
 
-    for key, run in groupby(comparison.releases, key=told):
+    for key, run in groupby(comparison.releases, key=key_of):
         releases = [*run]
         names = dict.fromkeys((releases[0].release, releases[-1].release))
         if key != (0,):
@@ -267,7 +267,7 @@ def byte_rows(
     example: ByteExample, other: ByteExample | None
 ) -> Iterator[tuple[int, str, str, str, str, bool]]:
     """Yield the fields of an example: offset, bytes, path, type, value, if only this has it."""
-    known = set() if other is None else {_place(part) for part in other.annotations}
+    other_places = set() if other is None else {_place(part) for part in other.annotations}
     for part in example.annotations:
         data = example.data[part.offset : part.offset + part.length]
         rows = [
@@ -275,7 +275,7 @@ def byte_rows(
             for start in range(0, len(data), _BYTES_IN_A_LINE)
         ]
         value = shorten(printable(str(part.value)), _LONGEST_VALUE)
-        is_new = other is not None and _place(part) not in known
+        is_new = other is not None and _place(part) not in other_places
         yield part.offset, "\n".join(rows), part.path, part.type, value, is_new
 
 

@@ -28,11 +28,11 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None or not (old.type is new.type is MessageType.HEADER) or not old.valid_versions:
         return
     highest = old.valid_versions.highest
-    known = _inline(old, highest)
+    names = _inline(old, highest)
     for version in new.valid_versions:
-        if version not in old.valid_versions and _inline(new, version) != known:
+        if version not in old.valid_versions and _inline(new, version) != names:
             what = f"version {version} of {new.name} has other inline fields than version {highest}"
-            place = _first_new(new, {name for name, _ in known}, version)
+            place = _first_new(new, {name for name, _ in names}, version)
             yield place, f"{what}; give a new field a tag"
 
 
@@ -41,11 +41,11 @@ def _inline(spec: MessageSpec, version: int) -> list[tuple[str, str]]:
     return [(field.name, field.type.name) for field in schema.inline]
 
 
-def _first_new(spec: MessageSpec, known: set[str], version: int) -> Position:
+def _first_new(spec: MessageSpec, names: set[str], version: int) -> Position:
     added = (
         field.position
         for field in spec.fields
-        if field.name not in known and version in field.versions and field.tag is None
+        if field.name not in names and version in field.versions and field.tag is None
     )
     return next(added, FIRST)
 

@@ -5,6 +5,10 @@ so many hourly appends leave them, with a compaction each day or ``--never-compa
 appends are done for real but for Spark, each in a process of its own. Told are its CPU seconds and
 the most memory that it had, imports included, the files and bytes that it wrote, and the live files
 of all tables and of the ledger. ``--captures`` is how many files an hour has.
+
+``--spark`` runs whole analyses instead, so many of them, each of one frame, in one session. Tables
+are compacted after each ten. Told are the driver's CPU seconds, the most memory that it had, and
+what was written, without Java and workers.
 """
 
 from __future__ import annotations
@@ -21,10 +25,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.spark.analyze import analyze
 from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry, fingerprint, new_entry
 from flexwire.spark.delta.logs import AddedFile, TableLog, added_files
 from flexwire.spark.delta.staging import delta_staging
+from flexwire.spark.delta.upkeep import join, to_join
 from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.session import session
 from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import table_schema
@@ -40,6 +48,7 @@ TABLES = {
     },
 }
 ROWS_OF_A_LEDGER_FILE = 4096
+HEARTBEAT = bytes.fromhex("0000001b 000c0004 00000007 0001610000 02670000000002780000")
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 MEASURED = 3  # appends from each count on, of which the mean is told
 
@@ -138,13 +147,47 @@ def tell(out: str, count: int, captures: int) -> None:
     )
 
 
+def analyses(count: int) -> None:
+    """Run so many analyses, and print a line for each ten."""
+    place = Path(tempfile.mkdtemp(prefix="flexwire-appends-"))
+    spark = session("appends", master="local[2]")
+    print("analyses   CPU s each   MB most   files each   kB written each")
+    try:
+        for ten in range(10, count + 1, 10):
+            before, start = files_of(str(place / "out")), time.process_time()
+            for number in range(ten - 10, ten):
+                with PcapngWriter(place / f"{number:06}") as tap:
+                    ends = tap.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))
+                    ends.send("request", HEARTBEAT)
+                    ends.close()
+                given: dict[str, Any] = {"format": "delta", "append": True, "answers": "none"}
+                analyze([place / f"{number:06}"], place / "out", spark=spark, ports=[9092], **given)
+            cpu = (time.process_time() - start) / 10
+            files = files_of(str(place / "out"))
+            for group in [*to_join(OutputDirectory(str(place / "out")))]:
+                join(OutputDirectory(str(place / "out")), group)
+            new = [size for path, size in files.items() if path not in before]
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(
+                f"{ten:>8} {cpu:12.2f} {memory:9.0f} {len(new) / 10:12.1f} {sum(new) / 1e4:17.0f}",
+                flush=True,
+            )
+    finally:
+        spark.stop()
+        shutil.rmtree(place)
+
+
 def main() -> None:
     """Tell what an append takes after each count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("counts", nargs="*", type=int, default=[10, 100, 1000, 8760])
     parser.add_argument("--captures", type=int, default=1)
     parser.add_argument("--never-compacted", action="store_true")
+    parser.add_argument("--spark", type=int, metavar="ANALYSES")
     options = parser.parse_args()
+    if options.spark:
+        analyses(options.spark)
+        return
     print("append    CPU s   MB most   files+   kB written   live files  ledger")
     for count in options.counts:
         out = tempfile.mkdtemp(prefix="flexwire-appends-")

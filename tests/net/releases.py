@@ -9,14 +9,15 @@ from flexwire.protocol.audit.evidence import offered_versions, role_of, stable_v
 from flexwire.protocol.headers import UNSUPPORTED_VERSION
 from flexwire.schema.catalog import catalog
 from tests.net.broker import Broker
-from tests.protocol.payloads import response_payload
+from tests.protocol.payloads import make, request_payload, response_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.protocol import RequestFrame
 
-API_VERSIONS = 18
+PRODUCE, API_VERSIONS = 0, 18
+REAL, OLDER, NEWER = "3.9.2", "4.0.2", "4.4.0"
 
 
 def versions_list(release: str, **fields: Any) -> Any:
@@ -69,3 +70,22 @@ def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | N
         return otherwise(request, payload)
 
     return Broker(answer)
+
+
+def asks(version: int, correlation_id: int = 7, client_id: str = "tests") -> bytes:
+    """A request for the list of versions."""
+    told = {"client_software_name": "tests", "client_software_version": "1"}
+    body = make("ApiVersionsRequest", **(told if version >= 3 else {}))
+    known = version if version in catalog().entry("ApiVersionsRequest").versions else 5
+    return request_payload(
+        API_VERSIONS,
+        version,
+        body.encode(known),
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+
+
+def produce(version: int, correlation_id: int = 7, acks: int = -1) -> bytes:
+    body = make("ProduceRequest", acks=acks)
+    return request_payload(PRODUCE, version, body, correlation_id=correlation_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from tests.spark.grown import MESSAGE, NOON, analyze, put, sources, write
+from tests.storage.servers import s3
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,6 +94,31 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) 
     assert [client for _, client in rows(out)] == ["new"]
 
 
+def test_a_store_is_kept_small_too() -> None:
+    with s3() as bucket:
+        stored = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
+        for number, text in enumerate(("one", "two", "three")):
+            analyze(stored, text, NOON + 11 * number * HOUR)
+        before = rows(stored)
+        compact(stored)
+        assert rows(stored) == before
+        assert len(files(stored)) == 2
+        retire(stored, [*to_retire(stored, date(2026, 11, 23))])
+        assert [client for _, client in rows(stored)] == ["three"]
+        # Files that were taken out stay for the readers that have begun.
+        left = {
+            entry.name
+            for entry in stored.entries("tables/frames/")
+            if "_delta_log" not in entry.name
+        }
+        assert len(left) == 4
+        assert not [*upkeep.unnamed_files(stored, 24)]
+        gone = [*upkeep.unnamed_files(stored, 0)]
+        assert {"frames", MESSAGE, "connections"} <= {group.table for group in gone}
+        upkeep.remove_unnamed_files(stored, [group.table for group in gone], 0)
+        assert [client for _, client in rows(stored)] == ["three"]
+
+
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
     """The law of flat cost, in files and rows, which a busy machine does not change."""
     written = []
@@ -106,6 +133,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
             days = {file["day"] for file in files(out, name)}
             # A day that is over is one file; the last two may have those of their hours.
             assert len(files(out, name)) <= len(days) + 2 * 24
+            assert commits_to_read(out, name) <= 10
     # Each entry was written again once for each power of the fan-out at most.
     assert written[-1] <= 120 * 3
     growth = [later - earlier for earlier, later in pairwise(written)]
@@ -113,6 +141,18 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
     assert len(rows(out)) == 120
     # What is over has left no note that the next one reads.
     assert not [*out.entries("_staging/")]
+
+
+def commits_to_read(out: OutputDirectory, name: str) -> int:
+    """Return how many commits have come since a table's last checkpoint."""
+    log = out.child(f"tables/{name}/_delta_log")
+    last = (
+        json.loads(log.read("_last_checkpoint"))["version"]
+        if log.exists("_last_checkpoint")
+        else -1
+    )
+    commits = [entry.name for entry in log.entries() if entry.name.endswith(".json")]
+    return sum(int(commit.removesuffix(".json")) > last for commit in commits)
 
 
 def ledger_files(out: OutputDirectory) -> list[Path]:
@@ -204,6 +244,27 @@ def test_a_commit_that_takes_a_file_out_meanwhile_wins(out: OutputDirectory) -> 
     analyze(out, "new", append=False)
     for group in groups:
         join(out, group)
+    assert [client for _, client in rows(out)] == ["new"]
+
+
+def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
+    out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_hours(out, 12)
+    compact(out)
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, "take_out", killed)
+        with pytest.raises(Killed):
+            analyze(out, "new", append=False)
+    assert len(plain_clients(out)) == 13
+    assert output(out.url).table("frames", ["client_id"])["client_id"].to_pylist() == ["new"]
+    assert len(output(out.url).files("frames")) == 1
+    # The next one takes the others out for all readers.
+    assert not analyze(out, "new")
     assert [client for _, client in rows(out)] == ["new"]
 
 

@@ -462,3 +462,26 @@ def _content(path: Path) -> bytes:
             return _bounded(file, str(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+
+
+def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Return the share that a percentage is, as a callback of click does."""
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
+    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
+        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
+    return float(number[1]) / 100
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def parse_time(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a time as 90s, 10m or 2h, as a callback of click does."""
+    if text is None:
+        return None
+    number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
+    if number is None or not int(number[1]):
+        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
+    return float(int(number[1]) * _UNITS[number[2]])

@@ -6,14 +6,19 @@ import dataclasses
 import json
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.options import (
+    Format,
+    InputError,
+    format_option,
+    parse_percentage,
+    parse_time,
+)
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 from flexwire.tap.config import MIB, TapConfig
@@ -49,27 +54,6 @@ def _parsed_tags(
         return tuple(parse_header_tag(text) for text in texts)
     except ArgumentError as error:
         raise click.BadParameter(str(error)) from None
-
-
-def _parsed_share(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
-    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
-    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
-        raise click.BadParameter(f"expected a percentage as 5%, got {text!r}")
-    return float(number[1]) / 100
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600}
-
-
-def _parsed_seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
-    number = re.fullmatch(r"([0-9]{1,6})([smh])", text)
-    if number is None or not int(number[1]):
-        raise click.BadParameter(f"expected a time as 90s, 10m or 2h, got {text!r}")
-    return float(int(number[1]) * _UNITS[number[2]])
 
 
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
@@ -212,14 +196,14 @@ _FIELD_OPTIONS = {
         click.option(
             "--share",
             metavar="PERCENT",
-            callback=_parsed_share,
+            callback=parse_percentage,
             help="Rehearse with this share of the clients, as 5%, chosen by address and client id.",
         ),
         click.option(
             "--for",
             "seconds",
             metavar="TIME",
-            callback=_parsed_seconds,
+            callback=parse_time,
             help="End the rehearsal after this time, as 90s, 10m or 2h. SIGUSR1 ends it at once. "
             "The tap goes on without it.",
         ),

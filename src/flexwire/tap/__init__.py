@@ -13,7 +13,8 @@ The laws of this room (tests below `tests/`):
 - The capture has what was sent, before the tap rewrites it, and the tap's own remarks stand in
   comments, or it would be no evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
 - A rehearsal takes versions away and adds none, and answers keep the order of requests, so that a
-  client meets what a broker of that release would do (`net/test_rehearsing.py`).
+  client meets what a broker of that release would do (`net/test_rehearsal_rules.py`,
+  `net/test_rehearsing.py`).
 - Under TLS credentials are asterisks in the capture, because a file is read by others
   (`net/test_withholding.py`).
 - Frames are whole within a file of the tap (`capture/test_capture_directory.py`).

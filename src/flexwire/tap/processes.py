@@ -323,10 +323,10 @@ class ProcessRunner:
         kind = CaptureError if failure[0] == "capture" else TapError
         worker.ready.set_exception(kind(failure[1]))
 
-    def _hear_refused(self, _: _WorkerHandle, client: tuple[str, str | None]) -> None:
+    def _hear_refused(self, _: _WorkerHandle, said: tuple[tuple[str, str | None], str]) -> None:
         if self._rehearsal is not None:
-            host, client_id = client
-            self._rehearsal.fail((host, client_id))
+            (host, client_id), request = said
+            self._rehearsal.fail((host, client_id), request)
             if self._rehearsal.over is not None:
                 self.end_rehearsal(self._rehearsal.over)
 

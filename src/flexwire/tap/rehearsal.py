@@ -115,7 +115,8 @@ class Rehearsal:
         self.plan = plan
         self.over: str | None = None
         """Why it has ended; None while it is under way."""
-        self.failed: dict[Client, None] = {}
+        self.failed: dict[Client, str] = {}
+        """The clients that were refused, and the first request of each that was."""
         self._only = only
         self._quiet = quiet
 
@@ -129,11 +130,11 @@ class Rehearsal:
         number = int.from_bytes(hashlib.sha256(named).digest()[:8], "big")
         return number < self.plan.share * _OF
 
-    def fail(self, client: Client) -> None:
-        """Take in that a client was refused; if these are too many, the rehearsal ends."""
+    def fail(self, client: Client, request: str) -> None:
+        """Take in which request of a client was refused; after too many clients it ends."""
         if self.over is not None or client in self.failed:
             return
-        self.failed[client] = None
+        self.failed[client] = request
         most = _MOST_CLIENTS if self.plan.most_failed is None else self.plan.most_failed
         if len(self.failed) > min(most, _MOST_CLIENTS):
             self.end(f"more than {min(most, _MOST_CLIENTS):,} clients failed")
@@ -145,7 +146,10 @@ class Rehearsal:
         self.over = reason
         if self._quiet:
             return
-        named = [f"{client_id or ''} ({host})" for host, client_id in self.failed][:_MOST_NAMED]
+        named = [
+            f"{client_id or ''!r} ({host}) by {request}"
+            for (host, client_id), request in self.failed.items()
+        ][:_MOST_NAMED]
         more = ", …" if len(self.failed) > _MOST_NAMED else ""
         log.warning(
             "the rehearsal of %s has ended: %s; clients that failed: %d%s",
@@ -327,12 +331,13 @@ class RehearsingForwarder:
         if request is None:
             return
         client_id = request.client_id and request.client_id[:_MOST_CHARACTERS]
-        self._rehearsal.fail((self._host, client_id))
+        what = f"{request.api_name} v{request.api_version}"
+        self._rehearsal.fail((self._host, client_id), what)
         self._saying.say(
             logging.WARNING,
             "clients that were refused in the rehearsal",
             f"{self._host}, client id {client_id or ''!r}: closed, as {self._release} does not "
-            f"read {request.api_name} v{request.api_version}",
+            f"read {what}",
         )
 
     def _noted(self, did: Did | None, payload: bytes) -> bytes:

@@ -151,6 +151,8 @@ class Tap:
             self._ending.cancel()
         # First the connections: while one runs, it may open a listener more.
         await self._carrier.close()
+        # By now its processes have said who failed.
+        self.end_rehearsal("the tap has stopped")
         await self._listeners.close()
 
     def rotate(self) -> None:

@@ -268,7 +268,7 @@ class Worker:
         rehearsal = self._carrier.rehearsal
         if rehearsal is None:
             return
-        failed = list(rehearsal.failed)[self._told_failed :]
+        failed = list(rehearsal.failed.items())[self._told_failed :]
         for client in failed:
             await self._say("refused", client)
         self._told_failed += len(failed)

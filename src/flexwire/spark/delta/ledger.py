@@ -28,7 +28,14 @@ import flexwire
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.logs.files import Partition
 from flexwire.spark.delta.layout import storage_options, table_url
-from flexwire.spark.delta.logs import AddedFile, commit, make_private, open_table, removals
+from flexwire.spark.delta.logs import (
+    CONFIGURATION,
+    AddedFile,
+    commit,
+    make_private,
+    open_table,
+    removals,
+)
 from flexwire.spark.delta.statistics import statistics
 from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.tables.output import LEDGER
@@ -346,7 +353,7 @@ class Ledger:
             make_private(self.directory)
             DeltaTable.create(
                 table_url(self.directory), Schema.from_arrow(COLUMNS), mode="ignore", name=LEDGER,
-                storage_options=storage_options(self.directory),
+                configuration=CONFIGURATION, storage_options=storage_options(self.directory),
             )  # fmt: skip
             return
         known = old.columns

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
+CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
+"""An append reads the commits since the last checkpoint, of each table: as few as with Spark."""
+
 # Another analysis may have come between; then the log is read again.
 _TRIES: Final = 5
 
@@ -84,6 +87,7 @@ class TableLog:
                 mode="ignore",
                 partition_by=[DAY] if has_days(self.name) else None,
                 name=self.name,
+                configuration=CONFIGURATION,
                 storage_options=storage_options(self.directory),
             )
         if not files:
@@ -104,8 +108,8 @@ class TableLog:
             return set()
         found: set[str] = set()
         for file in added_files(table):
-            # What we have joined is of analyses that are in.
-            if not is_joined(file["path"]):
+            # What we have joined is of analyses that are in, or were replaced all at once.
+            if not is_joined(file["path"]) or file["one_of"] in runs:
                 found |= self.analyses_of(file) & {*runs}
         return found
 
@@ -212,8 +216,8 @@ def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
-    Its analysis is None where files were joined. Of the statistics there are the least and the
-    greatest time, where these are known.
+    Its analysis is None where files were joined; ``one_of`` is then one of those in it. That and
+    ``last_time``, the greatest, are known where the statistics have them.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {
@@ -222,8 +226,7 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
         "rows": "num_records",
         ANALYSIS: f"partition.{ANALYSIS}",
     }
-    names |= {DAY: f"partition.{DAY}", "first": "min.time", "last": "max.time"}
-    names |= {"last_time": "max.last_time"}
+    names |= {DAY: f"partition.{DAY}", "one_of": f"min.{ANALYSIS}", "last_time": "max.last_time"}
     nothing = [None] * actions.num_rows
     columns = {
         name: actions[column].to_pylist() if column in actions.column_names else nothing

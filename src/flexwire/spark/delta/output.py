@@ -65,9 +65,12 @@ class DeltaOutput(Output):
         ]
 
     def _files_in(self, table: DeltaTable) -> list[dict[str, Any]]:
-        """Return the files of analyses that are in; what was joined is of such."""
+        """Return the files of analyses that are in.
+
+        What was joined was in. Analyses are replaced all at once, so one of them tells of all.
+        """
         runs = {None, *(entry.analysis for entry in self.entries)}
-        return [file for file in added_files(table) if file[ANALYSIS] in runs]
+        return [file for file in added_files(table) if (file[ANALYSIS] or file["one_of"]) in runs]
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table; ``day`` and ``analysis`` are the last."""

@@ -207,18 +207,18 @@ class DeltaStaging(RunStaging):
             table_versions = list(pool.map(self._add, tables, tables.values()))
         new = new_entry(self.run, IN, self.digest, self.fingerprints, table_versions)
         ledger = Ledger(self.out)
-        previous = [] if self.append else ledger.snapshot().entries(files=False)
-        for entry in previous:
-            # Whatever is left of them is found, also where this is ended.
-            note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
-        ledger.change(lambda old: self._entered(old, new), replaces=not self.append)
+        previous: list[LedgerEntry] = []
+        ledger.change(lambda old: self._entered(old, new, previous), replaces=not self.append)
         self.committed_runs.append(self.run)
         if previous:
             names = {table["name"] for entry in previous for table in entry.tables}
             take_out(self.out, {entry.analysis for entry in previous}, names)
         self.out.remove([f"{STAGING}/{self.run}"])
 
-    def _entered(self, old: LedgerSnapshot, own: LedgerEntry) -> list[LedgerEntry] | None:
+    def _entered(
+        self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
+    ) -> list[LedgerEntry] | None:
+        """Return what to add to the ledger; ``replaced`` gets what it takes the place of."""
         own_state = old.states({self.run}).get(self.run)
         if own_state == IN:
             # The answer to an earlier try was lost.
@@ -229,6 +229,10 @@ class DeltaStaging(RunStaging):
                 "it again"
             )
         if not self.append:
+            replaced[:] = old.entries(files=False)
+            for entry in replaced:
+                # Whatever is left of them is found, also where this is ended.
+                note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
             return [*old.abandoned(), with_offsets(own, self.read_until)]
         offsets, known_offsets = old.next_offsets, self.next_offsets or {}
         if old.with_files(self.fingerprints) or any(

@@ -12,13 +12,15 @@ import sys
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.tables.keys import ANALYSIS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow.parquet as pq
 
 MOST_COLUMNS: Final = 32
-"""As many columns have statistics, from the first on, as with Delta's own writers."""
+"""As many columns have statistics as with Delta's own writers: the first ones, and the analysis."""
 _MOST_LETTERS: Final = 32
 _LAST_YEAR: Final = 9998
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -53,7 +55,13 @@ def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
     plain = [
         place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
     ]
-    for place in plain[:MOST_COLUMNS]:
+    # By it readers know whether a file that was joined is of what is in.
+    chosen = [
+        place
+        for at, place in enumerate(plain)
+        if at < MOST_COLUMNS or footer.schema.column(place).name == ANALYSIS
+    ]
+    for place in chosen:
         yield footer.schema.column(place).name, [group.column(place).statistics for group in groups]
 
 

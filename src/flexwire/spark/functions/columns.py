@@ -63,10 +63,8 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
-    # Only here, as PySpark 4.0 does not have it. Its type hints leave this export out.
-    from pyspark.sql.functions import (  # type: ignore[attr-defined]  # noqa: PLC0415 - see above
-        arrow_udf,
-    )
+    # Only here, as PySpark 4.0 does not have it. Its types do not have it either.
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - see above
 
     carried = catalog().packed
 

@@ -80,7 +80,7 @@ def test_the_front_page_says_what_readme_says_first() -> None:
     front = front_page((ROOT / "README.md").read_text(encoding="utf-8"))
     assert front.sentence.startswith("flexwire decodes, checks and measures")
     assert front.install.startswith("pip install ")
-    assert len(front.purposes) == 6
+    assert len(front.purposes) == 5
     assert 'href="docs/performance.html">how fast</a>' in front.purposes[-1][1]
     assert front.example[0].startswith("flexwire decode --frame ")
     assert front.example[1].startswith('{"frame": "request"')

@@ -246,11 +246,11 @@ def _analysis_of(path: str) -> str | None:
 
 
 JOINED: Final = "joined-"
-"""So begin the names of files that were joined by `flexwire.spark.delta.upkeep`."""
+"""The names of files that `flexwire.spark.delta.upkeep` joined begin with this."""
 
 
 def is_joined(path: str) -> bool:
-    """Return whether a file has its name from `joined_name` of here.
+    """Return whether `flexwire.spark.delta.upkeep` joined a file, by its name.
 
     >>> is_joined("day=2026-11-22/joined-0.parquet"), is_joined("analysis=1/day=2026-11-22/a")
     (True, False)

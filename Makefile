@@ -164,6 +164,7 @@ preview: environment
 	.venv/bin/python -m tools.preview $(PREVIEW_ARGS) $(SOURCE)
 
 guard: environment
+	.venv/bin/python -m tests.kernels.planted
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
 	.venv/bin/python -m fuzz.watched
 	.venv/bin/python -m fuzz.damaged

@@ -21,7 +21,8 @@ Laws of this room:
   threads never see a half-filled list. Tests: `tests/kernels/test_interpreter.py`,
   `tests/kernels/test_no_memory.py`.
 - Kernels touch no memory that is not theirs. Reason: nobody would notice. Test:
-  `tests/kernels/test_sanitized.py`, which plants a mistake in each kernel and finds it.
+  `tests/kernels/test_sanitized.py`; `tests/kernels/planted.py` plants a mistake in each kernel and
+  finds it.
 """
 
 from __future__ import annotations

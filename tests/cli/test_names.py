@@ -37,6 +37,10 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
         ["tap", "--upstream", "localhost:1", "--out", "no-such", "--only-api", "Metadta"],
         "'Metadata'",
     ),
+    ("tap", "pretend"): (
+        ["tap", "--upstream", "localhost:1", "--out", "no-such", "--pretend", "4.9"],
+        "4.4.0",
+    ),
     ("answers", "names"): (["answers", "no-such", "chargebak"], "'chargeback'"),
     ("analyze", "answers"): (
         ["analyze", "no-such", "--out", "no-such-too", "--answers", "chargebak"],
@@ -74,6 +78,7 @@ FREE = {
     "ports", "metrics", "upstream_name", "header_tags", "address", "body", "version", "to",
     "requests", "user", "password_file", "client_id", "timeout", "request", "size", "sources",
     "drop", "capture", "data", "old", "new", "certificate", "key", "ca", "command_config",
+    "share", "seconds",
 }  # fmt: skip
 
 

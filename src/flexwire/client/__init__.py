@@ -16,8 +16,8 @@ The laws of this room (tests below `tests/`):
   (`net/test_calling_hostile.py`).
 
 >>> from flexwire.client import Broker, Cluster, Login, Security
->>> Security(login=Login("SCRAM-SHA-256", "alice", "secret"))
-Security(context=None, login=Login(mechanism='SCRAM-SHA-256', username='alice', is_token=False))
+>>> Security(login=Login("SCRAM-SHA-256", "alice", "secret")).login
+Login(mechanism='SCRAM-SHA-256', username='alice', is_token=False)
 """
 
 from __future__ import annotations

@@ -104,6 +104,23 @@ def header_version_read(api_key: int, version: int) -> int:
     return header if is_released(api_key, version) else READ_BY_ALL["RequestHeader"]
 
 
+def has_newest_header(payload: bytes) -> bool:
+    """Return whether a request begins with all of the header that writers give its version.
+
+    Of a version that no release has, `read_request` reads less. False too if it is no request.
+    """
+    if len(payload) < _HEAD.size:
+        return False
+    api_key, api_version, _ = _HEAD.unpack_from(payload)
+    try:
+        check_request(api_key, api_version)
+        header_version = request_header_version(api_key, api_version)
+        message("RequestHeader").decode_prefix(payload, header_version)
+    except (FrameError, CodecError):
+        return False
+    return True
+
+
 def response_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:

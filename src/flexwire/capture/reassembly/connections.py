@@ -39,7 +39,7 @@ from flexwire.capture.reassembly.framing import (
 from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import RequestFrame, parse_response, read_request
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.headers import decodes, parse_correlation_id
+from flexwire.protocol.headers import decodes, has_newest_header, parse_correlation_id
 from flexwire.versions import HIGHEST
 from flexwire.wire.segment_layout import ACK, FIN, RST, SYN
 
@@ -110,7 +110,12 @@ class KafkaEvidence:
             return
         if is_released(request.api_key, request.api_version):
             self._weigh(request, payload, is_whole=is_whole)
-        elif request.client_id and request.message_name == _NEGOTIATED:
+        elif (
+            request.client_id
+            and request.message_name == _NEGOTIATED
+            # A broker reads less of such a header, but what a client sends goes on as the newest.
+            and has_newest_header(payload)
+        ):
             self.found = f"{_named(request)}, newer than any released"
 
     def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:

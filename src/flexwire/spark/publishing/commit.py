@@ -22,7 +22,6 @@ import logging
 import pickle
 import secrets
 import struct
-import threading
 import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -32,6 +31,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from flexwire.errors import AnalysisError
+from flexwire.forks import lock_over_forks
 from flexwire.kernels import lacks_kernels
 from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.spark.publishing.manifest import CommittedTask, WrittenFiles, check_owners
@@ -91,7 +91,7 @@ _RESULTS: Final = "_results"
 # Spark hides the values of options with this word where it writes down a plan.
 _OPTION: Final = "secret"
 # Jobs of several threads set and restore the environment of one context.
-_ENVIRONMENT: Final = threading.Lock()
+_ENVIRONMENT: Final = lock_over_forks()
 _ENTRY: Final = struct.Struct(">qq")  # the task's number and how many bytes follow
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import (
+    collecting,
     ending,
     own_process,
     searching,  # noqa: F401 - it loads the profile that every search has
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -38,6 +38,7 @@ a stage, and takes half the time. Analyses on a cluster have Spark's own setting
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have every run end, and tests that change their process in one of their own."""
+    config.pluginmanager.register(collecting)
     config.pluginmanager.register(ending)
     config.pluginmanager.register(own_process)
 
@@ -56,36 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
-def pytest_collection_finish() -> None:
-    """Spare the collector what lives as long as the process, a sixth of the time of tests.
-
-    There are a million objects, of tests, modules and messages' classes, and to go through all of
-    them frees next to nothing. The young are gone through as ever, and all of them once at the end.
-    """
-    gc.collect()
-    gc.freeze()
-    youngest, younger, _ = gc.get_threshold()
-    gc.set_threshold(youngest, younger, 1000)
-
-
-def pytest_unconfigure() -> None:
-    """Let the interpreter free all at its end: DuckDB's binding takes what is left for leaks."""
-    gc.unfreeze()
-
-
 def is_spark(item: pytest.Item) -> bool:
     """Whether a test starts Spark."""
     return item.get_closest_marker("spark") is not None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Spare the collector the million objects of tests and modules while they are made."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -31,6 +31,8 @@ FEW_STAGES = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
+    # Or PySpark asks Java for the session, and for the line that runs, with each column.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """What answers about small tables are asked with too: a query of a few rows is one job of one task
 a stage, and takes half the time. Analyses on a cluster have Spark's own settings."""
@@ -108,6 +110,25 @@ def shares_spark(file: str) -> bool:
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 
+def _remember_classes() -> None:
+    """Ask Java once what a name stands for: PySpark asks it anew for each column."""
+    from py4j.java_gateway import (  # noqa: PLC0415 - it takes a while
+        JavaClass,
+        JavaMember,
+        JVMView,
+    )
+
+    for kind, kept in ((JVMView, JavaClass), (JavaClass, JavaMember)):
+
+        def find(self: Any, name: str, ask: Any = kind.__getattr__, kept: Any = kept) -> Any:
+            found = ask(self, name)
+            if isinstance(found, kept):
+                vars(self)[name] = found
+            return found
+
+        kind.__getattr__ = find
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
@@ -116,6 +137,7 @@ def spark() -> Iterator[SparkSession]:
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
+    _remember_classes()
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")

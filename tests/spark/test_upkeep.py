@@ -27,6 +27,7 @@ from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
+from tests.searching import times
 from tests.spark.grown import MESSAGE, NOON, analyze, put, sources, write
 from tests.storage.servers import s3
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
+# Three days, two of them over.
+HOURS = times(72)
 
 
 class Killed(BaseException):
@@ -122,7 +125,7 @@ def test_a_store_is_kept_small_too() -> None:
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
     """The law of flat cost, in files and rows, which a busy machine does not change."""
     written = []
-    for hour in range(120):
+    for hour in range(HOURS):
         append_hours(out, 1, NOON + hour * HOUR)
         if hour % 24 == 23:
             compact(out)
@@ -135,10 +138,10 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
             assert len(files(out, name)) <= len(days) + 2 * 24
             assert commits_to_read(out, name) <= 10
     # Each entry was written again once for each power of the fan-out at most.
-    assert written[-1] <= 120 * 3
+    assert written[-1] <= HOURS * 3
     growth = [later - earlier for earlier, later in pairwise(written)]
     assert sum(growth[-32:]) <= sum(growth[:32]) + ledger._FANOUT
-    assert len(rows(out)) == 120
+    assert len(rows(out)) == HOURS
     # What is over has left no note that the next one reads.
     assert not [*out.entries("_staging/")]
 

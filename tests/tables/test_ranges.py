@@ -19,6 +19,7 @@ from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, rang
 from flexwire.tables.parquet import TableWriter
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 from tests.reference.frames import captured
+from tests.searching import times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
-    for seed in range(1 if name in OVERLAPPING else 3):
+    for seed in range(times(1)):
         files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
         whole = surveyed(files)
         assert whole[1].ranges == 1

@@ -96,6 +96,7 @@ def test_help_and_errors_are_shown_and_docstrings_and_comments_are_read(module: 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surface", ["readme", "help", "report", "docs", "changes"])
 def test_every_surface_has_hundreds_of_sentences_and_a_seed_draws_the_same(
     surface: str, monkeypatch: pytest.MonkeyPatch

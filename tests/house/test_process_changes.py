@@ -147,6 +147,7 @@ def is_marked_function(node: ast.AST) -> bool:
     return any(map(is_marked, getattr(node, "decorator_list", ())))
 
 
+@pytest.mark.slow
 def test_what_changes_its_process_has_one_of_its_own() -> None:
     found = {
         f"{name}::{one}"
@@ -157,6 +158,7 @@ def test_what_changes_its_process_has_one_of_its_own() -> None:
     assert found == set()
 
 
+@pytest.mark.slow
 def test_what_is_no_test_changes_no_process_without_a_reason() -> None:
     found = {
         name

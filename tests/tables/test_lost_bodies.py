@@ -118,6 +118,7 @@ def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: 
     assert said_by(rows_of(*in_pieces)[FRAMES]) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_stream_pairs_what_has_lost_bodies_as_it_comes(loss: str, tmp_path: Path) -> None:
     whole = write_capture(tmp_path / "whole", 4, WHOLE)

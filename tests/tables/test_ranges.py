@@ -69,6 +69,7 @@ def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
             assert got[table] == rows, (seed, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
 def test_a_range_gives_the_same_files_each_time(name: str, tmp_path: Path) -> None:
     files = write_capture(tmp_path / "capture", 1, SHAPES[name])
@@ -123,6 +124,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     assert other == one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_files_that_overlap_in_time_and_share_connections_are_merged(
     name: str, tmp_path: Path
@@ -141,6 +143,7 @@ def test_files_that_overlap_in_time_and_share_connections_are_merged(
         assert sorted(survey.connections, key=lambda one: one.connection) == connections
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) -> None:
     shape = replace(SHAPES["UNORDERED"], taps=1, files=1)
     files = write_capture(tmp_path, 3, shape)
@@ -163,6 +166,7 @@ def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedCo
     return sorted(frames), sorted(found.connections, key=lambda one: one.connection)
 
 
+@pytest.mark.slow
 def test_many_files_at_once_are_merged_with_few_of_them_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

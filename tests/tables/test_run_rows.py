@@ -40,6 +40,7 @@ def runs() -> RunRows:
     return found
 
 
+@pytest.mark.slow
 def test_a_slice_is_that_of_the_rows(runs: RunRows) -> None:
     rows = runs.to_pylist()
     chance = np.random.default_rng(1)
@@ -74,6 +75,7 @@ def test_sums_are_those_of_the_rows(runs: RunRows, size: int) -> None:
     assert told(parts)[1] > 0
 
 
+@pytest.mark.slow
 def test_a_file_has_the_rows(
     runs: RunRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

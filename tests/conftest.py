@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import (
+    collecting,
     ending,
     own_process,
     searching,  # noqa: F401 - it loads the profile that every search has
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -31,6 +31,8 @@ FEW_STAGES = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
+    # Or PySpark asks Java for the session, and for the line that runs, with each column.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """What answers about small tables are asked with too: a query of a few rows is one job of one task
 a stage, and takes half the time. Analyses on a cluster have Spark's own settings."""
@@ -38,6 +40,7 @@ a stage, and takes half the time. Analyses on a cluster have Spark's own setting
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have every run end, and tests that change their process in one of their own."""
+    config.pluginmanager.register(collecting)
     config.pluginmanager.register(ending)
     config.pluginmanager.register(own_process)
 
@@ -56,36 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
-def pytest_collection_finish() -> None:
-    """Spare the collector what lives as long as the process, a sixth of the time of tests.
-
-    There are a million objects, of tests, modules and messages' classes, and to go through all of
-    them frees next to nothing. The young are gone through as ever, and all of them once at the end.
-    """
-    gc.collect()
-    gc.freeze()
-    youngest, younger, _ = gc.get_threshold()
-    gc.set_threshold(youngest, younger, 1000)
-
-
-def pytest_unconfigure() -> None:
-    """Let the interpreter free all at its end: DuckDB's binding takes what is left for leaks."""
-    gc.unfreeze()
-
-
 def is_spark(item: pytest.Item) -> bool:
     """Whether a test starts Spark."""
     return item.get_closest_marker("spark") is not None
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Spare the collector the million objects of tests and modules while they are made."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -134,6 +110,25 @@ def shares_spark(file: str) -> bool:
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 
+def _remember_classes() -> None:
+    """Ask Java once what a name stands for: PySpark asks it anew for each column."""
+    from py4j.java_gateway import (  # noqa: PLC0415 - it takes a while
+        JavaClass,
+        JavaMember,
+        JVMView,
+    )
+
+    for kind, kept in ((JVMView, JavaClass), (JavaClass, JavaMember)):
+
+        def find(self: Any, name: str, ask: Any = kind.__getattr__, kept: Any = kept) -> Any:
+            found = ask(self, name)
+            if isinstance(found, kept):
+                vars(self)[name] = found
+            return found
+
+        kind.__getattr__ = find
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
@@ -142,6 +137,7 @@ def spark() -> Iterator[SparkSession]:
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
+    _remember_classes()
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")

@@ -75,6 +75,7 @@ IMPORTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "missing", "extra"), IMPORTS)
 def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -> None:
     program = (
@@ -105,6 +106,7 @@ NEED_EXTRAS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_needs_no_extra_is_imported_without_any() -> None:
     package = ROOT / "src" / "flexwire"
     paths = (one.relative_to(package).with_suffix("") for one in package.rglob("*.py"))
@@ -151,6 +153,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "extra"), COMMANDS)
 def test_a_command_says_what_to_install_in_one_line(
     arguments: list[str], extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +167,7 @@ def test_a_command_says_what_to_install_in_one_line(
     assert f"pip install 'flexwire[{extra}]'" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["jinja2", "vl_convert"])
 def test_an_analysis_says_so_before_it_begins(missing: str, tmp_path: Path) -> None:
     program = (

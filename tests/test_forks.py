@@ -84,6 +84,7 @@ def test_every_lock_of_a_process_is_one_that_a_fork_waits_for() -> None:
     assert [(module, name) for module, made, name in FOUND if made != OURS] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "name"), [(module, name) for module, _, name in FOUND])
 def test_a_lock_is_free_in_a_new_process(module: str, name: str) -> None:
     done = subprocess.run([sys.executable, "-c", FORKED, module, name], check=False)

@@ -53,6 +53,7 @@ def test_what_else_stood_in_a_room_that_moved_names_the_new_room() -> None:
         import_module("flexwire.nets")
 
 
+@pytest.mark.slow
 def test_names_of_an_old_path_can_be_imported_by_a_new_process() -> None:
     code = (
         "from flexwire.net.calling import Broker\n"

@@ -11,12 +11,14 @@ from flexwire.errors import UnknownMessageError
 from flexwire.testing import MessageExample, messages
 
 
+@pytest.mark.slow
 @given(messages("FetchRequest"))
 def test_any_version_is_written_and_read_back(example: MessageExample) -> None:
     again = type(example.message).decode(example.data, example.version)
     assert again == example.message
 
 
+@pytest.mark.slow
 @given(messages("ProduceRequest", 12))
 def test_records_survive_the_json_form(example: MessageExample) -> None:
     kind, version = type(example.message), example.version
@@ -24,11 +26,13 @@ def test_records_survive_the_json_form(example: MessageExample) -> None:
     assert kind.from_json(example.message.to_json(version), version).encode(version) == example.data
 
 
+@pytest.mark.slow
 @given(messages("MetadataResponse", 12, unknown_tags=False))
 def test_without_unknown_tags_there_are_none(example: MessageExample) -> None:
     assert not example.message.unknown_tagged_fields
 
 
+@pytest.mark.slow
 def test_what_fails_shrinks_to_what_matters() -> None:
     smallest: Any = find(
         messages("FetchRequest", 13), lambda example: cast("Any", example.message).max_bytes > 5

@@ -375,6 +375,7 @@ def whole_connections(
     return segments, found
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_of_whole_connections_at_once_every_frame_is_found(data: st.DataObject) -> None:
     places = data.draw(st.permutations(range(8)))[: data.draw(st.integers(1, OPEN_CONNECTIONS))]

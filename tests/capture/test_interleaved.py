@@ -42,6 +42,7 @@ def test_a_seed_gives_one_capture(tmp_path: Path, name: str) -> None:
     assert one != others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_seed_gives_a_capture(name: str) -> None:
     for seed in range(10):

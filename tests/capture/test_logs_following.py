@@ -62,6 +62,7 @@ def read(one: LogFollower, start: Offsets, end: Offsets) -> dict[Partition, list
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [None, 1, 7])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_each_record_is_read_once_whenever_it_is_looked_and_begun_anew(

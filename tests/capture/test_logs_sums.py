@@ -42,6 +42,7 @@ def rows(logs: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_kernel", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_sums_are_those_of_the_records(

@@ -48,6 +48,7 @@ def frames(paths: Iterable[Path]) -> list[CapturedFrame]:
     return found + [frame for one in assemblers.values() for frame in one.finish()]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

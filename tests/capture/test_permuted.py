@@ -99,6 +99,7 @@ def assert_whole(
     return by_name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("exchanges", [0, 1, 5, 40])
 def test_one_connection_stays_one_in_any_order(exchanges: int, window: int) -> None:
@@ -108,6 +109,7 @@ def test_one_connection_stays_one_in_any_order(exchanges: int, window: int) -> N
         assert_whole(permuted(source, made.segments, window), {CONNECTION: made}, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("exchanges", [1, 20])
 def test_where_ports_are_used_again_the_first_numbers_decide(exchanges: int, window: int) -> None:

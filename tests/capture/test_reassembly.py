@@ -84,6 +84,7 @@ def test_any_cuts_order_and_repetition_give_the_same_frames(
     assert {one.connection for one in frames} == {CONNECTION}
 
 
+@pytest.mark.slow
 @given(conversations(), st.data())
 def test_every_byte_is_in_exactly_one_frame_whatever_is_lost(
     case: tuple[bytes, bytes, list[Segment], list[Segment]], data: st.DataObject

@@ -314,6 +314,7 @@ def test_both_loggers_may_write_to_one_file(tmp_path: Path) -> None:
         assert (len(requests), len(refused)) == (2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [[], [b""], [b"", b"\r"], ["line"], ["line", b"", "line"]])
 def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
     between: list[bytes | str], tmp_path: Path

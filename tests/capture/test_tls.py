@@ -108,6 +108,7 @@ def test_what_was_sent_is_read_however_it_was_cut(
         assert (done.counts.lost_bytes, done.counts.unread_bytes) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "ciphers"), OPENED)
 def test_after_a_loss_everything_is_in_its_place(
     tmp_path: Path, authority: Authority, version: ssl.TLSVersion, ciphers: str | None

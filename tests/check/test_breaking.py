@@ -382,6 +382,7 @@ UserScramCredentialRecord
 WIRE = [one for one in breaking_rules().values() if one.category is Breaks.WIRE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), list(pairwise(catalog().releases)))
 def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
     before: str, after: str
@@ -440,6 +441,7 @@ def is_read_alike(old: Any, new: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_the_silent_layout_changes_of_kafka_are_those_seen_by_hand() -> None:
     silent: dict[str, set[int]] = {}
     for before, after in pairwise(catalog().releases):

@@ -128,6 +128,7 @@ def test_git_revisions_and_ranges_are_compared(run: Callable[..., Result]) -> No
     assert run("HEAD..HEAD:specs").exit_code == 0
 
 
+@pytest.mark.slow
 def test_releases_of_the_catalog_are_compared(run: Callable[..., Result]) -> None:
     given = ["release:3.7", "--against", "release:3.6.2", "--use", "WIRE", "--format", "json"]
     assert json.loads(run(*given).output) == []  # The heartbeat of 3.6 was unstable.
@@ -151,6 +152,7 @@ def test_two_sides_are_needed_and_pages_are_told(run: Callable[..., Result]) -> 
     assert len(listed) == len(breaking_rules())
 
 
+@pytest.mark.slow
 def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
     texts = [
         SpecText(write_spec(entry.spec(entry.current_versions.highest)), f"{name}.json")

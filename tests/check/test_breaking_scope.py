@@ -46,6 +46,7 @@ def test_of_one_file_against_a_release_nothing_else_is_asked_for() -> None:
         ]
 
 
+@pytest.mark.slow
 def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
     modules = {one.place.directory for one in MESSAGES.values()}
     assert len(modules) > 2
@@ -127,6 +128,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("new", "named", "against", "expected"), CASES)
 @pytest.mark.parametrize("form", ["directory", "jar", "git"])
 def test_what_is_gone_depends_on_what_was_given(

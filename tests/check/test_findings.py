@@ -385,6 +385,7 @@ def refusal(text: str, mode: Mode) -> SpecError | None:
     return None
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_what_lint_passes_can_be_used_and_what_is_refused_is_told(data: st.DataObject) -> None:
     texts = st.sampled_from(CASES).map(lambda case: case["spec"])

@@ -109,6 +109,7 @@ def test_every_command_has_examples_and_none_is_left_out_without_need() -> None:
     assert len(RUN) == sum(len(one) for name, one in shown.items() if name not in WITHOUT) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", RUN)
 def test_an_example_gives_what_was_asked_for(
     shown: str, room: Path, monkeypatch: pytest.MonkeyPatch

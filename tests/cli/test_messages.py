@@ -275,6 +275,7 @@ def test_a_release_is_named_to_reach_a_layout_that_changed(run: Run) -> None:
     assert run(*arguments, "--release", "4.0").out == "0100\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

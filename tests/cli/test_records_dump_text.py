@@ -120,6 +120,7 @@ def test_a_closed_pipe_is_no_error_to_read_about(root: Path) -> None:
         assert running.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_on_a_terminal_there_is_colour_unless_it_is_unwanted(root: Path) -> None:
     assert b"\x1b[" in on_a_terminal(root / f"tx-0/{BASE}.log", {})
     assert b"\x1b[" not in on_a_terminal(root / f"tx-0/{BASE}.log", {"NO_COLOR": "1"})

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 SCHEMA = schema_of(COLUMNS)
 NAMES = st.text(max_size=5) | st.sampled_from(["=1+1", "-1", 'a"b', " a,b ", "a\nb", "a\rb", "5"])
@@ -42,6 +42,7 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
+@pytest.mark.slow
 @given(ROWS)
 def test_each_row_is_a_line_or_counted(rows: list[dict[str, Any]]) -> None:
     plan = reset_plan(table(rows))

@@ -233,6 +233,7 @@ def test_pages_have_names_that_any_system_takes_and_keeps_apart(tmp_path: Path) 
     assert pages == ["Con_", "Config", "Lpt1_", "NOTE", "Note_"]
 
 
+@pytest.mark.slow
 def test_without_jinja2_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,7 @@ def test_specs_on_both_sides_of_a_change(run: Ran, tmp_path: Path) -> None:
     assert code == 100
 
 
+@pytest.mark.slow
 def test_specs_on_either_side_of_a_review(run: Ran, tmp_path: Path) -> None:
     path = tmp_path / "PingRequest.json"
     path.write_text(json.dumps(SPEC), encoding="utf-8")

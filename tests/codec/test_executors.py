@@ -79,6 +79,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(case: tuple[Any, int])
     assert MadeUp.from_json(value.to_json(version), version) == value
 
 
+@pytest.mark.slow
 @given(MESSAGES, st.data())
 def test_every_cut_and_every_tail_is_refused(case: tuple[Any, int], data: st.DataObject) -> None:
     value, version = case

@@ -236,6 +236,7 @@ def decoded_alike(definition: Any, data: bytes, version: int) -> None:
     assert outcome(definition.decode, data, version, 0, lenient=False) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [[], [field("end", "int8")]], ids=["last", "not last"])
 @pytest.mark.parametrize("fields", ROWS.values(), ids=ROWS)
 def test_rows_are_read_and_written_as_by_the_reference(
@@ -282,6 +283,7 @@ def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> No
             decoded_alike(one, raw[:at] + bytes([raw[at] - 1 & 0xFF]) + raw[at + 1 :], version)
 
 
+@pytest.mark.slow
 def test_thousands_of_tagged_fields_compile() -> None:
     many: Any = made([field(f"t{tag}", "int8", tag) for tag in range(5000)], valid="2-2")
     value = many(t0=1, t4999=2)
@@ -290,6 +292,7 @@ def test_thousands_of_tagged_fields_compile() -> None:
     assert many.definition.encode_reference(value, 2) == raw
 
 
+@pytest.mark.slow
 def test_thousands_of_fields_of_fixed_width_compile() -> None:
     many: Any = made([field(f"f{at}", "int32" if at % 2 else "int64") for at in range(5000)])
     value = many(f0=1, f4999=2)

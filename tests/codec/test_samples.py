@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from flexwire.codec import message
 from flexwire.codec.explanation import explain
 from flexwire.codec.hostile import hostile_bytes
@@ -86,6 +88,7 @@ def test_fields_of_records_hold_batches() -> None:
         assert batch.records
 
 
+@pytest.mark.slow
 def test_what_is_damaged_is_refused_unless_it_is_a_null_or_a_length_that_fits() -> None:
     seen: Counter[str] = Counter()
     for seed, (kind, version) in enumerate(VERSIONS * 2):

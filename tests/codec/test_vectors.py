@@ -5,6 +5,8 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
+import pytest
+
 from flexwire.codec import message
 from flexwire.errors import DecodeError
 from tests.codec.vectors import class_of, has_changed, load
@@ -17,6 +19,7 @@ def test_all_the_vectors_are_here() -> None:
     assert sum(map(len, BY_MESSAGE.values())) == 1522
 
 
+@pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
@@ -27,6 +30,7 @@ def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]])
         assert end == len(raw)
 
 
+@pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
@@ -36,6 +40,7 @@ def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) ->
         assert made.definition.encode_reference(decoded, version) == raw
 
 
+@pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
@@ -50,6 +55,7 @@ def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]
         assert [(one["tag"], b64decode(one["data"]).hex()) for one in unknown] == expected
 
 
+@pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_the_json_form_reads_back_to_the_same_bytes(vectors: list[dict[str, Any]]) -> None:
     for vector in vectors:
@@ -58,6 +64,7 @@ def test_the_json_form_reads_back_to_the_same_bytes(vectors: list[dict[str, Any]
         assert made.from_json(ours, version).encode(version) == raw
 
 
+@pytest.mark.slow
 def test_a_layout_that_changed_is_reached_only_by_naming_its_release() -> None:
     changed = [one for vectors in BY_MESSAGE.values() for one in vectors if has_changed(one)]
     refused = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from flexwire.codec import Message, message
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
@@ -69,6 +71,7 @@ def _assert_holds(column: Any, expected: Any, kind: Type) -> None:
             # A tagged field that is not on the wire has its default: the codec's tests hold that.
 
 
+@pytest.mark.slow
 @each("name", sorted(VECTORS))
 def test_columns_hold_what_the_reference_executor_reads(name: str) -> None:
     kind: type[Message] = message(name)

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.house.test_readme import blocks, check
-
-if TYPE_CHECKING:
-    import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "cost.md"
 
 
+@pytest.mark.slow
 def test_every_block_of_the_page_does_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,3 +1,5 @@
+"""A client that fails is a failure by name; test_traffic.py has what they all do."""
+
 from __future__ import annotations
 
 import asyncio
@@ -6,49 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.demo.clients import CLIENTS
-from flexwire.demo.cluster import MockCluster
-from flexwire.demo.content import TOPICS
 from flexwire.demo.run import run_client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.demo.outcome import ClientOutcome
-
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def outcomes() -> Iterator[dict[str, ClientOutcome]]:
-    """Each client's outcome, straight at the cluster: no tap between."""
-
-    async def run(bootstrap: str) -> list[ClientOutcome]:
-        return await asyncio.gather(*(run_client(name, bootstrap) for name in CLIENTS))
-
-    with MockCluster() as cluster:
-        for topic, partitions in TOPICS.items():
-            cluster.create_topic(topic, partitions)
-        yield dict(zip(CLIENTS, asyncio.run(run(cluster.bootstrap)), strict=True))
-
-
-@pytest.mark.parametrize("name", CLIENTS)
-def test_a_client_reads_back_what_it_wrote(outcomes: dict[str, ClientOutcome], name: str) -> None:
-    outcome = outcomes[name]
-    assert outcome.failures == ()
-    assert outcome.produced == outcome.consumed
-    assert outcome.did
-
-
-def test_the_clients_together_write_every_compression_and_have_many_names(
-    outcomes: dict[str, ClientOutcome],
-) -> None:
-    steps = " ".join(step for one in outcomes.values() for step in one.did)
-    assert all(codec in steps for codec in ("none", "gzip", "snappy", "lz4", "zstd"))
-    names = [name for one in outcomes.values() for name in one.client_ids]
-    assert len(names) == len(set(names)) >= 20
-    assert sum(one.produced for one in outcomes.values()) >= 1000
 
 
 def test_a_client_without_a_cluster_fails_by_name() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.codec import message
+from flexwire.demo.clients import CLIENTS
 from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
 from flexwire.demo.content import make_samples
 from flexwire.demo.run import DemoTraffic, record_traffic
@@ -84,6 +85,18 @@ def _take_response(seen: Seen, conversation: Conversation, payload: bytes) -> No
 
 def test_every_client_reads_back_through_the_tap_what_it_wrote(seen: Seen) -> None:
     assert seen.traffic.failures == []
+    for outcome in seen.traffic.clients[: len(CLIENTS)]:
+        assert outcome.produced == outcome.consumed, outcome.client
+        assert outcome.did, outcome.client
+
+
+def test_the_clients_together_write_every_compression_and_have_many_names(seen: Seen) -> None:
+    clients = seen.traffic.clients[: len(CLIENTS)]
+    steps = " ".join(step for one in clients for step in one.did)
+    assert all(codec in steps for codec in ("none", "gzip", "snappy", "lz4", "zstd"))
+    names = [name for one in clients for name in one.client_ids]
+    assert len(names) == len(set(names)) >= 20
+    assert sum(one.produced for one in clients) >= 1000
 
 
 def test_every_frame_decodes_but_for_the_one_that_is_cut_off(seen: Seen) -> None:

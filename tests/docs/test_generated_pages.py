@@ -12,6 +12,7 @@ from tools.pages.files import ROOT, between, page_files, page_modules, replace_b
 MODULES = page_modules()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_the_files_are_what_the_code_says(module: str) -> None:
     for path, text in page_files(module).items():

@@ -125,6 +125,7 @@ def test_fences_of_docstrings_become_literal_blocks() -> None:
     assert literal(lines) == ["As:", "", "::", "", "    a ─▶ b", "    ", "      c", "", "Then."]
 
 
+@pytest.mark.slow
 def test_plots_stand_below_their_tables_and_hold_all_rows() -> None:
     drawn = plots(SPEED)
     page = illustrated(SPEED, drawn, "plots")

@@ -52,6 +52,7 @@ def pairs(versions: Sequence[MessageVersion]) -> Iterator[tuple[MessageVersion, 
             yield old, new
 
 
+@pytest.mark.slow
 @MESSAGES
 def test_steps_from_a_version_to_another_lead_there(name: str) -> None:
     for old, new in pairs(messages()[name].versions):
@@ -176,6 +177,7 @@ def mark(message: Any, version: MessageVersion) -> str:
     return f"v{version.number}-{message.type.value}-"
 
 
+@pytest.mark.slow
 def test_the_history_tells_every_change_without_a_script() -> None:
     """Each version says what is otherwise than in the one before it."""
     text = site()[page_of("FetchRequest")]

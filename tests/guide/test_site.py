@@ -68,6 +68,7 @@ def test_the_guide_is_of_a_size_to_send() -> None:
     assert max(sizes.values()) < 600_000
 
 
+@pytest.mark.slow
 @PAGES
 def test_a_page_is_well_formed_and_asks_nothing_of_a_network(path: str) -> None:
     page = read(path)

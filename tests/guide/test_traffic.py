@@ -92,6 +92,7 @@ def sent_by_object(value: Any, schema: Schema, prefix: str = "") -> Iterator[str
             yield prefix + field.name
 
 
+@pytest.mark.slow
 def test_columns_count_what_objects_hold(tmp_path: Path) -> None:
     tables: dict[str, list[tuple[str | None, int, bytes]]] = {}
     wanted: dict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
@@ -139,6 +140,7 @@ def test_without_an_analysis_there_is_an_error(tmp_path: Path) -> None:
         read_traffic(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     evil = "</td><script>alert(1)</script>"
     fields = {"GroupId": Senders(((evil, 2),), 3), "MemberId": Senders((), 0)}
@@ -157,6 +159,7 @@ def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     assert "from v13, in 3.1.2" in fetch
 
 
+@pytest.mark.slow
 def test_the_command_takes_an_analysis(tmp_path: Path) -> None:
     data = message("HeartbeatRequest")(group_id="g").encode(4)
     analysis = write_analysis(tmp_path / "analysis", {"HeartbeatRequest": [("billing", 4, data)]})

@@ -63,6 +63,7 @@ def test_the_action_lints(type_: str, code: int, tmp_path: Path) -> None:
     assert bool(re.match(r"::error .*file=specs/Ping.json", done.stdout)) is (code == 100)
 
 
+@pytest.mark.slow
 def test_the_action_finds_what_breaks(tmp_path: Path) -> None:
     for side, type_ in (("old", "int64"), ("new", "int32")):
         (tmp_path / side).mkdir()
@@ -74,6 +75,7 @@ def test_the_action_finds_what_breaks(tmp_path: Path) -> None:
     assert "FIELD_TYPE_CHANGED" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
     for side, type_ in (("old", "int64"), ("new", "int32")):
         (tmp_path / side).mkdir()

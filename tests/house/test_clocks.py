@@ -45,6 +45,7 @@ def hurries(text: str) -> Iterator[str]:
                     yield f"{node.func.attr}(timeout={seconds})"
 
 
+@pytest.mark.slow
 def test_no_test_hurries() -> None:
     found = {
         f"{path.relative_to(TESTS).as_posix()}: {one}"

@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.each import each
 
 ROOT = Path(__file__).parents[2]
@@ -85,6 +87,7 @@ def test_the_tests_that_a_room_s_page_names_are_there(room: Path) -> None:
     assert missing == [], room
 
 
+@pytest.mark.slow
 def test_every_file_says_what_it_is() -> None:
     for file in PACKAGE.rglob("*.py"):
         assert len(first_sentence(file)) > len("To be described."), file

@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
 MOST_EXCEPTIONS = 10
 # Names of two classes, and why neither is renamed.
@@ -22,6 +24,7 @@ def homes(package: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_two_public_classes_have_one_name() -> None:
     shared = {name: files for name, files in homes(PACKAGE).items() if len(files) > 1}
     assert {name: files for name, files in shared.items() if name not in EXCEPTIONS} == {}

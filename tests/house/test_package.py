@@ -34,6 +34,7 @@ def setup(*arguments: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_wheel_has_every_file_of_the_package(tmp_path: Path) -> None:
     setup("build_py", "--build-lib", str(tmp_path), FLEXWIRE_KERNELS="off")
     source = ROOT / "src"

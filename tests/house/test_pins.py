@@ -70,6 +70,7 @@ def test_the_lock_pins_what_the_project_asks_for() -> None:
             assert version in requirement.specifier, f"{pin} is not {line}: run `make lock`"
 
 
+@pytest.mark.slow
 def test_no_file_names_a_registry_or_a_place_on_one_machine() -> None:
     found = {}
     for path in ours():

@@ -49,7 +49,8 @@ WHOLE = {f"{module}.{name}" for module, names in CHANGES.items() for name in nam
 ANYWHERE = {"set_nomemory", "remove_mem_hooks"}
 # Files that change a process and are no tests, and why they may.
 MAY = {
-    "conftest.py": "what it sets for all tests holds until their process ends",
+    "collecting.py": "what it sets for all tests holds until their process ends",
+    "conftest.py": "where Java is holds for the session of Spark",
     "ending.py": "it ends the run",
     "own_process.py": "it takes its own variable from the environment",
     "sanitized.py": "it is a program, which ends without the interpreter's own end",
@@ -146,6 +147,7 @@ def is_marked_function(node: ast.AST) -> bool:
     return any(map(is_marked, getattr(node, "decorator_list", ())))
 
 
+@pytest.mark.slow
 def test_what_changes_its_process_has_one_of_its_own() -> None:
     found = {
         f"{name}::{one}"
@@ -156,6 +158,7 @@ def test_what_changes_its_process_has_one_of_its_own() -> None:
     assert found == set()
 
 
+@pytest.mark.slow
 def test_what_is_no_test_changes_no_process_without_a_reason() -> None:
     found = {
         name

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MadeUp: Any = everything()
 # From so many bytes on, the collector is kept off while objects are made.
 LARGE = 1024
-pytestmark = pytest.mark.own_process
+pytestmark = [pytest.mark.own_process, pytest.mark.slow]
 
 
 def test_threads_share_the_functions() -> None:

@@ -28,6 +28,7 @@ MadeUp: Any = everything()
 VECTORS = [vector for vectors in load().values() for vector in vectors]
 
 
+@pytest.mark.slow
 def test_every_vector_is_read_and_written() -> None:
     unknown = 0
     for vector in VECTORS:
@@ -40,6 +41,7 @@ def test_every_vector_is_read_and_written() -> None:
     assert unknown > 10
 
 
+@pytest.mark.slow
 @each("name", catalog().names())
 def test_every_version_of_every_message(name: str) -> None:
     for made, version in pairs(name):

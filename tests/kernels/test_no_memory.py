@@ -48,6 +48,7 @@ DOORS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.slow
 @each("door", DOORS)
 @pytest.mark.parametrize("failing", [1, 3, MOST])
 def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failing: int) -> None:

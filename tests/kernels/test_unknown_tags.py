@@ -76,6 +76,7 @@ def test_they_are_written_at_every_depth() -> None:
     assert functions(MadeUp, 0)[1](MadeUp(unknown_tagged_fields=unknown)) is REFUSED
 
 
+@pytest.mark.slow
 def test_any_number_of_them_is_written_in_one_walk() -> None:
     value = MadeUp(unknown_tagged_fields=dict.fromkeys(range(6, 300000), b""))
     assert functions(MadeUp, 1)[1](value) == written(value, 1)

@@ -271,6 +271,7 @@ def test_an_end_is_gone_whatever_comes_of_its_calls() -> None:
     run(job())
 
 
+@pytest.mark.slow
 def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> None:
     piece = frame(asking(bytes(1 << 20)))
     may_read = asyncio.Event()

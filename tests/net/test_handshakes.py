@@ -106,6 +106,7 @@ CLIENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spoil", "count", "wording"), CLIENTS)
 def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # noqa: PLR0917 - fixtures
     spoil: Any,

@@ -48,6 +48,7 @@ def there_on_disk(directory: Path) -> set[str]:
     return {path.name for path in directory.glob("*.pcapng")}
 
 
+@pytest.mark.slow
 def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, made: Made) -> None:
     broker = Broker(echo)
     looked = asyncio.Event()
@@ -91,6 +92,7 @@ def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, 
     run(job())
 
 
+@pytest.mark.slow
 def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
     far = HostPort("broker-9.example", 9092)
 
@@ -118,6 +120,7 @@ def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_a_limit_for_all(tmp_path: Path) -> None:
     async def job() -> None:
         async with (
@@ -142,6 +145,7 @@ def test_what_is_kept_is_a_limit_for_all(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.slow
 def test_rotation_filters_samples_and_tags_hold_in_every_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -184,6 +188,7 @@ def test_rotation_filters_samples_and_tags_hold_in_every_process(
     run(job())
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,6 +236,7 @@ def test_a_limit_that_the_processes_cannot_hold_is_refused(
         Tap((LOOPBACK, 0), (LOOPBACK, 1), tmp_path, processes=0)
 
 
+@pytest.mark.slow
 def test_a_capture_that_cannot_begin_is_said_by_the_tap(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_bytes(b"")

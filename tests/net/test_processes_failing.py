@@ -153,6 +153,7 @@ def test_the_longest_lines_of_the_log_are_whole_messages(tmp_path: Path) -> None
     run(job())
 
 
+@pytest.mark.slow
 def test_the_file_of_a_process_that_was_killed_makes_room_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +184,7 @@ def test_the_file_of_a_process_that_was_killed_makes_room_too(
     run(job())
 
 
+@pytest.mark.slow
 def test_signals_while_a_process_starts_do_not_end_it(tmp_path: Path) -> None:
     async def job() -> None:
         tap = Tap((LOOPBACK, 0), (LOOPBACK, 1), tmp_path, processes=2)
@@ -199,6 +201,7 @@ def test_signals_while_a_process_starts_do_not_end_it(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

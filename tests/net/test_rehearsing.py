@@ -242,6 +242,7 @@ async def all_pass(tap: Tap, processes: int) -> bool:
     return all(heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: Path) -> None:
     async def job() -> None:
@@ -281,6 +282,7 @@ def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: 
     run(job())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_tap_that_stops_says_who_failed(
     processes: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -316,6 +318,7 @@ def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.slow
 @pytest.mark.own_process
 def test_a_signal_ends_the_rehearsal_and_not_the_tap(tmp_path: Path) -> None:
     async def job() -> None:

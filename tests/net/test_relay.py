@@ -136,6 +136,7 @@ def test_a_long_response_begins_to_arrive_before_it_ends(tmp_path: Path) -> None
     run(job())
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_stops_its_broker(tmp_path: Path) -> None:
     body = bytes(1 << 20)
     count = 64

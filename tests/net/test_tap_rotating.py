@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 @pytest.mark.own_process
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_sighup_rotates_or_stops_where_the_terminal_is_gone(

@@ -87,6 +87,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 1000, CHUNK_BYTES, 3 * CHUNK_BYTES + 5])
 @pytest.mark.parametrize("sides", ["listen", "upstream", "both"])
 def test_bytes_go_through_unchanged_and_are_captured_in_plain(
@@ -307,6 +308,7 @@ def shakes(version: int) -> bytes:
 TICKET = bytes.fromhex("600d06092a864886f712010202") + b"secret"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", [[shakes(1)], [shakes(0), TICKET], [TICKET]])
 @pytest.mark.parametrize("keeps", [True, False])
 def test_gssapi_is_counted_and_said_once_where_its_ticket_cannot_be_for_the_tap(
@@ -476,6 +478,7 @@ def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
     run(job())
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_told_the_end_and_never_ends_tls_has_not_reset(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

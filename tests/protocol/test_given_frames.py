@@ -117,6 +117,7 @@ def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(ap
                 assert read_input_requests(made.payload[:cut])[0].message_name == made.name
 
 
+@pytest.mark.slow
 def test_every_frame_is_read_whole_with_its_length_and_without() -> None:
     for made in frames():
         found = made.given(frame(made.payload))
@@ -171,6 +172,7 @@ def test_a_short_response_that_could_be_two_things_says_both() -> None:
     assert bare.whole is not None
 
 
+@pytest.mark.slow
 def test_what_is_read_of_a_whole_message_is_its_json_form() -> None:
     for name, vectors in load().items():
         for one in vectors:

@@ -63,6 +63,7 @@ def test_nothing_is_judged_by_a_preview() -> None:
     assert verdict(OFFSET_DELETE, 1, RELEASE) == "accepted"
 
 
+@pytest.mark.slow
 def test_a_preview_removes_nothing(tmp_path: Path) -> None:
     """A version that only the preview lacks is not deprecated."""
     specs = write_trunk(tmp_path / "specs")
@@ -84,6 +85,7 @@ def test_a_broker_that_runs_a_preview_is_recognised() -> None:
     assert fitting_releases(offered) == (RELEASE,)
 
 
+@pytest.mark.slow
 def test_a_final_name_becomes_that_of_a_preview(tmp_path: Path) -> None:
     """A candidate's own jars and tree are named as the release that it becomes."""
     specs = write_trunk(tmp_path / "specs")

@@ -76,6 +76,7 @@ def test_every_key_of_a_release_is_the_message_that_its_type_has_there() -> None
             assert key.message.to_json(key.version) == vector.json
 
 
+@pytest.mark.slow
 def test_every_value_of_a_release_is_read_by_the_layout_of_the_release() -> None:
     values = [one for one in RECORDS if not one[1].message.endswith("Key")]
     assert {release for release, _ in values} == set(releases())

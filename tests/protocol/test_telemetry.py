@@ -94,6 +94,7 @@ def test_nothing_inflates_beyond_the_limit(compression: Any) -> None:
         read_client_metrics(data, number, limit=99_999)
 
 
+@pytest.mark.slow
 def test_more_values_than_are_held_are_refused() -> None:
     made = library().MetricsData()
     gauge = made.resource_metrics.add().scope_metrics.add().metrics.add(name="x").gauge
@@ -104,6 +105,7 @@ def test_more_values_than_are_held_are_refused() -> None:
         read_client_metrics(made.SerializeToString())
 
 
+@pytest.mark.slow
 def test_metrics_without_values_count_too() -> None:
     made = library().MetricsData()
     metrics = made.resource_metrics.add().scope_metrics.add().metrics

@@ -26,6 +26,7 @@ def back(*values: tuple[str, Any]) -> list[tuple[str | bytes, Any]]:
     return read_headers(write_headers(values, "spring-json"), "spring-json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("class_", "data"),
     [
@@ -174,6 +175,7 @@ def test_the_delivery_attempt_is_an_int_of_four_bytes() -> None:
         read_headers([(header[0], b"\0\0\3")], "spring-json")
 
 
+@pytest.mark.slow
 def test_memory_is_in_proportion() -> None:
     for data in (b'"' + b"a" * 60_000, b'"' + b"\\n" * 30_000 + b'"', b"{" * 60_000):
         with traced() as memory:

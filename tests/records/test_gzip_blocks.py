@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.records.gzip_members import END, codewords, dynamic, member, number, to_bytes
 from tests.records.test_gzip_library import by_zlib, run
 from tests.searching import times
@@ -99,6 +101,7 @@ class Stream:
             self.content.append(self.content[-reached])
 
 
+@pytest.mark.slow
 def test_blocks_of_every_kind_follow_each_other_at_every_bit() -> None:
     source = random.Random(12)
     stored_at = set[int]()

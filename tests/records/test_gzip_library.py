@@ -83,6 +83,7 @@ def test_the_room_may_end_with_the_content() -> None:
                 assert run(data, len(content) - 1) is None
 
 
+@pytest.mark.slow
 def test_a_member_cut_anywhere_or_followed_by_more_is_for_the_library() -> None:
     source = random.Random(6)
     content = b"flexwire " * 30 + source.randbytes(50)

@@ -51,6 +51,7 @@ def test_a_page_is_well_formed(name: str) -> None:
     assert [value for value, times in ids.items() if times > 1] == []
 
 
+@pytest.mark.slow
 @PAGES
 def test_a_page_needs_nothing_else(name: str) -> None:
     text = rendered(name)
@@ -80,6 +81,7 @@ def test_hostile_text_is_shown_and_never_run() -> None:
     assert "{{ 7*7 }}" in page.words()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -133,6 +135,7 @@ def numbered(value: Any, numbers: Iterator[int]) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_every_figure_of_the_facts_is_on_the_page() -> None:
     drawn: list[int] = []
 

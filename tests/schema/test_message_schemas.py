@@ -95,6 +95,7 @@ def held(kind: pa.DataType, fields: Fields, name: str) -> None:
             held(inner, fields, mentions[0][0].type.name)
 
 
+@pytest.mark.slow
 def test_classes_columns_and_schemas_have_the_fields_of_one_union() -> None:
     elsewhere = 0
     for name in catalog().names():

@@ -154,6 +154,7 @@ def run(program: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_variable_names_it_for_a_whole_process(own: Path) -> None:
     program = "from flexwire.messages import PingRequest; print(PingRequest(text='a').encode(0))"
     assert run(program, **{VARIABLE: str(own)}).stdout == "b'\\x02a\\x00'\n"
@@ -166,6 +167,7 @@ def test_the_variable_names_it_for_a_whole_process(own: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_package_works_from_a_zip(tmp_path: Path) -> None:
     """As Spark's ``--py-files`` brings it; enough is decoded to ask for kernels."""
     package = Path(flexwire.__file__).parent

@@ -158,6 +158,7 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
     assert headings == [told, [one for one in told if one != "Principal"]]
 
 
+@pytest.mark.slow
 def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
     room = Path(answers.__file__).parent
     assert {*ANSWERS_BY_NAME} == {one.stem for one in room.glob("*.py")} - {"__init__"}

@@ -108,6 +108,7 @@ def cut(rows: pa.RecordBatch, chance: random.Random) -> Iterator[pa.RecordBatch]
         start += count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spills", [False, True])
 def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     captured: Captured, monkeypatch: pytest.MonkeyPatch, *, spills: bool
@@ -131,6 +132,7 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     assert (merged._rows._spilled is not None and merged._rows._spilled.is_used) == spills
 
 
+@pytest.mark.slow
 def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> None:
     sums = AuditSums()
     for analysis in ("first", "second"):

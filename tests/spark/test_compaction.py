@@ -64,6 +64,7 @@ def files_of(place: OutputDirectory, names: list[str]) -> dict[str, list[Path]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_row_is_there_once_in_the_order_of_ranges(place: OutputDirectory) -> None:
     files = files_of(place, joined(place, COUNT, here))
     assert files.keys() == ROWS.keys()
@@ -77,6 +78,7 @@ def test_every_row_is_there_once_in_the_order_of_ranges(place: OutputDirectory) 
     assert {name.split("/")[0] for name, (_, data) in there.items() if data} == {TABLES}
 
 
+@pytest.mark.slow
 def test_joined_files_are_large_enough_but_for_the_last(
     place: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +96,7 @@ def test_joined_files_are_large_enough_but_for_the_last(
     assert all(pq.read_schema(one).equals(as_it_was) for some in files.values() for one in some)
 
 
+@pytest.mark.slow
 def test_the_same_parts_give_the_same_bytes_wherever_they_are(
     place: OutputDirectory, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
         yield OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
 
 
+@pytest.mark.slow
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     assert hours == []
 
 
+@pytest.mark.slow
 def test_each_input_is_in_once(anywhere: OutputDirectory) -> None:
     assert analyze(anywhere, "one")
     assert analyze(anywhere, "two")
@@ -146,6 +148,7 @@ def test_duckdb_reads_what_deltalake_reads(out: OutputDirectory) -> None:
     assert found == [("one", NOON.date(), 1), ("two", NOON.date(), 1)]
 
 
+@pytest.mark.slow
 def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirectory) -> None:
     def digest_of(some: Sequence[InputFile]) -> str:
         return ",".join(source.name for source in some)
@@ -173,6 +176,7 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
         assert writing.fingerprints == {}
 
 
+@pytest.mark.slow
 def test_without_append_all_that_was_in_is_replaced(anywhere: OutputDirectory) -> None:
     for text in ("one", "two"):
         analyze(anywhere, text)
@@ -182,6 +186,7 @@ def test_without_append_all_that_was_in_is_replaced(anywhere: OutputDirectory) -
     assert plain(anywhere) == exact(anywhere) == ["new", "one"]
 
 
+@pytest.mark.slow
 def test_files_that_others_have_joined_are_taken_out_too(
     out: OutputDirectory, tmp_path: Path
 ) -> None:
@@ -272,6 +277,7 @@ def add_some(monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, a
         analyze(out, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 2, 6])
 def test_one_that_is_killed_before_the_ledger_is_not_in(
     anywhere: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
@@ -302,6 +308,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
     assert not [*anywhere.entries("_staging/")]
 
 
+@pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) -> None:
     """In a store nobody holds a lock: the ledger's order decides."""
     with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
@@ -321,6 +328,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) ->
     assert plain(anywhere) == exact(anywhere) == ["one"]
 
 
+@pytest.mark.slow
 def test_of_two_at_once_with_one_input_one_is_in() -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
@@ -333,6 +341,7 @@ def test_of_two_at_once_with_one_input_one_is_in() -> None:
         assert plain(out) == exact(out) == ["one"]
 
 
+@pytest.mark.slow
 def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
     kept = Ledger(anywhere)
 
@@ -450,6 +459,7 @@ def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple
     assert list(by_day(tmp_path / "x", table, name, 3)) == [(tmp_path / "x", name, 3)]
 
 
+@pytest.mark.slow
 def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
@@ -462,6 +472,7 @@ def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
             TableLog(out, "frames").analyses({"1"})
 
 
+@pytest.mark.slow
 def test_tasks_need_no_deltalake() -> None:
     """What is pickled for them names only what executors have."""
     program = (

@@ -63,6 +63,7 @@ def add(
     return dict(writing.next_offsets or {})
 
 
+@pytest.mark.slow
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputDirectory) -> None:
     # What an earlier release wrote has neither offsets nor names of files.
     older = pa.schema([*ledger.COLUMNS][:-3])
@@ -84,6 +85,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputD
     assert add(anywhere, {}) == {B: 7}
 
 
+@pytest.mark.slow
 def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
     with s3() as bucket:
         out = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")

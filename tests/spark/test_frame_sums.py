@@ -206,6 +206,7 @@ def test_percentiles_and_buckets_are_those_of_the_reference() -> None:
     assert found["apis"] == by_reference(rows, [])["apis"]
 
 
+@pytest.mark.slow
 def test_however_frames_are_cut_the_facts_are_the_same(captured: Captured) -> None:
     whole = told(summed(FrameSums(WIDTH_US), captured.frames), captured)
     for seed in range(25):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ _OFFER = st.tuples(st.integers(-1, 3), st.integers(0, 5), st.integers(0, 5))
 _TOLD = st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.lists(_OFFER))
 
 
+@pytest.mark.slow
 @given(st.lists(_TOLD))
 @example([(0, 0, 0, [(0, 1, 5), (0, 3, 4)]), (0, 1, 0, [(0, 2, 9)]), (1, 0, 0, [(0, 0, 1)])])
 def test_a_broker_offers_what_all_its_responses_do(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
@@ -17,6 +19,7 @@ from flexwire.answers.latency import ANSWER as LATENCY
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.tasks import spark_schema
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
 from tests.spark.test_inside_captures import COMMITS, fetched, share
@@ -32,11 +35,13 @@ from tests.spark.traffic import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables, Answer
+    from flexwire.tables.output import Output
 
 pytestmark = pytest.mark.spark
 
@@ -180,7 +185,24 @@ def logs(directory: Path, topic: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
+def _by_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have Spark read Delta tables as Parquet: our reader asks a process of Python for each."""
+    root = tmp_path_factory.mktemp("read")
+
+    def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
+        path = root / Path(output.root.url).parent.name / name
+        if not path.exists():
+            path.mkdir(parents=True)
+            pq.write_table(output.table(name), path / "rows.parquet")
+        return spark.read.schema(spark_schema(schema)).parquet(str(path))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outputs, "read_stored", read)
+        yield
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Grown:
     root = tmp_path_factory.mktemp("grown")
     parts = [
         [capture(root / f"c{part}", part), logs(root / f"l{part}", f"topic{part}")]
@@ -194,7 +216,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 
 
 @pytest.fixture(scope="module")
-def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Asked:
     """A connection whose files were analyzed one after the other."""
     root = tmp_path_factory.mktemp("cut")
     traffic = Traffic(root / "capture")

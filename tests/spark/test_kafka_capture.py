@@ -106,6 +106,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_an_analysis(capture: Path) -> None:
     tables = analyzed(capture)
     assert rows_of(capture) == tables["frames"]
@@ -122,6 +123,7 @@ def test_rows_are_those_of_an_analysis(capture: Path) -> None:
     assert rows_of(capture, **named) == with_bytes
 
 
+@pytest.mark.slow
 def test_messages_of_all_kinds_have_a_variant_and_the_same_facts(capture: Path) -> None:
     tables = analyzed(capture)
     expected = [
@@ -136,6 +138,7 @@ def test_messages_of_all_kinds_have_a_variant_and_the_same_facts(capture: Path) 
     assert {row["message"] for row in two} == {"ProduceRequest", "FetchRequest"}
 
 
+@pytest.mark.slow
 def test_options_narrow_what_is_read(capture: Path) -> None:
     frames, records = analyzed(capture)["frames"], analyzed(capture)["records"]
     times = sorted(row["time"].timestamp() for row in frames)
@@ -229,6 +232,7 @@ def carried(tasks: Sequence[Any]) -> list[int]:
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bound"), [("EVERYTHING", "MOST_OF_TASK"), ("HOSTS", "MOST_OF_PLAN")]
 )

@@ -92,6 +92,7 @@ EVERY = [
 ] + [Sent(number, 1000, 5, f"b{number % 5}:1") for number in range(20, 25)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 5, 17, 59])
 @pytest.mark.parametrize("held", [1, 1 << 30], ids=["on disk", "in memory"])
 def test_those_with_most_requests_are_judged_as_without_the_others(
@@ -244,6 +245,7 @@ def peak(count: int) -> int:
     return memory.most
 
 
+@pytest.mark.slow
 def test_a_client_more_takes_no_kilobyte(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, 500)
     peak(1000)

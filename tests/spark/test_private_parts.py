@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,7 @@ def used() -> set[str]:
     return {name for tree in trees for name in used_in(tree, private)}
 
 
+@pytest.mark.slow
 def test_every_private_part_is_listed_with_its_reason() -> None:
     page = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     [section] = re.findall(

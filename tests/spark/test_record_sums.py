@@ -168,6 +168,7 @@ def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:
                 assert found.undecodable == expected.undecodable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SEEDS, "HOSTILE"])
 def test_sums_are_those_of_the_reference(name: str) -> None:
     told = hostile_rows() if name == "HOSTILE" else rows_of(name).records
@@ -269,6 +270,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     assert hashes_and_texts(pa.array([None], pa.binary()))[0].shape == (1,)
 
 
+@pytest.mark.slow
 def test_different_values_are_counted_exactly_and_then_nearly() -> None:
     source = random.Random(2)
     for number in (1, 4096, 4097, 30_000, 200_000):
@@ -331,6 +333,7 @@ def _with_headers(
     return pa.RecordBatch.from_arrays(told, schema=RECORDS_SCHEMA)
 
 
+@pytest.mark.slow
 def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers, "MOST_KEYS", 50)
     monkeypatch.setattr(headers, "_FEW_KEYS", 20)
@@ -359,6 +362,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert long.key == ("long" * 1000)[: counters.LONGEST_NAME] + "…"
 
 
+@pytest.mark.slow
 def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "MOST_TOPICS", 5)
     monkeypatch.setattr(records, "MOST_PARTITIONS", 7)

@@ -118,6 +118,7 @@ def staged(out: Path) -> LocalStaging:
     return LocalStaging(OutputDirectory(str(out)), place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
 def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
     out: Path, monkeypatch: pytest.MonkeyPatch, step: int
@@ -162,6 +163,7 @@ def test_killed_at_any_step_the_old_output_comes_back_though_the_next_analysis_f
         assert tree(out) == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", range(1, STEPS + 1))
 @pytest.mark.parametrize("step", [1, 2, STEPS // 2, STEPS // 2 + 1, STEPS // 2 + 4, STEPS])
 def test_killed_while_the_old_output_comes_back_it_comes_back_later(
@@ -388,6 +390,7 @@ def test_reading_says_what_is_wrong(out: Path) -> None:
         finished_tables(tables)
 
 
+@pytest.mark.slow
 @pytest.mark.own_process
 def test_all_is_its_owners_alone_and_what_was_there_keeps_its_mode(out: Path) -> None:
     tables = out / "tables"

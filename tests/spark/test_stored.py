@@ -217,6 +217,7 @@ def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
     assert (out / CURRENT).read_text() == text
 
 
+@pytest.mark.slow
 def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_path: Path) -> None:
     store = FaultyStore()
     with serving(store) as bucket:
@@ -243,6 +244,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
         assert output(place.url).table("frames").num_rows == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [s3, gs])
 def test_a_store_itself_has_one_output(
     store: Callable[[], AbstractContextManager[str]], tmp_path: Path

@@ -114,6 +114,7 @@ def test_pieces_and_one_task_find_the_same(
     assert of_pieces == of_whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_pieces_that_overlap_are_merged_by_one_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
@@ -133,6 +134,7 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     assert of_pieces == of_whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least_bytes", [0, 1 << 30])
 def test_files_that_many_tasks_look_at_are_in_the_same_order(
     least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

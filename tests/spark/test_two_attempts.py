@@ -63,6 +63,7 @@ def nothing() -> None:
     """Nobody is beside it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS])
 def test_what_two_attempts_wrote_is_there_once(
     where: tuple[OutputDirectory, str], moment: str, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
+from tests.searching import times
 from tests.spark.grown import MESSAGE, NOON, analyze, put, sources, write
 from tests.storage.servers import s3
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
+# Three days, two of them over.
+HOURS = times(72)
 
 
 class Killed(BaseException):
@@ -77,6 +80,7 @@ def compact(out: OutputDirectory) -> None:
         join(out, group)
 
 
+@pytest.mark.slow
 def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) -> None:
     append_hours(out, 20)  # 12 of them before midnight
     before = rows(out), rows(out, MESSAGE)
@@ -94,6 +98,7 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) 
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.slow
 def test_a_store_is_kept_small_too() -> None:
     with s3() as bucket:
         stored = OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
@@ -119,10 +124,11 @@ def test_a_store_is_kept_small_too() -> None:
         assert [client for _, client in rows(stored)] == ["three"]
 
 
+@pytest.mark.slow
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
     """The law of flat cost, in files and rows, which a busy machine does not change."""
     written = []
-    for hour in range(120):
+    for hour in range(HOURS):
         append_hours(out, 1, NOON + hour * HOUR)
         if hour % 24 == 23:
             compact(out)
@@ -135,10 +141,10 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
             assert len(files(out, name)) <= len(days) + 2 * 24
             assert commits_to_read(out, name) <= 10
     # Each entry was written again once for each power of the fan-out at most.
-    assert written[-1] <= 120 * 3
+    assert written[-1] <= HOURS * 3
     growth = [later - earlier for earlier, later in pairwise(written)]
     assert sum(growth[-32:]) <= sum(growth[:32]) + ledger._FANOUT
-    assert len(rows(out)) == 120
+    assert len(rows(out)) == HOURS
     # What is over has left no note that the next one reads.
     assert not [*out.entries("_staging/")]
 
@@ -160,6 +166,7 @@ def ledger_files(out: OutputDirectory) -> list[Path]:
     return [*(out.path / "ledger").glob("*.parquet")]
 
 
+@pytest.mark.slow
 def test_an_analysis_looks_only_where_its_files_may_be(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +188,7 @@ def test_an_analysis_looks_only_where_its_files_may_be(
     assert read[-1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["put", "commit"])
 def test_joining_that_is_killed_loses_nothing(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, name: str
@@ -211,6 +219,7 @@ def test_joining_that_is_killed_loses_nothing(
     assert len([path for path in there if "_delta_log" not in path.parts]) == len(files(out))
 
 
+@pytest.mark.slow
 def test_what_is_not_in_is_not_joined_and_can_be_taken_out(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +248,7 @@ def plain_clients(out: OutputDirectory) -> list[str]:
     return clients
 
 
+@pytest.mark.slow
 def test_a_commit_that_takes_a_file_out_meanwhile_wins(out: OutputDirectory) -> None:
     append_hours(out, 12)
     groups = [*to_join(out)]
@@ -248,6 +258,7 @@ def test_a_commit_that_takes_a_file_out_meanwhile_wins(out: OutputDirectory) -> 
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +280,7 @@ def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.slow
 def test_old_days_go_and_what_was_seen_since_stays(out: OutputDirectory) -> None:
     append_hours(out, 30)
     with delta_staging(out, sources("long"), lambda _: "long", append=True) as writing:
@@ -295,6 +307,7 @@ def test_a_connection_that_goes_on_stays(out: OutputDirectory) -> None:
     assert not [group for group in to_retire(out, late.date()) if group.table == "connections"]
 
 
+@pytest.mark.slow
 def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> None:
     append_hours(out, 20, datetime(2020, 1, 1, 12, tzinfo=UTC))
     run = CliRunner()
@@ -316,6 +329,7 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
     )
 
 
+@pytest.mark.slow
 def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) -> None:
     """They are partitioned by analysis too, and their files have no such column."""
     place = out.child("tables/frames")
@@ -356,6 +370,7 @@ COLUMNS = pa.schema(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, min_size=1, max_size=8))
 def test_no_row_vanishes_by_statistics(given_rows: list[dict[str, Any]]) -> None:
     sink = pa.BufferOutputStream()
@@ -378,6 +393,7 @@ def test_no_row_vanishes_by_statistics(given_rows: list[dict[str, Any]]) -> None
             assert low <= min(values) <= max(values) <= high
 
 
+@pytest.mark.slow
 def test_a_reader_opens_only_files_that_may_have_the_rows(out: OutputDirectory) -> None:
     odd = NOON + timedelta(microseconds=999_999)
     analyze(out, "x" * 40, odd)

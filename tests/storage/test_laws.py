@@ -64,6 +64,7 @@ def write_half(place: OutputDirectory, name: str) -> None:
         raise KeyError
 
 
+@pytest.mark.slow
 def test_what_is_written_is_there_whole_until_it_is_replaced_or_removed(
     place: OutputDirectory,
 ) -> None:
@@ -147,6 +148,7 @@ TEXTS = [b"a", b"--==0==", b"--==0==--", b"Content-Type: text/plain", b"\0", b"\
 ENDS = [b"", b"\r", b"\n", b"\r\n", b"\n\r", b"\r\r", b"\n\n"]
 
 
+@pytest.mark.slow
 def test_every_content_is_kept_to_its_last_byte(place: OutputDirectory, tmp_path: Path) -> None:
     contents = [b"", *(end + text + end for end, text in product(ENDS, TEXTS))]
     put = tmp_path / "put"
@@ -191,6 +193,7 @@ def test_places_and_sources_go_to_other_processes(place: OutputDirectory) -> Non
     assert again.read("data") == one.open().read() == b"data"
 
 
+@pytest.mark.slow
 def test_paths_are_files_directories_and_patterns(place: OutputDirectory) -> None:
     given = ["a.pcapng", "b.pcap", "deep/c.PCAP.gz", "deep/x/d.pcap", "notes.md"]
     for name in given:

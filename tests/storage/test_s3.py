@@ -85,6 +85,7 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) ->
     assert bucket.sweep(datetime.now(UTC)) == 1
 
 
+@pytest.mark.slow
 def test_more_objects_than_a_page_holds(bucket: OutputDirectory) -> None:
     backend: Any = servers.backend()
     for number in range(1005):
@@ -182,6 +183,7 @@ def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[
     return errors
 
 
+@pytest.mark.slow
 def test_credentials_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in said("refusing", monkeypatch):
         assert re.search(
@@ -189,6 +191,7 @@ def test_credentials_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
+@pytest.mark.slow
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
     for error in said("refusing", monkeypatch, **missing, HOME="/nonexistent"):

@@ -129,6 +129,7 @@ def outcome(
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_one_wrong_answer_changes_no_result(
     served: tuple[Store, str], large: Path, call: str
@@ -186,6 +187,7 @@ def read_with_pyarrow(place: OutputDirectory) -> Any:
     return pq.read_table(f"{root}/table.parquet", filesystem=files).to_pydict()
 
 
+@pytest.mark.slow
 def test_pyarrow_is_told_by_our_error_what_a_store_answered(served: tuple[Store, str]) -> None:
     store, _ = served
     expected = read_with_pyarrow(prepared(served))

@@ -50,6 +50,7 @@ def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_def
     assert "fenced" not in repr(fenced())
 
 
+@pytest.mark.slow
 @each("name", catalog().names())
 def test_repr_makes_an_equal_object(name: str) -> None:
     entry, made = catalog().entry(name), message(name)

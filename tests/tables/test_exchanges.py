@@ -50,6 +50,7 @@ def talk(number: int, ids: list[int], *, depth: int = 1) -> list[Step]:
     return steps
 
 
+@pytest.mark.slow
 def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) -> None:
     sizes = []
     for count in (100, 1000):
@@ -87,6 +88,7 @@ SHIFTED: dict[str, list[list[Step]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIFTED)
 def test_exchanges_with_the_id_of_what_waits_are_read_again(name: str, tmp_path: Path) -> None:
     files = write_steps(tmp_path, SHIFTED[name])
@@ -131,6 +133,7 @@ def answered_last_first() -> list[Step]:
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long", "alone", "large", "clients"])
 def test_what_is_left_out_says_nothing_more(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

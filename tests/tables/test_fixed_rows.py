@@ -31,6 +31,7 @@ def test_the_reference_says_what_is_kept(name: str) -> None:
     same(told(tables, reference_facts.facts(tables), CAPTURES / name), without_audit(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "how"),
     [

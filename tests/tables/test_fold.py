@@ -109,6 +109,7 @@ def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None
     assert same(files, size_of(files) // 30, 1 << 20).redone > 0
 
 
+@pytest.mark.slow
 def test_frames_within_frames_are_no_place_to_begin(tmp_path: Path) -> None:
     said = conversation(random.Random(1), Talk(exchanges=1000), 1)
     inner = b"".join(data for way, data in said if way == "request")
@@ -125,6 +126,7 @@ def test_files_that_overlap_are_not_surveyed_in_pieces(tmp_path: Path) -> None:
         surveyed_in_pieces(files, 20_000)
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_the_same_each_time(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 2, replace(LOSSY, connections=4))
     first = surveyed_in_pieces(files, 20_000, range_bytes=20_000)
@@ -143,6 +145,7 @@ def test_without_kernels_a_capture_is_surveyed_in_order(
         surveyed_in_pieces(files, 20_000)
 
 
+@pytest.mark.slow
 def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -> None:
     talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
     for number in range(1000, 1400):
@@ -153,6 +156,7 @@ def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -
     assert same(files, size_of(files) // 5, 1 << 20).redone == 0
 
 
+@pytest.mark.slow
 def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) -> None:
     talks = [conversation(random.Random(one), Talk(exchanges=150), one) for one in range(2)]
     (path,) = write_steps(tmp_path, talks)
@@ -243,6 +247,7 @@ def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
     return Counted.asked[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_is_read_again_takes_no_look_at_all_names(tmp_path: Path, *, is_known: bool) -> None:
     few, many = (names_asked(tmp_path / str(files), files, is_known=is_known) for files in (10, 40))
@@ -293,6 +298,7 @@ def test_frames_of_all_steps_are_taken_in_in_their_order(
     assert len(last) == 2 * MORE["long"].connections
 
 
+@pytest.mark.slow
 def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> None:
     now = START_US
     with PcapngWriter(tmp_path, max_bytes=1 << 30) as writer:

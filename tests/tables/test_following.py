@@ -101,6 +101,7 @@ def assert_cut_as_whole(name: str, seed: int, tmp_path: Path, **how: Any) -> Non
     assert {identity(row) for row in batch[FRAMES]} - late == set(map(identity, expected[FRAMES]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["CLEAN", "EVERYTHING"])
 def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
     name: str, tmp_path: Path
@@ -108,6 +109,7 @@ def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
     assert_cut_as_whole(name, 1, tmp_path, connections=6)
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_grown(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +122,7 @@ def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_gro
         assert query.between(start, end) == rows
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_batch_but_for_what_comes_later(tmp_path: Path) -> None:
     write_capture(tmp_path, 2, SHAPES["CLEAN"])
     expected, got = batch_rows(tmp_path), at_once(tmp_path).sorted()
@@ -244,6 +247,7 @@ def test_frames_come_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
     assert times == sorted(times)
 
 
+@pytest.mark.slow
 def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +299,7 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
     assert sizes[0] == sizes[1]
 
 
+@pytest.mark.slow
 def test_of_hosts_that_show_the_same_connections_what_comes_second_is_repeated(
     tmp_path: Path,
 ) -> None:
@@ -312,6 +317,7 @@ def test_of_hosts_that_show_the_same_connections_what_comes_second_is_repeated(
     assert len(batch_rows(there.parent)[FRAMES]) == len(expected)
 
 
+@pytest.mark.slow
 def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, replace(SHAPES["CLEAN"], connections=3))
     total = sum(one.stat().st_size for one in files)
@@ -333,6 +339,7 @@ def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path:
     assert query.offset[str(files[1])] > 2000
 
 
+@pytest.mark.slow
 def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
     tmp_path: Path,
 ) -> None:
@@ -383,6 +390,7 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     assert query.offset == {}
 
 
+@pytest.mark.slow
 def test_damaged_files_give_the_same_rows_however_they_are_cut(tmp_path: Path) -> None:
     shape = replace(SHAPES["CLEAN"], connections=2, files=1)
     (file,) = write_capture(tmp_path / "made", 3, shape)

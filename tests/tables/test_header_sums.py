@@ -87,6 +87,7 @@ def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
     return +sums, +judged, least, most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7, 600])
 @pytest.mark.parametrize("many", [1, 10**6])
 def test_sums_are_those_of_each_header(

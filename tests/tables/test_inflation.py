@@ -33,6 +33,7 @@ def test_a_batch_at_its_bound_is_read_and_one_byte_more_is_not(name: str) -> Non
     check(form, body, 9, Inflation(len(body) - 1), is_read=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_a_batch_at_its_ratio_is_read_and_one_byte_more_is_not(name: str) -> None:
     form, ratio = FORMS[name], 6
@@ -142,6 +143,7 @@ def test_digests_say_what_batches_take() -> None:
     assert sum(taken) == 61 + len(body) + 9 * RECORD_COST
 
 
+@pytest.mark.slow
 def test_what_takes_too_much_is_read_again_with_each_batch_held() -> None:
     one = bomb(1000)
     data = PLAIN + one * 20

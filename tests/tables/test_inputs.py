@@ -81,6 +81,7 @@ def put(url: str, *files: Path) -> None:
         place.write(file.name, file.read_bytes())
 
 
+@pytest.mark.slow
 def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     captures: list[Path], bucket: str
 ) -> None:
@@ -92,6 +93,7 @@ def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     assert rows_of(AnalysisRequest(tuple(there), **SMALL)) == expected
 
 
+@pytest.mark.slow
 def test_captures_of_several_hosts_in_a_bucket_are_merged(tmp_path: Path, bucket: str) -> None:
     files = write_capture(tmp_path, 1, replace(HOSTS, connections=4))
     put(f"{bucket}/hosts", *files)
@@ -115,6 +117,7 @@ def test_a_range_is_told_of_its_own_files_only(captures: list[Path]) -> None:
     assert {one for each in known for one in each.files} == set(sources)
 
 
+@pytest.mark.slow
 def test_an_object_that_is_replaced_after_the_survey_fails(
     captures: list[Path], bucket: str
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_file_here_that_is_gone_or_cut_off_fails(captures: list[Path], tmp_pat
         surveyed(asked)
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_is_read_as_it_was_listed(captures: list[Path], tmp_path: Path) -> None:
     file = tmp_path / "a.pcapng"
     whole = captures[0].read_bytes()
@@ -169,6 +173,7 @@ def test_what_cannot_be_read_ends_the_survey_before_it_reads(
     assert "neither pcap nor pcapng" in survey.unreadable[0].reason
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_skipped_where_asked_for(
     captures: list[Path], tmp_path: Path
 ) -> None:
@@ -225,6 +230,7 @@ def test_a_file_begins_when_its_first_segment_was_captured(captures: list[Path])
         assert look.first_us == first.timestamp_us
 
 
+@pytest.mark.slow
 def test_of_a_large_file_a_little_is_read_to_order_it(
     captures: list[Path], bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

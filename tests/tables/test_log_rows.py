@@ -113,6 +113,7 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
     assert [row["null_keys"] for row in found[BATCHES]][1] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keeps_index", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_aborted_and_open_transactions_replace_nothing(
@@ -199,6 +200,7 @@ def test_logs_of_every_age(tmp_path: Path) -> None:
     assert {row["timestamp_type"] for row in rows if row["magic"] == 0} == {"NoTimestampType"}
 
 
+@pytest.mark.slow
 def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
     made = MadeSegment(0)
     for first in range(0, 4000, 10):

@@ -32,6 +32,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_files_are_likely_to_overlap_that_show_a_connection_at_once(
     name: str, tmp_path: Path
@@ -46,6 +47,7 @@ def test_files_are_likely_to_overlap_that_show_a_connection_at_once(
         assert is_overlap_likely(asked, ordered) is expected
 
 
+@pytest.mark.slow
 def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

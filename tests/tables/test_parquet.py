@@ -76,11 +76,13 @@ def test_spark_reads_the_rows(is_vectorized: str, spark: SparkSession, tmp_path:
     assert carried.to_pylist() == MESSAGES.select(["frame_index", "time", "body"]).to_pylist()
 
 
+@pytest.mark.slow
 def test_the_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = write(tmp_path / "records.parquet", ROWS, RECORDS)
     assert pq.read_table(path).to_pylist() == ROWS.to_pylist()
 
 
+@pytest.mark.slow
 def test_the_same_rows_are_the_same_bytes_and_only_the_owner_s(tmp_path: Path) -> None:
     one, other, cut = (
         write(tmp_path / name, ROWS, RECORDS, most)

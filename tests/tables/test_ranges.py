@@ -19,6 +19,7 @@ from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, rang
 from flexwire.tables.parquet import TableWriter
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 from tests.reference.frames import captured
+from tests.searching import times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
-    for seed in range(1 if name in OVERLAPPING else 3):
+    for seed in range(times(1)):
         files = write_capture(tmp_path / str(seed), seed, SHAPES[name])
         whole = surveyed(files)
         assert whole[1].ranges == 1
@@ -68,6 +69,7 @@ def test_ranges_give_the_rows_of_the_whole(name: str, tmp_path: Path) -> None:
             assert got[table] == rows, (seed, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["EVERYTHING", "HOSTS"])
 def test_a_range_gives_the_same_files_each_time(name: str, tmp_path: Path) -> None:
     files = write_capture(tmp_path / "capture", 1, SHAPES[name])
@@ -122,6 +124,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     assert other == one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_files_that_overlap_in_time_and_share_connections_are_merged(
     name: str, tmp_path: Path
@@ -140,6 +143,7 @@ def test_files_that_overlap_in_time_and_share_connections_are_merged(
         assert sorted(survey.connections, key=lambda one: one.connection) == connections
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) -> None:
     shape = replace(SHAPES["UNORDERED"], taps=1, files=1)
     files = write_capture(tmp_path, 3, shape)
@@ -162,6 +166,7 @@ def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedCo
     return sorted(frames), sorted(found.connections, key=lambda one: one.connection)
 
 
+@pytest.mark.slow
 def test_many_files_at_once_are_merged_with_few_of_them_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def test_every_compression_has_the_rows_of_objects(compression: Compression) -> 
     check(PRODUCE, partitions_of([*data, b"".join(data), data[1][:-1], data[1] + PARTIAL]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_every_document_has_the_rows_of_objects() -> None:
     check(FETCH, partitions_of(DOCUMENTS))
@@ -182,6 +183,7 @@ def test_any_batches_have_the_rows_of_objects(partitions: list[list[Any]], cut: 
     check(FETCH, partitions_of([*data, *(one[:-cut] for one in data if cut)]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("engine")
 def test_bounded_parts_have_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "_ROWS", 7)
@@ -192,6 +194,7 @@ def test_bounded_parts_have_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> No
     check(PRODUCE, partitions_of([some_batch(20), *ODD, *DOCUMENTS[:10], some_batch(20)]))
 
 
+@pytest.mark.slow
 def test_what_is_shared_is_bounded_however_long_a_topic_is() -> None:
     topic = Topic("t" * 32_767, "id-1", [(0, some_batch(3_000))])
     batches = list(record_rows(message_rows(PRODUCE, [Carrier(0, [topic])]), PRODUCE))

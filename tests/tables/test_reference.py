@@ -18,6 +18,7 @@ from fuzz.damage import damage_file
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, SHAPES, UNORDERED, write_capture
 from tests.reference import facts as reference_facts
 from tests.reference.tables import tables as reference_tables
+from tests.searching import times
 from tests.spark.equality import assert_equal_tables, in_one_order
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
 from tests.tables.in_process import analyzed_in_process
@@ -41,6 +42,7 @@ def check(files: list[Path], **how: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> None:
     tables = check(write_capture(tmp_path, 1, EVERYTHING), **SMALL_RANGES)
     outcomes = {row["outcome"] for row in tables["frames"]}
@@ -50,6 +52,7 @@ def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> N
     assert {row["topic"] for row in tables["records"]} >= {"orders", "größe", None}
 
 
+@pytest.mark.slow
 def test_captures_of_several_hosts_are_those_of_the_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +67,7 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
     check(write_capture(tmp_path, 3, shape), **SMALL_RANGES)
 
 
+@pytest.mark.slow
 def test_a_survey_in_pieces_is_that_of_the_reference(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 2, replace(LOSSY, connections=6, taps=1))
     check(files, piece_bytes=20_000, **SMALL_RANGES)
@@ -79,12 +83,14 @@ def test_brokers_and_credentials_that_are_shown_are_those_of_the_reference(
     check(write_capture(tmp_path, 5, shape), brokers=brokers, show_credentials=True)
 
 
+@pytest.mark.slow
 def test_a_release_of_the_brokers_is_that_of_the_reference(tmp_path: Path) -> None:
     shape = replace(SHAPES["STRANGE"], connections=4)
     check(write_capture(tmp_path, 6, shape), release="3.9.2")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(times(2)))
 def test_damaged_captures_are_those_of_the_reference(seed: int, tmp_path: Path) -> None:
     source = random.Random(seed)
     files = write_capture(tmp_path, seed, replace(EVERYTHING, connections=5, taps=1 + seed % 2))

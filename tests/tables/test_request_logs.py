@@ -71,6 +71,7 @@ def bodies(release: str) -> dict[tuple[str, int], list[bytes]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", JSON_RELEASES)
 def test_columns_say_what_objects_say(release: str) -> None:
     refused = set()
@@ -268,6 +269,7 @@ def test_a_body_that_is_not_what_its_spec_says_has_the_reason(text: bytes, expec
         assert found["body_version"].null_count == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", JSON_RELEASES)
 def test_bodies_in_parts_are_those_at_once(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for (name, version), texts in bodies(release).items():

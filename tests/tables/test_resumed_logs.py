@@ -39,6 +39,7 @@ def placed(row: dict[str, Any]) -> tuple[Any, ...]:
     return name, row["position"], row["size"], row["base_offset"], row["records"], row["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indexed", ["log index timeindex", "log"])
 @pytest.mark.parametrize("seed", range(4))
 def test_each_batch_and_each_damaged_byte_comes_once(

@@ -40,6 +40,7 @@ def runs() -> RunRows:
     return found
 
 
+@pytest.mark.slow
 def test_a_slice_is_that_of_the_rows(runs: RunRows) -> None:
     rows = runs.to_pylist()
     chance = np.random.default_rng(1)
@@ -67,13 +68,14 @@ def told(rows: Any) -> list[Any]:
 @pytest.mark.parametrize("size", [1, 7, 33, 1000])
 def test_sums_are_those_of_the_rows(runs: RunRows, size: int) -> None:
     starts = range(0, len(runs), size)
-    # Rows of all kinds stand at both ends; alone each takes ten milliseconds.
-    some = starts if size > 1 else [*starts[:120], *starts[-120:]]
+    # Rows of all kinds stand at both ends; each part takes ten milliseconds.
+    some = starts if size > 7 else [*starts[:120], *starts[-120:]]
     parts = [runs.slice(at, size) for at in some]
     assert told(parts) == told([one.batch() for one in parts])
     assert told(parts)[1] > 0
 
 
+@pytest.mark.slow
 def test_a_file_has_the_rows(
     runs: RunRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,6 +155,7 @@ def check(topic: InternalTopic, rows: Sequence[Row]) -> int:
     return errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", InternalTopic)
 def test_records_of_every_release_are_what_the_reference_says(topic: InternalTopic) -> None:
     rows = real_records(topic)
@@ -162,6 +163,7 @@ def test_records_of_every_release_are_what_the_reference_says(topic: InternalTop
     assert check(topic, rows) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", InternalTopic)
 def test_damaged_bytes_are_errors_of_the_reference_or_what_it_says(topic: InternalTopic) -> None:
     chance, rows = random.Random(17), real_records(topic)
@@ -201,6 +203,7 @@ def test_what_is_not_asked_for_is_only_told() -> None:
     assert found["OffsetCommit"].is_valid().to_pylist() == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", InternalTopic)
 def test_fields_that_are_asked_for_are_those_of_the_whole_record(topic: InternalTopic) -> None:
     chance, names = random.Random(topic), sorted(record_names(topic))

@@ -64,6 +64,7 @@ def test_no_tagged_fields_are_one_zero_byte(form: TagForm) -> None:
     assert join(form, {}) == b"\x00"
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(FORMS),
     st.dictionaries(st.integers(0, 2**15 - 1), st.binary(min_size=1, max_size=200), max_size=8),

@@ -147,6 +147,7 @@ def test_at_any_cut_a_row_has_the_client_id_that_its_connection_gave(
     assert {None, "client 0", "client 2"} <= set(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece_bytes", [None, 3_000])
 def test_ranges_and_pieces_have_the_client_ids_of_the_whole(
     piece_bytes: int | None, tmp_path: Path
@@ -176,6 +177,7 @@ def test_where_the_request_that_said_it_was_not_captured_it_is_null(tmp_path: Pa
     assert not any(one["seen_from_start"] for one in tables["connections"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_stream_that_is_started_again_has_them_too(seed: int, tmp_path: Path) -> None:
     source, said = random.Random(seed), clients(seed + 20)

@@ -94,6 +94,7 @@ def read(
     return rows, places, notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chunk_bytes", "most_open"), [(60, 256), (3_000, 256), (3_000, 2)])
 @pytest.mark.parametrize(
     "shape", [HOSTS, UNORDERED, replace(EVERYTHING, taps=3), replace(HOSTS, compressed=1.0)]
@@ -219,6 +220,7 @@ class _Noted(io.FileIO):
         super().close()
 
 
+@pytest.mark.slow
 def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) -> None:
     head, files = section() + interface(), []
     for number in range(300):

@@ -126,6 +126,7 @@ def capture(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("executor")
 @pytest.mark.parametrize("chunk_bytes", CHUNKS)
 def test_any_capture_gives_what_the_reference_reads(
@@ -183,6 +184,7 @@ def positions(file: str, chunk_bytes: int) -> list[FilePosition]:
     return [pickle.loads(pickle.dumps(position)) for position in found if position]  # noqa: S301
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("executor")
 @pytest.mark.parametrize("chunk_bytes", CHUNKS[:-1])
 def test_reading_from_cut_to_cut_is_reading_through(
@@ -333,6 +335,7 @@ def test_each_file_of_many_has_its_own_notes(capture: Callable[..., str]) -> Non
     assert [note_rows(notes[file]) for file in files] == [told for _, told in expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [3, 5, 7, 9])
 def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
     capture: Callable[..., str], place: int
@@ -368,6 +371,7 @@ def test_files_that_are_not_captures_stop_no_others(
         assert (notes[file].error is None) == (file == files[-1])
 
 
+@pytest.mark.slow
 def test_flows_beyond_any_table_are_all_told_apart(capture: Callable[..., str]) -> None:
     far = SocketAddress(bytes([10, 0, 0, 1]), 9092)
     ends = [SocketAddress(bytes([10, 1, n >> 8, n & 255]), n) for n in range(5000)]

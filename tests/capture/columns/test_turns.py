@@ -133,6 +133,7 @@ def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "load_kernel", lambda _name: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.usefixtures("with_kernels")
 def test_any_chunks_of_any_conversations_are_read_as_by_the_objects(seed: int) -> None:
@@ -230,6 +231,7 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     assert found.to_pylist() == expected.to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_kernels")
 def test_many_client_ids_are_forgotten_once_nothing_names_them(
     monkeypatch: pytest.MonkeyPatch,
@@ -274,6 +276,7 @@ def test_plain_frames_are_not_read_as_objects() -> None:
     assert list(Pairing().read_headers(chunk).odd) == [len(frames)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_kernels")
 def test_any_bytes_are_read_as_by_the_objects() -> None:
     chance = random.Random(7)

@@ -115,6 +115,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(VALUES)
 def test_any_value_is_read_back(value: Any) -> None:

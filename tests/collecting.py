@@ -1,0 +1,99 @@
+"""What a run does not collect: modules without an example, and files whose tests are all left out.
+
+Each process of a run imports all that it collects. `make fast` would import PySpark for nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from _pytest.doctest import DoctestModule
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+_NOT = r"not (?:\w+|\(\w+(?: or \w+)*\))"
+_LEFT_OUT: Final = re.compile(rf"\s*{_NOT}(?: and {_NOT})*\s*")
+_MARKED: Final = re.compile(
+    r"^pytestmark = (?:pytest\.mark\.(\w+)|\[(?=\s*pytest\.mark\.(\w+)[,\]]))", re.MULTILINE
+)
+
+
+@cache
+def left_out(expression: str) -> frozenset[str]:
+    """Return the markers whose tests an expression leaves out, whatever else marks them.
+
+    >>> sorted(left_out("not (spark or slow) and not guard"))
+    ['guard', 'slow', 'spark']
+    >>> sorted(left_out("spark and not slow"))
+    []
+    """
+    if not _LEFT_OUT.fullmatch(expression):
+        return frozenset()
+    return frozenset(re.findall(r"\w+", expression)) - {"not", "and", "or"}
+
+
+def marker_of(text: str) -> str | None:
+    """Return a marker that all tests of a file have.
+
+    >>> marker_of("pytestmark = pytest.mark.spark")
+    'spark'
+    >>> marker_of("pytestmark = [pytest.mark.slow, pytest.mark.skipif(True)]")
+    'slow'
+    >>> marker_of("@pytest.mark.slow")
+    """
+    found = _MARKED.search(text)
+    return found and (found[1] or found[2])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file whose tests are all left out."""
+    if collection_path.suffix != ".py" or not (names := left_out(config.option.markexpr)):
+        return None
+    return marker_of(collection_path.read_text(encoding="utf-8")) in names or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Import no module for examples that has none."""
+    found = yield
+    if (
+        any(isinstance(one, DoctestModule) for one in found)
+        and b">>>" not in file_path.read_bytes()
+    ):
+        return [one for one in found if not isinstance(one, DoctestModule)]
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the collector the million objects of tests and modules while they are made."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what lives as long as the process, a sixth of the time of tests.
+
+    There are a million objects, of tests, modules and messages' classes, and to go through all of
+    them frees next to nothing. The young are gone through as ever, and all of them once at the end.
+    """
+    gc.collect()
+    gc.freeze()
+    youngest, younger, _ = gc.get_threshold()
+    gc.set_threshold(youngest, younger, 1000)
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter free all at its end: DuckDB's binding takes what is left for leaks."""
+    gc.unfreeze()

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # The rooms that run on kernels.
 TESTS = ("tests/kernels", "tests/records", "tests/columnar", "tests/codec", "tests/capture")
-MARKS = "not compiles and not kafka and not cluster"
+MARKS = "not kafka and not cluster"
 # In a few seconds each of them would be caught that is caught at all.
 GUARD_ROUNDS = 20_000
 _PROOF = """

@@ -182,6 +182,7 @@ def test_one_that_has_but_the_name_is_refused(tmp_path: Path) -> None:
         ("Europe/Berlin", b"2026-11-22T20:00:00.5Z", 1795377600500000),
         ("Europe/Berlin", b"2026-11-22 20:00:00,5+0530", 1795357800500000),
         ("UTC", b"2026-13-45 99:00:00", None),
+        ("UTC", b"2026-11-22 24:00:00", None),
         ("UTC", b"no time", None),
     ],
 )

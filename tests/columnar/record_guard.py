@@ -96,6 +96,8 @@ def main(rounds: int, lie: str | None) -> None:
         inflater = source.choice([Inflater, _Elsewhere])
         with (
             patch.object(record_columns, "allocate_room", rooms.take_buffer),
+            # However small, so that they are rooms with a guard.
+            patch.object(record_columns, "_SMALL", -1),
             patch.object(record_sums, "allocate", rooms.take),
             patch.object(records, "Inflater", inflater),
         ):

@@ -62,6 +62,9 @@ def test_records_of_chunks_are_batches_that_say_the_same(monkeypatch: pytest.Mon
     data = encode_batch([Record(offset, offset, b"k", None, []) for offset in range(10)])
     expected = decode_records(data)
     monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 4 * len("LogAppendTime") + 8)
+    # Without the ways of small batches, which never reach that.
+    monkeypatch.setattr(record_columns, "_SMALL", -1)
+    monkeypatch.setattr(record_columns, "_KEPT", 0)
     found = decode_records(data)
     assert found.equals(expected)
     assert [len(batch) for batch in found.to_batches()] == [4, 4, 2]

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from pathlib import Path
 
@@ -93,6 +94,12 @@ def test_zig_is_asked_for_only_where_there_is_no_compiler(
     (tmp_path / _COMPILERS[1]).write_text("#!/bin/sh\n")
     (tmp_path / _COMPILERS[1]).chmod(0o755)
     assert backend.get_requires_for_build_wheel() == []
+
+
+def test_zig_links_without_the_options_of_a_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = "gcc -pthread -shared -Wl,-O1 -Wl,-Bsymbolic-functions -g"
+    monkeypatch.setattr(sysconfig, "get_config_var", {"LDSHARED": linked}.get)
+    assert extension._linking("/a b/cc") == "'/a b/cc' -pthread -shared -g"
 
 
 def test_an_archive_of_the_sources_says_nothing_of_who_packed_it_and_when() -> None:

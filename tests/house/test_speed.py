@@ -54,6 +54,15 @@ def test_make_fast_leaves_out_all_that_is_marked_and_make_test_three() -> None:
         assert f"-m {marker} " in recipe(marker)
 
 
+def test_an_expression_of_markers_names_only_markers_there_are() -> None:
+    # pytest refuses another one, and runs nothing.
+    wheel = (ROOT / "tools" / "try_wheel.py").read_text(encoding="utf-8")
+    expressions = re.findall(r'-m "([^"]+)"', MAKEFILE) + re.findall(r'MARKS = "(.+)"', wheel)
+    assert len(expressions) == 3
+    named = {*re.findall(r"\w+", " ".join(expressions))} - {"not", "or", "and", "LONG"}
+    assert named <= {*markers()}
+
+
 def test_both_check_all_else_before_they_begin() -> None:
     for target, before in (("fast", {"lint"}), ("test", {"lint", "classes"})):
         first, second = recipe(target).splitlines()

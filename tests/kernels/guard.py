@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Sample = tuple[Any, int, bytes]
 PAGES = 64
 _SIZE_AT = 16
+# From 3.14 on CPython keeps marks of its own in the lowest bits of an object's address.
+_ALIGNMENT = 4 if sys.version_info >= (3, 14) else 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -59,11 +61,12 @@ class Guarded:
     def put_bytes(self, data: bytes, *, lie: bool = False) -> bytes:
         """Make bytes that end against the guard, where other bytes have a zero behind them.
 
-        They are the only ones at a time, and hold until the next. With ``lie`` they say that they
-        are one byte longer.
+        They are the only ones at a time, and hold until the next. From CPython 3.14 on up to three
+        bytes are between. With ``lie`` they say that they are one byte longer.
         """
         empty = sys.getsizeof(b"") - 1
         at = self.end - len(data) - empty
+        at -= at % _ALIGNMENT
         ctypes.memmove(at, id(data), empty + len(data))
         # So many references that none is the last, then the class, then the size.
         ctypes.c_int64.from_address(at).value = 1 << 30

@@ -13,6 +13,7 @@ import os
 import shlex
 import shutil
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -130,7 +131,8 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
         """Build with the compiler there is."""
         with tempfile.TemporaryDirectory() as folder:
             if sys.platform != "win32" and not has_compiler() and find_spec("ziglang"):
-                os.environ["CC"] = str(_zig(Path(folder)))
+                os.environ["CC"] = program = str(_zig(Path(folder)))
+                os.environ.setdefault("LDSHARED", _linking(program))
                 os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", folder)
             super().run()
 
@@ -181,6 +183,15 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
         except (CCompilerError, ExecError, PlatformError) as error:
             return f"they need a C compiler and Python's headers ({error})"
         return None
+
+
+def _linking(program: str) -> str:
+    """Return the command that links an extension, by another compiler than Python's own.
+
+    Without the options that Python itself was linked with: zig's linker refuses some of Debian's.
+    """
+    _, *options = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
+    return shlex.join([program, *(one for one in options if not one.startswith("-Wl,"))])
 
 
 def _zig(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.program import MOST, bits, trimmed
+from flexwire.columnar.program import MOST, bits
 from flexwire.kernels import load_kernel
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
@@ -30,10 +30,10 @@ from flexwire.wire.batch_layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
-from flexwire.wire.limits import FIRST_MILLISECOND, INT64_MIN, LAST_MILLISECOND
+from flexwire.wire.limits import FIRST_MILLISECOND, LAST_MILLISECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _KEPT = 1 << 18
 
 
+_TEXT = pa.string()
 MOST_OF_TEXTS = MOST
 """No column of texts that repeat has more bytes; what is longer goes into chunks."""
 
@@ -62,7 +63,7 @@ class RepeatedTexts:
         ['zstd', 'zstd', 'none']
         """
         if len(numbers) == 1 and counts[0] <= MOST_OF_TEXTS // self._longest:
-            return self._same(int(numbers[0]), int(counts[0]))
+            return self.same(int(numbers[0]), int(counts[0]))
         rows, most = int(counts.sum()), MOST_OF_TEXTS // self._longest
         if rows > most:
             each = np.repeat(numbers.astype(np.int8), counts)
@@ -71,7 +72,7 @@ class RepeatedTexts:
                 [self.repeated(part, np.ones_like(part, int)) for part in parts]
             )
         if not rows or (numbers == numbers[0]).all():
-            return self._same(int(numbers[0]) if rows else 0, rows)
+            return self.same(int(numbers[0]) if rows else 0, rows)
         return self._each.take(pa.array(np.repeat(numbers, counts)))
 
     @cached_property
@@ -81,7 +82,8 @@ class RepeatedTexts:
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
         return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
 
-    def _same(self, number: int, rows: int) -> pa.StringArray:
+    def same(self, number: int, rows: int) -> pa.StringArray:
+        """Return a column with one text in each row."""
         size = len(self._texts[number])
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
@@ -92,12 +94,11 @@ class RepeatedTexts:
             if kept_rows <= _KEPT:
                 self._columns[number] = kept_rows, ends, data
         buffers = [None, ends.slice(0, 4 * rows + 4), data.slice(0, rows * size)]
-        return pa.Array.from_buffers(pa.string(), rows, buffers)
+        return pa.Array.from_buffers(_TEXT, rows, buffers, 0)
 
 
 MOMENT = pa.timestamp("us", tz="UTC")
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), ("value", pa.binary())])
-_HEADER_FIELDS = list(_HEADER)
 RECORD_COLUMNS = {
     "offset": pa.int64(),
     "timestamp": MOMENT,
@@ -185,9 +186,18 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
 }
 """The columns that all the records of a batch have from it: what gives the value of each."""
 
-_COMPRESSIONS, _TIMESTAMP_TYPES = RepeatedTexts(COMPRESSIONS), RepeatedTexts(TimestampType)
-_CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)
-_APPEND_TIME = list(TimestampType).index(TimestampType.LOG_APPEND_TIME)
+_TYPES = list(TimestampType)
+_CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
+_APPEND_TIME = _TYPES.index(TimestampType.LOG_APPEND_TIME)
+# Texts, the bits of a batch's attributes that say which, and its number for each of their values.
+_TEXTS = {
+    "compression": (RepeatedTexts(COMPRESSIONS), COMPRESSION_MASK, np.arange(COMPRESSION_MASK + 1)),
+    "timestamp_type": (
+        RepeatedTexts(_TYPES),
+        TIMESTAMP_TYPE_MASK,
+        np.repeat([_CREATE_TIME, _APPEND_TIME], [TIMESTAMP_TYPE_MASK, 1]),
+    ),
+}
 _NUMBERS = {
     "batch_position": "position",
     "batch_size": "size",
@@ -203,24 +213,25 @@ _FLAGS = {
     "is_control": CONTROL_MASK,
     "has_delete_horizon": DELETE_HORIZON_MASK,
 }
-# Columns of bytes.
-_BYTES = ("key", "value", "header key", "header value")
-_HEADERS = "headers"
-_MARGIN = 1.2
+# The columns whose room depends on what is in the records.
+_WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
 # The function that returns the buffers for columns.
 allocate_room = pa.allocate_buffer
+# Columns of batches of no more bytes are kept as long as any of them: to take them over one by one
+# would take a third as long again as reading them.
+_SMALL = 1 << 16
+# Arrow's ways in for columns from C.
+_BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation calls them so
 
 
 class SizeHints:
     """The room that the records of earlier batches took, for each of their bytes on the wire."""
 
+    __slots__ = ("share",)
+
     def __init__(self) -> None:
         # Before anything is known, each column could take it all.
-        self.share = dict.fromkeys((*_BYTES, _HEADERS), 1.0)
-
-    def room(self, column: str, size: int, largest: int) -> int:
-        """Return how much room to make: the likely size, and one batch more whatever it holds."""
-        return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
+        self.share = _WHOLE.copy()
 
 
 class RecordColumnBuilder:
@@ -239,24 +250,13 @@ class RecordColumnBuilder:
         *,
         check_crc: bool,
     ) -> None:
-        rows, size, largest = bounds
         self._columns = columns
         self._hints = hints
         self._check_crc = check_crc
-        self._run = run = load_kernel("records_read").RecordColumns(allocate_room, limits, rows)
-        if "offset" in columns:
-            run.add_offset()
-        if "timestamp" in columns:
-            run.add_timestamp()
-        if "key" in columns:
-            run.add_key(hints.room("key", size, largest))
-        if "value" in columns:
-            run.add_value(hints.room("value", size, largest))
-        # A record header has a byte at least for its key's length and one for its value's.
-        run.count_headers(hints.room(_HEADERS, size, largest) // 2)
-        if "headers" in columns:
-            sizes = [hints.room(name, size, largest) for name in ("header key", "header value")]
-            run.add_headers(*sizes)
+        self._is_small = bounds[1] <= _SMALL
+        allocate = None if self._is_small else allocate_room
+        make = load_kernel("records_read").RecordColumns
+        self._run = make(allocate, columns, limits, bounds, hints.share)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Read batches of a table, from the first on, whose positions count from ``data``.
@@ -273,56 +273,26 @@ class RecordColumnBuilder:
         rows: int = self._run.rows
         return rows
 
-    def to_arrow(self, batches: NumpyArray) -> Iterator[pa.RecordBatch]:
+    def to_arrow(self, batches: NumpyArray) -> list[pa.RecordBatch]:
         """Return the records so far, those of the batches given: nearly always as one batch."""
-        self._learn(load_kernel("batches").bounds(batches)[1])
-        columns = [self._column(name, batches) for name in self._columns]
+        size = load_kernel("batches").bounds(batches)[1]
+        self._hints.share.update(self._run.shares(size))
+        columns = [
+            name if name in OF_RECORD else _batch_column(name, batches, batches["rows"])
+            for name in self._columns
+        ]
         schema = schema_of(self._columns)
-        if any(isinstance(column, pa.ChunkedArray) for column in columns):
-            yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
-        else:
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _learn(self, size: int) -> None:
-        share = self._hints.share
-        share[_HEADERS] = 2 * self._run.headers / max(size, 1)
-        for column in _BYTES:
-            if (column, "data") in self._run.rooms:
-                share[column] = self._run.used(column) / max(size, 1)
-
-    def _column(self, name: str, batches: NumpyArray) -> pa.Array:
-        rows = self._run.rows
-        if name == "offset":
-            return pa.Array.from_buffers(pa.int64(), rows, [None, self._buffer(name, 8 * rows)])
-        if name == "timestamp":
-            return self._timestamps(rows)
-        if name in _BYTES:
-            return self._binary(name, rows)
-        if name == "headers":
-            count = self._run.headers
-            inner = [self._binary(part_name, count) for part_name in ("header key", "header value")]
-            items = pa.StructArray.from_arrays(inner, fields=_HEADER_FIELDS)
-            buffers = [None, self._buffer(name, 4 * rows + 4)]
-            return pa.Array.from_buffers(RECORD_COLUMNS[name], rows, buffers, children=[items])
-        return _batch_column(name, batches, batches["rows"])
-
-    def _timestamps(self, rows: int) -> pa.Array:
-        if not self._run.nulls("timestamp"):
-            return _moments(self._buffer("timestamp", 8 * rows), rows, None)
-        moments = np.frombuffer(self._run.rooms["timestamp"], np.int64, rows)
-        valid = moments != INT64_MIN
-        return _moments(pa.py_buffer(np.where(valid, moments, 0)), rows, valid)
-
-    def _binary(self, column: str, rows: int) -> pa.Array:
-        valid = None
-        if self._run.nulls(column):
-            valid = bits(np.frombuffer(self._run.rooms[column, "valid"], np.uint8, rows))
-        ends = self._buffer((column, "offsets"), 4 * rows + 4)
-        data = self._buffer((column, "data"), self._run.used(column))
-        return pa.Array.from_buffers(pa.binary(), rows, [valid, ends, data])
-
-    def _buffer(self, room: str | tuple[str, str], size: int) -> pa.Buffer:
-        return trimmed(self._run.rooms[room], size)
+        # So small that no column of texts is in chunks.
+        if self._is_small:
+            return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
+        arrays = [
+            self._run.take_column(one, _ARRAY_FROM_C, kind) if isinstance(one, str) else one
+            for one, kind in zip(columns, schema.types, strict=True)
+        ]
+        batches_made: list[pa.RecordBatch] = pa.Table.from_arrays(
+            arrays, schema=schema
+        ).to_batches()
+        return batches_made
 
 
 def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
@@ -332,11 +302,12 @@ def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
 def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
     """Return a fact of the batches for each of their records."""
     attributes = batches["attributes"]
-    if name == "timestamp_type":
-        is_append = attributes & TIMESTAMP_TYPE_MASK != 0
-        return _TIMESTAMP_TYPES.repeated(np.where(is_append, _APPEND_TIME, _CREATE_TIME), counts)
-    if name == "compression":
-        return _COMPRESSIONS.repeated(attributes & COMPRESSION_MASK, counts)
+    if name in _TEXTS:
+        texts, mask, numbers = _TEXTS[name]
+        # For one batch NumPy would take longer than the column.
+        if len(batches) == 1 and (rows := counts.item()) <= _KEPT:
+            return texts.same(numbers.item(attributes.item() & mask), rows)
+        return texts.repeated(numbers[attributes & mask], counts)
     if name in _FLAGS:
         facts = attributes & _FLAGS[name] != 0
     elif name == "magic":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from functools import cached_property, partial
+from operator import is_
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -105,8 +107,7 @@ class Inflater:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
         Returns the row after them. Sets where their records stand, ``start`` and ``end``, and
-        ``budget``;
-        a batch that does not inflate gets a ``count`` that is refused.
+        ``budget``; a batch that does not inflate gets a ``count`` that is refused.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
@@ -176,13 +177,22 @@ def _hold(table: NumpyArray, compressions: NumpyArray, ratio: int) -> None:
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
+_MODES = get_args(Mode)
 Range = tuple["int | None", "int | None"]
 DEFAULT_COLUMNS = tuple(RECORD_COLUMNS)
+_ALL: Range = (None, None)
+_CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
+    ("columns", column_names, DEFAULT_COLUMNS),
+    ("offsets", partial(range_of, name="offsets"), _ALL),
+    ("timestamps", partial(range_of, name="timestamps"), _ALL),
+    ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
+)
 # Records of so many bytes are read at once: more than a cache holds would wait for memory. At first
 # there are fewer: what their columns took says how much room the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # As many batches are looked for at once.
 _TABLE = 1 << 14
+_NONE = np.empty(0, BATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +205,8 @@ class RecordSelection:
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
-    offsets: Range = (None, None)
-    timestamps: Range = (None, None)
+    offsets: Range = _ALL
+    timestamps: Range = _ALL
     check_crc: bool = True
     max_inflated: int = MAX_INFLATED
     max_ratio: int | None = None
@@ -205,26 +215,26 @@ class RecordSelection:
         to_flag(self.check_crc, "check_crc")
         if self.max_ratio is not None:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
-        for name, value in (
-            ("columns", column_names(self.columns)),
-            ("offsets", range_of(self.offsets, "offsets")),
-            ("timestamps", range_of(self.timestamps, "timestamps")),
-            ("max_inflated", to_int(self.max_inflated, "max_inflated", least=0)),
-        ):
-            # The class is frozen; its fields are what was given, as the types they are said to be.
-            object.__setattr__(self, name, value)
+        for name, check, usual in _CHECKS:
+            value = getattr(self, name)
+            # What nobody asked for is right, and checking it takes long beside a small batch.
+            if value is not usual:
+                # The class is frozen; its fields are what was given, as the types they have.
+                object.__setattr__(self, name, check(value))
 
     @property
     def limits(self) -> tuple[int, int, int, int]:
         """The lowest and highest offset, the lowest and highest timestamp."""
+        if not self.has_ranges:
+            return INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX
         low = [INT64_MIN if end is None else end for end in (self.offsets[0], self.timestamps[0])]
         high = [INT64_MAX if end is None else end for end in (self.offsets[1], self.timestamps[1])]
         return low[0], high[0], low[1], high[1]
 
     @property
     def has_ranges(self) -> bool:
-        """Return whether there is a record that is not in the ranges."""
-        return self.limits != (INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
+        """Return whether one of the ranges has an end."""
+        return not (self.offsets == self.timestamps == _ALL)
 
     def keeps(self, record: Record) -> bool:
         """Return whether a record is in the ranges."""
@@ -275,19 +285,23 @@ class RecordReader:
         self._may_be_partial = to_flag(partial, "partial")
         self._is_cut = to_flag(cut, "cut")
         self._skips = skips
-        self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
+        self._mode: Mode = to_choice(mode, "mode", _MODES)
         self._data: NumpyArray = np.frombuffer(to_buffer(data), np.uint8)
-        self._search = BatchSearch(_ReaderData(self._data))
         self._batches = load_kernel("batches")
         self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
-        self._found: NumpyArray = np.empty(0, BATCH)
-        # Where scanning found what is not for the kernels.
-        self._other = -1
+        self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
+        # Where scanning ended, and where it found what is not for the kernels.
+        self._scanned = 0
+        self._other = -1
         self.hints = SizeHints() if hints is None else hints
         self._group = _FIRST_GROUP if hints is None else _GROUP
+
+    @cached_property
+    def _search(self) -> BatchSearch:
+        return BatchSearch(_ReaderData(self._data))
 
     def count_into(self, sums: RecordCounter) -> None:
         """Count records instead of yielding them, but for those of batches that kernels refuse.
@@ -312,8 +326,9 @@ class RecordReader:
             self._skip(self._found)
         if len(self._found):
             last = self._inflater.inflate_group(self._found, self._group)
-            group, self._found = self._found[:last], self._found[last:]
-            self._read_group(group)
+            group = self._found
+            self._found = group[last:] if last < len(group) else _NONE
+            self._read_group(group[:last])
             self._group = _GROUP
         else:
             self._read_one()
@@ -325,6 +340,7 @@ class RecordReader:
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
+        self._scanned = position
         if is_other:
             self._other = position
         return table[:count]
@@ -339,7 +355,8 @@ class RecordReader:
     def _read_group(self, batches: NumpyArray) -> None:
         done = 0
         while done < len(batches):
-            columns = self._sums or room_for(batches[done:], self.wanted, self.hints)
+            rest = batches[done:] if done else batches
+            columns = self._sums or room_for(rest, self.wanted, self.hints)
             stopped, is_refused = columns.read(batches, done, self._data)
             if self._sums is not None:
                 self._sums.counted(batches[done:stopped], done)
@@ -354,7 +371,8 @@ class RecordReader:
                     self._read_one()
                     stopped += 1
             done = stopped
-        self.position = int(batches[-1]["position"] + batches[-1]["size"])
+        # Batches stand one after the other.
+        self.position = int(self._found["position"][0]) if len(self._found) else self._scanned
 
     # Batches that are not for the kernels, and batches that they refused.
 
@@ -453,12 +471,17 @@ class _ReaderData:
         return self._data[position : position + size].tobytes()
 
 
+# What most ask for, made once.
+_USUAL = (DEFAULT_COLUMNS, _ALL, _ALL, True, MAX_INFLATED)
+_EVERYTHING = RecordSelection(*_USUAL)
+
+
 def decode_records(
     data: Any,
     *,
     columns: Sequence[str] = DEFAULT_COLUMNS,
-    offsets: Range = (None, None),
-    timestamps: Range = (None, None),
+    offsets: Range = _ALL,
+    timestamps: Range = _ALL,
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
     partial: bool = False,
@@ -476,6 +499,8 @@ def decode_records(
     not. For data that does not fit in memory, to go on after damage, and to know what was left
     out, take a `RecordReader`.
     """
-    wanted = RecordSelection(column_names(columns), offsets, timestamps, check_crc, max_inflated)
+    # The selection checks them and makes them a tuple.
+    asked = cast("tuple[str, ...]", columns), offsets, timestamps, check_crc, max_inflated
+    wanted = _EVERYTHING if all(map(is_, asked, _USUAL)) else RecordSelection(*asked)
     reader = RecordReader(data, wanted, partial=partial)
     return pa.Table.from_batches(reader, reader.schema)

@@ -7,9 +7,11 @@ fault; the caller reads that batch into objects.
 """
 
 from cpython.buffer cimport PyBuffer_Release
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from flexwire.kernels.arrow cimport ArrowArray, Held, hold, release
 from flexwire.kernels.batches cimport (
     DONE,
     GROW,
@@ -40,6 +42,7 @@ from flexwire.kernels.batches cimport (
     wants_all,
 )
 from flexwire.kernels.cursor cimport (
+    LONGEST,
     Cursor,
     copy_chunks,
     likely,
@@ -49,22 +52,35 @@ from flexwire.kernels.cursor cimport (
 cdef enum:
     SPARE = 64
     LONG = 512             # a longer text is copied by the system
+    ROOMY = 4096           # a room of so many bytes is kept, however few are used
 
 cdef extern from *:
     """
     #define FIRST_MILLISECOND (-62135596800000LL)
     #define LAST_MILLISECOND 253402300799999LL
     #define NO_MOMENT INT64_MIN
+    #define MARGIN 1.2
     """
     const int64_t FIRST_MILLISECOND, LAST_MILLISECOND, NO_MOMENT
+    const double MARGIN
+
+# The columns of bytes.
+cdef enum:
+    KEY, VALUE, HEADER_KEY, HEADER_VALUE
+
+# The rooms of columns; from TEXTS on three for each column of bytes.
+cdef enum:
+    OFFSET_ROOM, TIMESTAMP_ROOM, HEADER_ROOM, TEXT_ROOMS
+    DATA = 0
+    ENDS = 1
+    VALIDITY = 2
+    ROOMS_OF_TEXT = 3
+    ROOMS = 15
 
 # What reading takes and gives.
 cdef struct Reading:
     Range wanted
-    BytesColumn key
-    BytesColumn value
-    BytesColumn header_key
-    BytesColumn header_value
+    BytesColumn texts[4]   # NULL where they are not wanted
 
 crc32c_begin()
 
@@ -143,10 +159,10 @@ cdef inline Rows begin_rows(const Reading *reading) noexcept nogil:
     """Return the rows that a batch begins with: those of the batches before it."""
     cdef const Range *wanted = &reading.wanted
     cdef Rows rows
-    rows.keys = begun(&reading.key, wanted.rows)
-    rows.values = begun(&reading.value, wanted.rows)
-    rows.header_keys = begun(&reading.header_key, wanted.headers)
-    rows.header_values = begun(&reading.header_value, wanted.headers)
+    rows.keys = begun(&reading.texts[KEY], wanted.rows)
+    rows.values = begun(&reading.texts[VALUE], wanted.rows)
+    rows.header_keys = begun(&reading.texts[HEADER_KEY], wanted.headers)
+    rows.header_values = begun(&reading.texts[HEADER_VALUE], wanted.headers)
     rows.count, rows.headers, rows.no_moments = wanted.rows, wanted.headers, 0
     rows.are_all_wanted = wants_all(wanted)
     return rows
@@ -224,12 +240,12 @@ cdef bint read_batch(Reading *reading, Batch *batch) noexcept nogil:
     batch.rows = rows.count - wanted.rows
     wanted.rows = rows.count
     wanted.no_moments += rows.no_moments
-    reading.key.nulls += rows.keys.nulls
-    reading.value.nulls += rows.values.nulls
+    reading.texts[KEY].nulls += rows.keys.nulls
+    reading.texts[VALUE].nulls += rows.values.nulls
     if wanted.header_offsets != NULL:
         wanted.headers = rows.headers
-        reading.header_key.nulls += rows.header_keys.nulls
-        reading.header_value.nulls += rows.header_values.nulls
+        reading.texts[HEADER_KEY].nulls += rows.header_keys.nulls
+        reading.texts[HEADER_VALUE].nulls += rows.header_values.nulls
     return True
 
 
@@ -246,10 +262,10 @@ cdef bint has_room_for(const Reading *reading, const Batch *batch) noexcept nogi
         # A batch that says more is refused.
         min(batch.count, size // LEAST_RECORD) <= wanted.rows_capacity - wanted.rows
         and size // LEAST_HEADER <= wanted.headers_capacity - wanted.headers
-        and has_room(&reading.key, wanted.rows, size)
-        and has_room(&reading.value, wanted.rows, size)
-        and has_room(&reading.header_key, wanted.headers, size)
-        and has_room(&reading.header_value, wanted.headers, size)
+        and has_room(&reading.texts[KEY], wanted.rows, size)
+        and has_room(&reading.texts[VALUE], wanted.rows, size)
+        and has_room(&reading.texts[HEADER_KEY], wanted.headers, size)
+        and has_room(&reading.texts[HEADER_VALUE], wanted.headers, size)
     )
 
 
@@ -269,64 +285,107 @@ cdef Status read_batches(Reading *reading) noexcept nogil:
     return DONE
 
 
+cdef inline int64_t likely_size(double share, int64_t size, int64_t largest) noexcept nogil:
+    """Return how much room to make: what is likely, and one batch more whatever it holds."""
+    return min(LONGEST, size, <int64_t> (share * MARGIN * size) + largest)
+
+
+# For Arrow.
+
+_TEXTS = ("key", "value", "header key", "header value")
+
+
+cdef inline void *begin_of(room) except NULL:
+    """Return where bytes or a buffer begin."""
+    if type(room) is bytes:
+        return <void *> PyBytes_AS_STRING(room)
+    return <void *> <size_t> room.address
+
+
+cdef inline const void *new_bits(list objects, int64_t count) except NULL:
+    """Make room for so many bits, which objects hold."""
+    bits = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
+    objects.append(bits)
+    return PyBytes_AS_STRING(bits)
+
+
+cdef inline void pack(uint8_t *bits, const int8_t *flags, int64_t count) noexcept nogil:
+    """Write a bit for each flag, the lowest of a byte first."""
+    cdef int64_t number
+    memset(bits, 0, (count + 7) // 8)
+    for number in range(count):
+        bits[number >> 3] |= <uint8_t> ((flags[number] != 0) << (number & 7))
+
+
+cdef inline void pack_moments(uint8_t *bits, int64_t *moments, int64_t count) noexcept nogil:
+    """Write which timestamps are moments, a bit for each; the others become 0."""
+    cdef int64_t number
+    memset(bits, 0, (count + 7) // 8)
+    for number in range(count):
+        if moments[number] == NO_MOMENT:
+            moments[number] = 0
+        else:
+            bits[number >> 3] |= <uint8_t> (1 << (number & 7))
+
+
 cdef class RecordColumns:
-    """The columns of some records, in rooms that ``allocate`` gives: buffers of Arrow."""
+    """The columns of some records, in rooms that ``allocate`` gives: buffers of Arrow.
+
+    Where it is None they are bytes, which are made sooner.
+    """
 
     cdef Reading reading
     cdef object allocate
-    cdef readonly dict rooms
+    cdef list rooms
 
-    def __cinit__(self, allocate, limits, int64_t rows):
+    def __cinit__(self, allocate, columns, limits, bounds, dict shares):
+        """Make room for columns of batches, for one of them at least.
+
+        ``bounds`` is how many rows the batches have at most, how many bytes, and how many of these
+        the largest has. ``shares`` say what a column took of the bytes of earlier batches.
+        """
         cdef Range *wanted = &self.reading.wanted
+        cdef int64_t rows, size, largest, headers
+        cdef int number
         memset(&self.reading, 0, sizeof(Reading))
-        self.allocate, self.rooms = allocate, {}
+        self.allocate, self.rooms = allocate, [None] * ROOMS
         set_limits(wanted, limits)
-        wanted.rows_capacity = rows
+        rows, size, largest = bounds
+        # A record header has a byte at least for its key's length and one for its value's.
+        headers = likely_size(shares["headers"], size, largest) // LEAST_HEADER
+        wanted.rows_capacity, wanted.headers_capacity = rows, headers
+        if "offset" in columns:
+            wanted.offsets = <int64_t *> self.room(OFFSET_ROOM, 8 * rows)
+        if "timestamp" in columns:
+            wanted.timestamps = <int64_t *> self.room(TIMESTAMP_ROOM, 8 * rows)
+        if "headers" in columns:
+            wanted.header_offsets = <int32_t *> self.room(HEADER_ROOM, 4 * rows + 4)
+        for number in range(HEADER_VALUE + 1):
+            if ("headers" if number >= HEADER_KEY else _TEXTS[number]) in columns:
+                self.begin(
+                    number, headers if number >= HEADER_KEY else rows,
+                    likely_size(shares[_TEXTS[number]], size, largest),
+                )
 
-    cdef void *room(self, name, int64_t size) except? NULL:
-        """Make room; it begins with zeros, as offsets do."""
-        buffer = self.rooms[name] = self.allocate(max(size, <int64_t> sizeof(int64_t)))
-        cdef size_t address = buffer.address
-        (<int64_t *> address)[0] = 0
-        return <void *> address
+    cdef void *room(self, int number, int64_t size) except NULL:
+        """Make a room; it begins with zeros, as offsets do."""
+        cdef void *begin
+        size = max(size, <int64_t> sizeof(int64_t))
+        room = PyBytes_FromStringAndSize(NULL, size) if self.allocate is None else self.allocate(size)
+        self.rooms[number] = room
+        begin = begin_of(room)
+        (<int64_t *> begin)[0] = 0
+        return begin
 
-    cdef int begin(self, BytesColumn *column, name, int64_t rows, int64_t size) except -1:
+    cdef int begin(self, int text, int64_t rows, int64_t size) except -1:
         """Make room for a column of bytes."""
-        column.data = <uint8_t *> self.room((name, "data"), size + SPARE)
-        column.offsets = <int32_t *> self.room((name, "offsets"), 4 * rows + 4)
-        column.valid = <int8_t *> self.room((name, "valid"), rows)
+        cdef BytesColumn *column = &self.reading.texts[text]
+        cdef int first = TEXT_ROOMS + ROOMS_OF_TEXT * text
+        column.data = <uint8_t *> self.room(first + DATA, size + SPARE)
+        column.offsets = <int32_t *> self.room(first + ENDS, 4 * rows + 4)
+        column.valid = <int8_t *> self.room(first + VALIDITY, rows)
         column.capacity = size
         return 0
-
-    def add_offset(self):
-        """Have offsets read."""
-        cdef Range *wanted = &self.reading.wanted
-        wanted.offsets = <int64_t *> self.room("offset", 8 * wanted.rows_capacity)
-
-    def add_timestamp(self):
-        """Have timestamps read, in microseconds."""
-        cdef Range *wanted = &self.reading.wanted
-        wanted.timestamps = <int64_t *> self.room("timestamp", 8 * wanted.rows_capacity)
-
-    def add_key(self, int64_t size):
-        """Have keys read, of so many bytes."""
-        self.begin(&self.reading.key, "key", self.reading.wanted.rows_capacity, size)
-
-    def add_value(self, int64_t size):
-        """Have values read, of so many bytes."""
-        self.begin(&self.reading.value, "value", self.reading.wanted.rows_capacity, size)
-
-    def count_headers(self, int64_t headers):
-        """Allow so many record headers."""
-        self.reading.wanted.headers_capacity = headers
-
-    def add_headers(self, int64_t key_size, int64_t value_size):
-        """Have record headers read, their keys and values of so many bytes."""
-        cdef Range *wanted = &self.reading.wanted
-        cdef int64_t headers = wanted.headers_capacity
-        wanted.header_offsets = <int32_t *> self.room("headers", 4 * wanted.rows_capacity + 4)
-        self.begin(&self.reading.header_key, "header key", headers, key_size)
-        self.begin(&self.reading.header_value, "header value", headers, value_size)
 
     def read(self, table not None, int64_t first, const uint8_t[::1] data, bint check_crc):
         """Read batches of a table, from the first on; ``data`` is what their positions count from.
@@ -349,33 +408,96 @@ cdef class RecordColumns:
         """How many records there are so far."""
         return self.reading.wanted.rows
 
-    @property
-    def headers(self):
-        """How many record headers there are so far."""
-        return self.reading.wanted.headers
+    def shares(self, int64_t size):
+        """Return what each column takes of so many bytes on the wire; the headers at least that."""
+        cdef double whole = max(size, 1)
+        cdef const BytesColumn *column
+        cdef int number
+        shares = {"headers": LEAST_HEADER * self.reading.wanted.headers / whole}
+        for number in range(HEADER_VALUE + 1):
+            column = &self.reading.texts[number]
+            if column.data != NULL:
+                shares[_TEXTS[number]] = column.offsets[self.rows_of(number)] / whole
+        return shares
 
-    def nulls(self, name):
-        """Return how many rows of a column are null."""
-        if name == "timestamp":
-            return self.reading.wanted.no_moments
-        return self.column(name).nulls
+    cdef int64_t rows_of(self, int text):
+        """Return how many rows a column of bytes has so far."""
+        return self.reading.wanted.headers if text >= HEADER_KEY else self.reading.wanted.rows
 
-    def used(self, name):
-        """Return how many bytes of a column of bytes are used; 0 where it is not read."""
+    def take_column(self, name, take, kind):
+        """Have Arrow take a column over: ``take`` gets the address of an array in C, and its type."""
+        cdef ArrowArray array
+        array.release = NULL
+        try:
+            self.put(&array, name)
+            return take(<size_t> &array, kind)
+        finally:
+            release(&array)
+
+    def take_batch(self, list columns, take, schema):
+        """Have Arrow take columns over as one batch, those that are not names as they are."""
+        cdef ArrowArray array
+        cdef Held *batch
+        cdef Py_ssize_t number
+        array.release = NULL
+        try:
+            batch = hold(&array, self.reading.wanted.rows, len(columns), [])
+            for number in range(len(columns)):
+                column = columns[number]
+                if isinstance(column, str):
+                    self.put(&batch.children[number], column)
+                else:
+                    column._export_to_c(<size_t> &batch.children[number])
+            return take(<size_t> &array, schema)
+        finally:
+            release(&array)
+
+    cdef int put(self, ArrowArray *array, name) except -1:
+        """Put a column into an array in C."""
         cdef const Range *wanted = &self.reading.wanted
-        cdef const BytesColumn *column = self.column(name)
-        if column.data == NULL:
+        cdef Held *column
+        cdef list objects = []
+        if name == "key" or name == "value":
+            return self.put_text(array, KEY if name == "key" else VALUE)
+        if name == "headers":
+            column = hold(array, wanted.rows, 1, objects)
+            column.buffers[1] = self.held(objects, HEADER_ROOM, 4 * wanted.rows + 4)
+            array.n_buffers, array = 2, column.children
+            column = hold(array, wanted.headers, 2, [])
+            self.put_text(&column.children[0], HEADER_KEY)
+            return self.put_text(&column.children[1], HEADER_VALUE)
+        column = hold(array, wanted.rows, 0, objects)
+        array.n_buffers = 2
+        if name == "offset":
+            column.buffers[1] = self.held(objects, OFFSET_ROOM, 8 * wanted.rows)
             return 0
-        return column.offsets[wanted.rows if name in ("key", "value") else wanted.headers]
+        if wanted.no_moments:
+            array.null_count = wanted.no_moments
+            column.buffers[0] = new_bits(objects, wanted.rows)
+            pack_moments(<uint8_t *> column.buffers[0], wanted.timestamps, wanted.rows)
+        column.buffers[1] = self.held(objects, TIMESTAMP_ROOM, 8 * wanted.rows)
+        return 0
 
-    cdef const BytesColumn *column(self, name) except NULL:
-        """Find a column of bytes."""
-        if name == "key":
-            return &self.reading.key
-        if name == "value":
-            return &self.reading.value
-        if name == "header key":
-            return &self.reading.header_key
-        if name == "header value":
-            return &self.reading.header_value
-        raise KeyError(name)
+    cdef int put_text(self, ArrowArray *array, int text) except -1:
+        """Put a column of bytes into an array in C."""
+        cdef const BytesColumn *read = &self.reading.texts[text]
+        cdef int64_t rows = self.rows_of(text)
+        cdef int first = TEXT_ROOMS + ROOMS_OF_TEXT * text
+        cdef list objects = []
+        cdef Held *column = hold(array, rows, 0, objects)
+        array.n_buffers, array.null_count = 3, read.nulls
+        if read.nulls:
+            column.buffers[0] = new_bits(objects, rows)
+            pack(<uint8_t *> column.buffers[0], read.valid, rows)
+        column.buffers[1] = self.held(objects, first + ENDS, 4 * rows + 4)
+        column.buffers[2] = self.held(objects, first + DATA, read.offsets[rows])
+        return 0
+
+    cdef const void *held(self, list objects, int number, int64_t size) except NULL:
+        """Hold the first bytes of a room, or a copy of them where most of the room is empty."""
+        room = self.rooms[number]
+        # It would be kept as long as the column.
+        if len(room) > 2 * size + ROOMY:
+            room = PyBytes_FromStringAndSize(<const char *> begin_of(room), size)
+        objects.append(room)
+        return begin_of(room)

@@ -71,6 +71,9 @@ def _zone(name: str) -> tzinfo:
 
 @lru_cache(maxsize=4096)
 def _local_us(second: bytes) -> int | None:
+    # From 3.14 on Python takes 24:00 for midnight.
+    if second[11:13] == b"24":
+        return None
     try:
         moment = datetime.fromisoformat(second.decode()).replace(tzinfo=UTC)
     except ValueError:

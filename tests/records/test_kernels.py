@@ -250,11 +250,15 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     work()
     gc.collect()
     shared = [None, REFUSED, Record, records, records[5], body, b"", records[9].headers[0][0]]
-    counts = [sys.getrefcount(one) for one in shared]
-    work()
-    gc.collect()
-    for one, count in zip(shared, counts, strict=True):
-        assert abs(sys.getrefcount(one) - count) < 20
+    changes = []
+    for _ in range(3):
+        counts = [sys.getrefcount(one) for one in shared]
+        work()
+        gc.collect()
+        after = [sys.getrefcount(one) for one in shared]
+        changes.append([abs(new - old) for new, old in zip(after, counts, strict=True)])
+    # A leak shows each time; what else the process has may take or drop some of these once.
+    assert max(map(min, zip(*changes, strict=True))) < 20
     with traced() as memory:
         work()
         before = memory.held

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.comments import CaptureFilter, read_rehearsed
+from flexwire.capture.files.comments import CaptureFilter, read_rehearsed, rehearsed_release_in
 from flexwire.errors import ArgumentError, TapError
 from flexwire.protocol import Conversation, parse_request
 from flexwire.tap import HostPort, Tap, TapSecurity, run_tap
@@ -98,6 +98,8 @@ def test_clients_meet_the_release_and_the_capture_has_what_was_sent(tmp_path: Pa
             names = ["narrowed"] * 5 + ["sent on"] + ["unsupported"] * 4
             ids = [*range(6), 6, 99, 32767, 7]
             assert did == [(one, name, NEWER) for one, name in zip(ids, names, strict=True)]
+            with path.open("rb") as file:
+                assert rehearsed_release_in(file) == NEWER
             real_ones = [
                 versions_answer(REAL, parse_request(asks(min(version, 4), correlation_id=version)))
                 for version in range(6)
@@ -199,6 +201,10 @@ def test_answers_keep_the_order_of_requests_in_any_pipeline(seed: int, tmp_path:
             assert heard.startswith(b"".join(map(frame, refused)))
             assert tap.rehearsal is not None
             assert tap.rehearsal.failed == {(LOOPBACK, "tests"): "Produce v2"}
+            did = [one for path in tap.capture_paths for one in read_rehearsed(path)]
+            assert [(one.request, one.client_id) for one in did if one.did == "closed"] == [
+                ("Produce v2", "tests")
+            ]
 
     run(job())
 

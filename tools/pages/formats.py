@@ -13,6 +13,7 @@ from flexwire.capture.files.comments import (
     CaptureFilter,
     filter_comment,
     rehearsal_comment,
+    rehearsing_comment,
     sampling_comment,
     stamp_comment,
 )
@@ -51,9 +52,14 @@ _COMMENTS = [
         stamp_comment(7, {10042: b"hi"}),
     ),
     (
+        "a [rehearsal](rehearse.md) (`--pretend`)",
+        "section header",
+        rehearsing_comment("4.4.0"),
+    ),
+    (
         "what a [rehearsal](rehearse.md) did with a request (`--pretend`)",
         "the packet with which the request begins",
-        rehearsal_comment(7, "4.4.0", "closed"),
+        rehearsal_comment(7, "4.4.0", "closed", "Produce v2", "billing"),
     ),
 ]
 

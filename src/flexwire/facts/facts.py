@@ -23,6 +23,7 @@ from flexwire.facts.captures import (
     AddedTags,
     SampledCaptures,
 )
+from flexwire.facts.rehearsals import RehearsalFacts  # noqa: TC001 - msgspec reads the annotations
 from flexwire.parties import AuditVerdict, Client
 
 if TYPE_CHECKING:
@@ -501,7 +502,8 @@ class Facts:
     ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's request
     log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given. ``sampled``
     is empty if the captures hold all connections; otherwise every figure describes a part.
-    ``added_tags`` describes taps that say that they added tags.
+    ``added_tags`` describes taps that say that they added tags. ``rehearsal`` is None if no capture
+    says that its tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -539,6 +541,7 @@ class Facts:
     tls: TlsFacts | None = None
     sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
+    rehearsal: RehearsalFacts | None = None
 
     @property
     def has_traffic(self) -> bool:

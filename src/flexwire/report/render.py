@@ -201,6 +201,7 @@ def _tables(facts: Facts) -> dict[str, tables.ReportTable]:
         "record_headers": tables.record_header_table(facts),
         "tagged_fields": tables.tagged_field_table(facts),
         "failure_counts": tables.failure_count_table(facts),
+        "refused": tables.refused_table(facts),
         "failures": tables.failure_table(facts),
         "lenient": tables.lenient_table(facts),
         "others": other_table(facts.connections),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from flexwire.facts import units
 from flexwire.facts.facts import least_of
+from flexwire.parties import Client
 from flexwire.report.charts import has_sizes
 from flexwire.report.matrix import api_label, client_label
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         TaggedFieldUse,
         TopicFacts,
     )
+    from flexwire.facts.rehearsals import RefusedClient
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
@@ -404,6 +406,42 @@ def failure_table(facts: Facts) -> ReportTable:
     order = sorted(facts.failures, key=lambda entry: (entry.time_us, repr(entry)))
     total = facts.totals.decode_failures
     return build("Frames that did not decode, oldest first", columns, order, row, total=total)
+
+
+def refused_table(facts: Facts) -> ReportTable:
+    """Clients that a tap refused in a rehearsal, most often refused first."""
+
+    def row(client: RefusedClient) -> list[ReportCell]:
+        if client.works_time_us is not None:
+            when = units.moment(client.works_time_us, exact=True)
+            after = ReportCell("works again", when, note=f"{client.works_with} was answered")
+        elif client.returned:
+            after = ReportCell("came back", note="not seen to work")
+        else:
+            after = ReportCell("not seen again")
+        first = units.moment(client.first_time_us)
+        named = Client(client.client_id)
+        return [
+            text(client_label(named), client.host),
+            ReportCell(client.release),
+            ReportCell(", ".join(client.requests) or "unread"),
+            number(client.times),
+            ReportCell(first, units.moment(client.first_time_us, exact=True), client.first_time_us),
+            after,
+        ]
+
+    columns = (
+        ReportColumn("Client", "text"),
+        ReportColumn("Release", "text"),
+        ReportColumn("Refused requests", "text", "the first different ones"),
+        ReportColumn("Times"),
+        ReportColumn("First refused (UTC)", "text"),
+        ReportColumn("Afterwards", "reason", "what the capture has after the last refusal"),
+    )
+    rehearsal = facts.rehearsal
+    refused = () if rehearsal is None else rehearsal.refused
+    total = 0 if rehearsal is None else rehearsal.refused_count
+    return build("Clients that were refused, most often first", columns, refused, row, total=total)
 
 
 def lenient_table(facts: Facts) -> ReportTable:

@@ -99,6 +99,7 @@ from flexwire.spark.publishing.output import (
     to_format,
 )
 from flexwire.spark.publishing.table_files import write_one_file
+from flexwire.spark.rehearsal_job import rehearsal_facts
 from flexwire.spark.request_log_job import (
     plan_request_logs,
     undivided_note,
@@ -296,12 +297,14 @@ def _run(
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
-                facts, notes = job.of_captures(captures)
+                facts, notes, marks = job.of_captures(captures)
                 if opened is not None:
                     # What was written anew says nothing of what was captured.
                     marks = CaptureMarks.of(read_marks(files))
                     facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
+                facts, rehearsed_notes = job.rehearse(facts, files, marks.rehearsed)
+                notes += rehearsed_notes
             if logs:
                 is_alone = not (files or request_logs)
                 title = (
@@ -410,11 +413,32 @@ class _AnalysisJob:
                 self.spark, plan, self.staging.task_output, self.options.asked.inflation
             )
 
-    def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
-        """Write the tables of captures and measure them; gives the facts, and what to tell."""
+    def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...], CaptureMarks]:
+        """Write the tables of captures and measure them.
+
+        Returns the facts, notes for the user, and what the files say of themselves.
+        """
         sums, unreadable, marks = self.write_tables(files)
         notes = (*gzip_note(files), *marks.notes())
-        return marks.add_to(unreadable.add_to(self.measure(sums))), notes
+        return marks.add_to(unreadable.add_to(self.measure(sums))), notes, marks
+
+    def rehearse(
+        self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
+    ) -> tuple[Facts, tuple[str, ...]]:
+        """Add what taps did that rehearsed a release, by their captures' names; and a note."""
+        release_of = dict(rehearsed)
+        captures = [file for file in files if file.name in release_of]
+        if not captures:
+            return facts, ()
+        with self._stage("Reading rehearsals"), set_for_answers(self.spark, is_small=True):
+            rehearsal = rehearsal_facts(
+                self.spark,
+                captures,
+                tuple(sorted(set(release_of.values()))),
+                lambda: tables_of(self.spark, self.staging.staged).frames,
+                self.staging.task_output,
+            )
+        return replace(facts, rehearsal=rehearsal), (rehearsal.sentence,)
 
     def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
         """Return the facts and notes of the tables of traffic that request logs show."""

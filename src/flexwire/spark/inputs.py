@@ -216,10 +216,14 @@ class UnreadableFiles:
 
 @dataclass(frozen=True, slots=True)
 class CaptureMarks:
-    """The marks of all captures of an analysis, in bounded space."""
+    """The marks of all captures of an analysis, in bounded space but for those of rehearsals.
+
+    ``rehearsed`` has the name of each capture of a tap that rehearsed, and the release.
+    """
 
     sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
+    rehearsed: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, marked: Marked) -> CaptureMarks:
@@ -228,6 +232,7 @@ class CaptureMarks:
         return cls(
             sampled_files(marks.part for _, marks in marks_by_file if marks.part is not None),
             added_tags((name, marks.added_tags) for name, marks in marks_by_file),
+            tuple((name, marks.rehearsed) for name, marks in marks_by_file if marks.rehearsed),
         )
 
     def add_to(self, facts: Facts) -> Facts:

@@ -8,7 +8,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files.comments import CapturedPart, added_tags_in, part_in
+from flexwire.capture.files.comments import (
+    CapturedPart,
+    added_tags_in,
+    part_in,
+    rehearsed_release_in,
+)
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import open_capture, packets_of
@@ -172,11 +177,13 @@ class FileMarks(NamedTuple):
     """What a capture file says of itself, before its first packet.
 
     ``part`` is what the file holds, if it does not hold everything. ``added_tags`` are the header
-    tags that its tap adds to the requests that it sends on.
+    tags that its tap adds to the requests that it sends on. ``rehearsed`` is the release that
+    its tap rehearses.
     """
 
     part: CapturedPart | None = None
     added_tags: tuple[int, ...] = ()
+    rehearsed: str | None = None
 
 
 NO_MARKS: Final = FileMarks()
@@ -242,7 +249,7 @@ def read_marks(sources: Iterable[InputFile]) -> list[tuple[str, FileMarks]]:
 
 
 def _marks(file: io.BufferedReader[Any]) -> FileMarks:
-    return FileMarks(part_in(file), added_tags_in(file))
+    return FileMarks(part_in(file), added_tags_in(file), rehearsed_release_in(file))
 
 
 def _look(source: InputFile) -> FileLook:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from flexwire.capture.files.comments import (
     added_tags_comment,
     filter_comment,
+    rehearsing_comment,
     sampling_comment,
 )
 from flexwire.capture.files.pcapng import PcapngWriter
@@ -115,6 +116,8 @@ def file_comments(config: TapConfig) -> tuple[bytes, ...]:
     comments = [sampling_comment(config.sample)] if config.sample < 1 else []
     if config.stamping is not None and config.stamping.tags:
         comments.append(added_tags_comment(tag.tag for tag in config.stamping.tags))
+    if config.rehearsal is not None:
+        comments.append(rehearsing_comment(config.rehearsal.release))
     return (*comments, filter_comment(config.only)) if config.only else tuple(comments)
 
 

@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import refuse, to_int
-from flexwire.capture.files.comments import rehearsal_comment
+from flexwire.capture.files.comments import MOST_CLIENT_ID, rehearsal_comment
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import api_name, parse_response, read_request, request_header_version
@@ -52,8 +52,6 @@ _OF: Final = 1 << 64
 # Clients that are told apart; one more ends the rehearsal.
 _MOST_CLIENTS: Final = 10_000
 _MOST_NAMED: Final = 10
-# Of a client id, which may have 32,767.
-_MOST_CHARACTERS: Final = 200
 _HEAD: Final = struct.Struct(">hhi")
 # Where a replica names itself.
 _REPLICA_PATHS: Final = (("replica_id",), ("replica_state", "replica_id"))
@@ -212,7 +210,7 @@ class RehearsingForwarder:
                 outgoing.append(to_frame(passed))
                 if did is not None and request is not None and turn.pair is not None:
                     self._await(turn.pair, request)
-            comments[-1] = self._noted(did, payload)
+            comments[-1] = self._noted(did, payload, request)
         return ForwardedRequests(b"".join(outgoing), comments, answers)
 
     def beginning(self, data: bytes) -> ForwardedRequests:
@@ -228,7 +226,7 @@ class RehearsingForwarder:
         if self._decide(request, payload) not in {"closed", "sent on"}:
             return ForwardedRequests(data)
         self._close(request)
-        self._noted("closed", payload)
+        self._noted("closed", payload, request)
         return ForwardedRequests(answers={0: None})
 
     def rest(self, data: bytes) -> bytes:
@@ -330,8 +328,8 @@ class RehearsingForwarder:
         self._is_closed = True
         if request is None:
             return
-        client_id = request.client_id and request.client_id[:_MOST_CHARACTERS]
-        what = f"{request.api_name} v{request.api_version}"
+        client_id = request.client_id and request.client_id[:MOST_CLIENT_ID]
+        what = _named(request)
         self._rehearsal.fail((self._host, client_id), what)
         self._saying.say(
             logging.WARNING,
@@ -340,13 +338,18 @@ class RehearsingForwarder:
             f"read {what}",
         )
 
-    def _noted(self, did: Did | None, payload: bytes) -> bytes:
+    def _noted(self, did: Did | None, payload: bytes, request: RequestFrame | None) -> bytes:
         """Count what was done, and return the comment that says it."""
         if did is None:
             return b""
         name = f"rehearsed_{did.replace(' ', '_')}"
         setattr(self._statistics, name, getattr(self._statistics, name) + 1)
-        return rehearsal_comment(_HEAD.unpack_from(payload)[2], self._release, did)
+        named = () if request is None else (_named(request), request.client_id)
+        return rehearsal_comment(_HEAD.unpack_from(payload)[2], self._release, did, *named)
+
+
+def _named(request: RequestFrame) -> str:
+    return f"{request.api_name} v{request.api_version}"
 
 
 def _is_replicas(request: RequestFrame, payload: bytes) -> bool:

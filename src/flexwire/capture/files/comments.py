@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from io import BufferedReader
     from pathlib import Path
 
+    from flexwire.capture.files.packets import CapturedPacket
+
 
 MOST_HEAD_BYTES: Final = 4096
 """Only these first bytes of a file are searched: a tap's comment is the first option."""
@@ -326,8 +328,14 @@ def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
 
 
 _REHEARSAL_PREFIX: Final = b"flexwire: rehearsed: "
+_REHEARSING_PREFIX: Final = b"flexwire: captured of a tap that rehearses: "
 _RELEASE: Final = "release"
 _DID: Final = "did"
+_REQUEST: Final = "request"
+_CLIENT_ID: Final = "client_id"
+_DONE: Final = ("narrowed", "sent on", "unsupported", "closed")
+MOST_CLIENT_ID: Final = 200
+"""A comment has so many characters of a client id at most."""
 
 
 class RehearsedRequest(NamedTuple):
@@ -335,7 +343,8 @@ class RehearsedRequest(NamedTuple):
 
     ``did`` is "narrowed" where versions were taken out of its response, "sent on" where it went on
     in the broker's version, "unsupported" where the tap answered it, and "closed" where the tap
-    closed the connection.
+    closed the connection. ``request`` is its API and version, "Produce v2"; None where it was not
+    read. ``client_id`` has at most `MOST_CLIENT_ID` characters.
     """
 
     timestamp_us: int
@@ -344,15 +353,53 @@ class RehearsedRequest(NamedTuple):
     correlation_id: int
     release: str
     did: str
+    request: str | None = None
+    client_id: str | None = None
 
 
-def rehearsal_comment(correlation_id: int, release: str, did: str) -> bytes:
+def rehearsing_comment(release: str) -> bytes:
+    """Return the comment that says which release the tap of a file rehearses.
+
+    >>> rehearsing_comment("4.4.0")
+    b'flexwire: captured of a tap that rehearses: {"release": "4.4.0"}'
+    """
+    return _REHEARSING_PREFIX + json.dumps({_RELEASE: release}).encode()
+
+
+def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
+    """Return the release that the tap of an open file rehearses, without reading on.
+
+    None where it says nothing. A damaged file has none; the next reader finds the damage.
+    """
+    said = (comment for comment in comments_in(file) if comment.startswith(_REHEARSING_PREFIX))
+    for comment in said:
+        try:
+            release = json.loads(comment[len(_REHEARSING_PREFIX) :])[_RELEASE]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if _is_short(release):
+            return str(release)
+    return None
+
+
+def rehearsal_comment(
+    correlation_id: int,
+    release: str,
+    did: str,
+    request: str | None = None,
+    client_id: str | None = None,
+) -> bytes:
     """Return the comment that says what became of a request in a rehearsal.
 
-    >>> rehearsal_comment(7, "4.4.0", "closed")
-    b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed"}'
+    >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
+    b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
+"request": "Produce v2"}'
     """
-    said = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
+    said: dict[str, Any] = {_CORRELATION_ID: correlation_id, _RELEASE: release, _DID: did}
+    if request is not None:
+        said[_REQUEST] = request
+    if client_id is not None:
+        said[_CLIENT_ID] = client_id[:MOST_CLIENT_ID]
     return _REHEARSAL_PREFIX + json.dumps(said).encode()
 
 
@@ -361,7 +408,12 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
 
     Raises `CaptureError` for a file that is not a capture.
     """
-    for packet in read_packets(path):
+    return rehearsed_in(read_packets(path))
+
+
+def rehearsed_in(packets: Iterable[CapturedPacket | UnreadableBytes]) -> Iterator[RehearsedRequest]:
+    """Yield the requests among packets with which a rehearsal did something, in order."""
+    for packet in packets:
         if isinstance(packet, UnreadableBytes):
             continue
         said = [request for comment in packet.comments if (request := _parsed_rehearsal(comment))]
@@ -377,15 +429,22 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
             )
 
 
-def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str] | None:
+def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str, str | None, str | None] | None:
     """Return what a comment says of a request; None if somebody else wrote it."""
     if not comment.startswith(_REHEARSAL_PREFIX):
         return None
     try:
         said = json.loads(comment[len(_REHEARSAL_PREFIX) :])
         correlation_id, release, did = said[_CORRELATION_ID], said[_RELEASE], said[_DID]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        named = said.get(_REQUEST), said.get(_CLIENT_ID)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
-    is_text = isinstance(release, str) and isinstance(did, str)
-    return (correlation_id, release, did) if is_ours and is_text else None
+    is_text = _is_short(release) and did in _DONE
+    if not (is_ours and is_text and all(text is None or _is_short(text) for text in named)):
+        return None
+    return (correlation_id, release, did, *named)
+
+
+def _is_short(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= MOST_CLIENT_ID

@@ -1,0 +1,119 @@
+"""What taps that rehearse a release did, by the comments in their captures.
+
+A task reads one file that says it is of such a tap, and what all say is added up. Comments stand on
+packets, so all packets of the file are read. The tables have what was sent, not what the tap did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.capture.files.comments import rehearsed_in
+from flexwire.capture.files.reading import open_capture, packets_of
+from flexwire.survey.request import make_opener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.capture.files.comments import RehearsedRequest
+    from flexwire.storage.input_file import InputFile
+
+MOST_CLIENTS: Final = 2_000
+"""So many refused clients are told apart in a file: what a task returns is bounded."""
+_MOST_REQUESTS: Final = 5
+CLOSED: Final = "closed"
+
+
+class RefusedKey(NamedTuple):
+    """A client that was refused, as a release would refuse it: its address without the port."""
+
+    release: str
+    host: str
+    client_id: str | None
+
+
+@dataclass(slots=True)
+class Refusals:
+    """How often a client was refused, and when first and last; the first different requests."""
+
+    first_us: int
+    last_us: int
+    times: int = 0
+    requests: list[str] = field(default_factory=list)
+
+    def add(self, other: Refusals) -> None:
+        """Take in more refusals of the same client."""
+        self.first_us = min(self.first_us, other.first_us)
+        self.last_us = max(self.last_us, other.last_us)
+        self.times += other.times
+        every = dict.fromkeys([*self.requests, *other.requests])
+        self.requests = [*every][:_MOST_REQUESTS]
+
+
+@dataclass(slots=True)
+class RehearsedTraffic:
+    """What taps did with requests: the requests of each kind, and the clients that were refused.
+
+    ``beyond`` are requests of clients that are too many to be told apart.
+    """
+
+    did: Counter[str] = field(default_factory=Counter)
+    refused: dict[RefusedKey, Refusals] = field(default_factory=dict)
+    beyond: int = 0
+
+    def see(self, request: RehearsedRequest, most: int = MOST_CLIENTS) -> None:
+        """Take in what a tap did with a request."""
+        self.did[request.did] += 1
+        if request.did != CLOSED:
+            return
+        client = RefusedKey(request.release, host_of(request.client), request.client_id)
+        if client not in self.refused and len(self.refused) >= most:
+            self.beyond += 1
+            return
+        at_us = request.timestamp_us
+        named = [] if request.request is None else [request.request]
+        self._add(client, Refusals(at_us, at_us, 1, named))
+
+    def add(self, other: RehearsedTraffic) -> None:
+        """Take in what another file says."""
+        self.did.update(other.did)
+        self.beyond += other.beyond
+        for client, refusals in other.refused.items():
+            self._add(client, refusals)
+
+    def _add(self, client: RefusedKey, refusals: Refusals) -> None:
+        if (there := self.refused.get(client)) is None:
+            self.refused[client] = refusals
+        else:
+            there.add(refusals)
+
+
+def host_of(end: str) -> str:
+    """Return the address of a connection's end, without the port.
+
+    >>> host_of("10.0.0.7:50123"), host_of("[::1]:50123")
+    ('10.0.0.7', '[::1]')
+    """
+    return end.rpartition(":")[0]
+
+
+def read_rehearsal(source: InputFile) -> RehearsedTraffic:
+    """Return what the tap of a capture file did.
+
+    Raises `StorageError` for a file that is gone or changed, `CaptureError` for no capture.
+    """
+    traffic = RehearsedTraffic()
+    with open_capture(source.name, make_opener([source])) as (file, _):
+        for request in rehearsed_in(packets_of(source.name, file)):
+            traffic.see(request)
+    return traffic
+
+
+def join(parts: Iterable[RehearsedTraffic]) -> RehearsedTraffic:
+    """Return what all files say."""
+    whole = RehearsedTraffic()
+    for part in parts:
+        whole.add(part)
+    return whole

@@ -35,7 +35,7 @@ class RefusedKey(NamedTuple):
 
 
 @dataclass(slots=True)
-class Refusals:
+class ClientRefusals:
     """How often a client was refused, and when first and last; the first different requests."""
 
     first_us: int
@@ -43,7 +43,7 @@ class Refusals:
     times: int = 0
     requests: list[str] = field(default_factory=list)
 
-    def add(self, other: Refusals) -> None:
+    def add(self, other: ClientRefusals) -> None:
         """Take in more refusals of the same client."""
         self.first_us = min(self.first_us, other.first_us)
         self.last_us = max(self.last_us, other.last_us)
@@ -60,7 +60,7 @@ class RehearsedTraffic:
     """
 
     did: Counter[str] = field(default_factory=Counter)
-    refused: dict[RefusedKey, Refusals] = field(default_factory=dict)
+    refused: dict[RefusedKey, ClientRefusals] = field(default_factory=dict)
     beyond: int = 0
 
     def see(self, request: RehearsedRequest, most: int = MOST_CLIENTS) -> None:
@@ -74,7 +74,7 @@ class RehearsedTraffic:
             return
         at_us = request.timestamp_us
         named = [] if request.request is None else [request.request]
-        self._add(client, Refusals(at_us, at_us, 1, named))
+        self._add(client, ClientRefusals(at_us, at_us, 1, named))
 
     def add(self, other: RehearsedTraffic) -> None:
         """Take in what another file says."""
@@ -83,7 +83,7 @@ class RehearsedTraffic:
         for client, refusals in other.refused.items():
             self._add(client, refusals)
 
-    def _add(self, client: RefusedKey, refusals: Refusals) -> None:
+    def _add(self, client: RefusedKey, refusals: ClientRefusals) -> None:
         if (there := self.refused.get(client)) is None:
             self.refused[client] = refusals
         else:

@@ -2,7 +2,8 @@
 
 The clients run against 3.9.2 behind a tap that rehearses a release. What a broker of that release
 really did to them is in ``results.jsonl``, of another run. It ends with 1 where a client ends in
-another way. Names of clients, or parts of them, try only those.
+another way, or where the captures name other clients as refused than the tap does. Names of
+clients, or parts of them, try only those.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from flexwire.capture.files.comments import read_rehearsed
+from flexwire.survey.rehearsals import RehearsedTraffic
 from flexwire.tap import Tap, parse_host_port
 from flexwire.tap.rehearsal import RehearsalPlan
 from tests.kafka.secured import LOOPBACK
@@ -64,7 +67,24 @@ def _rehearsed(programs: dict[Client, Program], release: str) -> dict[str, Outco
             found = try_all(programs, address, str(tap.listen_address), _say)
             if tap.rehearsal is None or tap.rehearsal.over is not None:
                 raise RuntimeError(f"the rehearsal of {release} ended before its clients")
-            return found
+            failed = tap.rehearsal.failed
+        said = RehearsedTraffic()
+        for path in tap.capture_paths:
+            for request in read_rehearsed(path):
+                said.see(request)
+        _check_captures(failed, said)
+        return found
+
+
+def _check_captures(failed: dict[Any, str], said: RehearsedTraffic) -> None:
+    """End with an error unless the captures say of the same clients that they were refused."""
+    by_captures = {
+        (client.host, client.client_id): refusals.requests[0]
+        for client, refusals in said.refused.items()
+    }
+    if by_captures != failed:
+        sys.exit(f"the captures say {by_captures}, and the tap {failed}")
+    _say(f"{len(failed)} clients were refused, and the captures say so of the same ones")
 
 
 def _fate(outcome: Outcome) -> dict[str, bool | None]:

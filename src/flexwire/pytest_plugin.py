@@ -1,0 +1,206 @@
+"""A fixture for pytest: a tap before any broker, which says what clients and brokers sent.
+
+pytest finds it by the entry point ``pytest11`` wherever flexwire is installed. The tap runs in a
+thread of its own, so tests may block or be coroutines, and clients may be other processes. It takes
+no extra. Source: https://docs.pytest.org, "Making your plugin installable by others".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pytest
+
+from flexwire.arguments import to_int
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+    from pathlib import Path
+
+    from flexwire.capture.messages import CapturedMessage
+    from flexwire.client.notation import HostPort
+    from flexwire.codec import Message
+    from flexwire.tap import Tap
+
+__all__ = ["RunningTap", "TappedFrame", "kafka_tap"]
+
+_ANYWHERE: Final = "127.0.0.1:0"
+_PAUSE_SECONDS: Final = 0.02
+_MOST_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class TappedFrame:
+    """A request or response that passed the tap: ``body`` is a message in ``version``.
+
+    ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request,
+    and 0 where a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a
+    response, and for a request without one.
+    """
+
+    name: str
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: bytes
+
+    @property
+    def message(self) -> Message:
+        """The body, decoded. Raises `DecodeError` if it breaks its spec."""
+        from flexwire.codec import message  # noqa: PLC0415 - pytest loads this module always
+
+        return message(self.name).decode(self.body, self.version)
+
+
+class RunningTap:
+    """A tap that runs until the test ends. Clients bootstrap at ``bootstrap``."""
+
+    def __init__(self, tap: Tap) -> None:
+        self._tap = tap
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kafka_tap")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._do(self._tap.start())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._do(self._tap.close())
+        finally:
+            self._stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """The address of the tap, as "127.0.0.1:40123", for ``bootstrap.servers``."""
+        return str(self._tap.listen_address)
+
+    @property
+    def tap(self) -> Tap:
+        """The tap itself: its counts, listeners and capture files."""
+        return self._tap
+
+    @property
+    def refused(self) -> dict[str | None, str]:
+        """By client id, the first request that a rehearsal refused; empty without a rehearsal."""
+        rehearsal = self._tap.rehearsal
+        if rehearsal is None:
+            return {}
+        return {client_id: request for (_, client_id), request in [*rehearsal.failed.items()]}
+
+    def end_rehearsal(self) -> None:
+        """Let all requests pass from now on, as after an upgrade that was rolled back."""
+        self._do(self._ended())
+
+    def frames(
+        self, api: str | None = None, *, at_least: int = 0, timeout: float = 10.0
+    ) -> list[TappedFrame]:
+        """Return what has passed so far, each connection in its order: requests and responses.
+
+        ``api`` is the name or the api key of an API ("Produce"), or the name of a message
+        ("ProduceRequest"); without it, all frames are returned. A response reaches the capture
+        about when it reaches the client: ``at_least`` waits for so many frames, up to ``timeout``
+        seconds. Each call reads the whole capture.
+
+        Raises `ArgumentError` for an API that no release has, and `TapError` if there are fewer
+        frames in time.
+        """
+        from flexwire.errors import TapError  # noqa: PLC0415 - as above
+
+        to_int(at_least, "at_least", least=0)
+        names = _names_of(api)
+        deadline = time.monotonic() + timeout
+        while len(found := self._read(names)) < at_least:
+            if time.monotonic() > deadline:
+                raise TapError(
+                    f"expected {at_least} frames of {api or 'any API'} within {timeout:g} s, got "
+                    f"{len(found)}"
+                )
+            time.sleep(_PAUSE_SECONDS)
+        return [_tapped(frame) for frame in found]
+
+    def _read(self, names: frozenset[str] | None) -> list[CapturedMessage]:
+        from flexwire.capture.messages import UnusedBytes, read_messages  # noqa: PLC0415 - as above
+
+        return [
+            frame
+            for frame in read_messages(self._tap.capture_paths)
+            if not isinstance(frame, UnusedBytes) and (names is None or frame.name in names)
+        ]
+
+    async def _ended(self) -> None:
+        self._tap.end_rehearsal()
+
+    def _do(self, job: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(job, self._loop).result(_MOST_SECONDS)
+
+    def _stop(self) -> None:
+        self._do(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_MOST_SECONDS)
+        self._loop.close()
+
+
+def _names_of(api: str | None) -> frozenset[str] | None:
+    from flexwire.schema.catalog import catalog  # noqa: PLC0415 - as above
+    from flexwire.tap.frame_filter import parse_api  # noqa: PLC0415 - as above
+
+    if api is None:
+        return None
+    if api in catalog().names():
+        return frozenset({api})
+    name = parse_api(api)
+    return frozenset({f"{name}Request", f"{name}Response"})
+
+
+def _tapped(frame: CapturedMessage) -> TappedFrame:
+    header: Any = frame.header
+    return TappedFrame(
+        frame.name,
+        frame.version,
+        header.correlation_id,
+        getattr(header, "client_id", None),
+        frame.body,
+    )
+
+
+@pytest.fixture
+def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
+    """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` before that cluster.
+
+    The first argument is an address of the cluster, ``ssl://`` before it for TLS. ``pretend="4.4"``
+    rehearses that release (docs/rehearse.md). Other options are those of
+    `flexwire.tap.config.TapConfig`. Captures are below ``tmp_path``; all taps stop with the test.
+    """
+    with ExitStack() as running:
+        count = 0
+
+        def start(
+            upstream: str | HostPort, *, pretend: str | None = None, **options: Any
+        ) -> RunningTap:
+            from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - as above
+            from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
+            from flexwire.tap.security import resolve_security  # noqa: PLC0415 - as above
+
+            nonlocal count
+            count += 1
+            security = options.pop("security", TapSecurity())
+            listen, to, security = resolve_security(_ANYWHERE, upstream, security)
+            if pretend is not None:
+                options["rehearsal"] = RehearsalPlan(pretend)
+            out = tmp_path / f"kafka-tap-{count}"
+            return running.enter_context(
+                RunningTap(Tap(listen, to, out, security=security, **options))
+            )
+
+        yield start

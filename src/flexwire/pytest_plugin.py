@@ -98,6 +98,16 @@ class RunningTap:
             return {}
         return {client_id: request for (_, client_id), request in [*rehearsal.failed.items()]}
 
+    def pretend(self, release: str) -> None:
+        """Have connections that come from now on meet this release, as "4.4" (docs/rehearse.md).
+
+        Raises `UnknownMessageError` for a release that the catalog lacks, and what
+        `flexwire.tap.Tap.rehearse` raises.
+        """
+        from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
+
+        self._do(self._tap.rehearse(RehearsalPlan(release)))
+
     def end_rehearsal(self) -> None:
         """Let all requests pass from now on, as after an upgrade that was rolled back."""
         self._do(self._ended())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.files.comments import rehearsed_release_in
 from flexwire.client import Broker as Caller
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, TapError, UnknownMessageError
@@ -98,6 +99,28 @@ def test_a_rehearsal_refuses_until_it_is_ended(kafka_tap: Start, upstream: str) 
     tap.end_rehearsal()
     assert asyncio.run(_produced(tap)) != b""
     assert kafka_tap(upstream).refused == {}
+
+
+def test_a_release_is_met_from_any_moment_on(kafka_tap: Start, upstream: str) -> None:
+    tap = kafka_tap(upstream)
+    assert asyncio.run(_produced(tap)) != b""
+    tap.pretend(NEWER)
+    assert asyncio.run(_produced(tap)) == b""
+    assert tap.refused == {"tests": "Produce v2"}
+    first, second = tap.tap.capture_paths
+    releases = []
+    for path in (first, second):
+        with path.open("rb") as file:
+            releases.append(rehearsed_release_in(file))
+    assert releases == [None, NEWER]
+    # Another release begins anew.
+    tap.pretend("4.0")
+    assert tap.refused == {}
+    assert len(tap.frames("ProduceRequest", at_least=2)) == 2
+    with pytest.raises(UnknownMessageError, match=r"4\.9"):
+        tap.pretend("4.9")
+    with pytest.raises(ArgumentError, match="processes"):
+        kafka_tap(upstream, processes=2).pretend(NEWER)
 
 
 def test_coroutines_and_the_tap_do_not_wait_for_each_other(kafka_tap: Start, upstream: str) -> None:

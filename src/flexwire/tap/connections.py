@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import ssl
 from collections import Counter
@@ -134,7 +135,10 @@ class ConnectionRunner(Protocol):
         """Go on in the next capture file."""
 
     def rehearse(self, plan: RehearsalPlan) -> None:
-        """Rehearse a release, with what is known of the brokers; called before it starts."""
+        """Rehearse a release, with what is known of the brokers.
+
+        Several processes do so from their start on only.
+        """
 
     def end_rehearsal(self, reason: str) -> None:
         """Go on as a tap that rehearses nothing."""
@@ -269,7 +273,12 @@ class LocalRunner:
             log.info("the capture goes on in %s", self._writer.paths[-1].name)
 
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
-        """Rehearse a release with all connections that come; ``quiet`` as for `Rehearsal`."""
+        """Rehearse a release with all connections that come; ``quiet`` as for `Rehearsal`.
+
+        Raises `CaptureError` if a capture is under way, and no file can say so.
+        """
+        if self._writer is not None:
+            self._writer.say(*file_comments(dataclasses.replace(self._config, rehearsal=plan)))
         self._rehearsal = Rehearsal(plan, self._config.only, quiet=quiet)
 
     def end_rehearsal(self, reason: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 import flexwire
+from flexwire.arguments import refuse
 from flexwire.client.broker import Broker
 from flexwire.client.notation import HostPort
 from flexwire.client.security import Security
@@ -140,15 +141,35 @@ class Tap:
         except BaseException:
             await self._carrier.close()
             raise
-        if config.rehearsal is not None and config.rehearsal.seconds is not None:
+        self._end_after(config.rehearsal)
+
+    async def rehearse(self, plan: RehearsalPlan) -> None:
+        """Rehearse a release with all connections that come from now on, on the running tap.
+
+        A rehearsal under way ends. The capture goes on in the next file, which says so. Raises
+        `ArgumentError` if the tap has several processes, or adds header tags; `TapError` if the
+        brokers do not say what they read, and `CaptureError` if there can be no such file.
+        """
+        if self._config.processes > 1:
+            raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
+        dataclasses.replace(self._config, rehearsal=plan)  # or it refuses them together
+        learned = await asyncio.to_thread(self._learn, plan)
+        self.end_rehearsal("another one begins")
+        self._carrier.rehearse(learned)
+        self._end_after(plan)
+
+    def _end_after(self, plan: RehearsalPlan | None) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = None
+        if plan is not None and plan.seconds is not None:
             self._ending = asyncio.get_running_loop().call_later(
-                config.rehearsal.seconds, self.end_rehearsal, "its time is over"
+                plan.seconds, self.end_rehearsal, "its time is over"
             )
 
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
-        if self._ending is not None:
-            self._ending.cancel()
+        self._end_after(None)
         # First the connections: while one runs, it may open a listener more.
         await self._carrier.close()
         # By now its processes have said who failed.

@@ -231,6 +231,20 @@ class PcapngWriter(Closeable):
         self._next_file()
         return True
 
+    def say(self, *comments: bytes) -> None:
+        """Go on in the next file, which says these comments of itself, as do all after it.
+
+        Raises `CaptureError` as `rotate` does; then files go on as before.
+        """
+        before = self._header
+        self._header = _file_header(comments)
+        self._header_size = len(self._header)
+        try:
+            self._next_file()
+        except CaptureError:
+            self._header, self._header_size = before, len(before)
+            raise
+
     def write_packets(
         self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
     ) -> None:

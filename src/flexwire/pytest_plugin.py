@@ -1,8 +1,9 @@
 """A fixture for pytest: a tap before any broker, which says what clients and brokers sent.
 
-pytest finds it by the entry point ``pytest11`` wherever flexwire is installed. The tap runs in a
+A ``conftest.py`` names it: ``pytest_plugins = ["flexwire.pytest_plugin"]``. The tap runs in a
 thread of its own, so tests may block or be coroutines, and clients may be other processes. It takes
-no extra. Source: https://docs.pytest.org, "Making your plugin installable by others".
+no extra. It is no entry point, as pytest would then rewrite each module of flexwire that a test
+imports. Source: https://docs.pytest.org, "Requiring/Loading plugins in a test module".
 """
 
 from __future__ import annotations

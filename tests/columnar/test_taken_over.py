@@ -107,6 +107,10 @@ def test_what_arrow_does_not_take_is_given_back(take: str) -> None:
     work()
     with traced() as memory:
         work()
-        held = memory.held
-        work()
-        assert memory.held - held < 5_000
+        grown = []
+        for _ in range(3):
+            held = memory.held
+            work()
+            grown.append(memory.held - held)
+        # What is not given back grows each time; what else the process has may grow once.
+        assert min(grown) < 5_000

@@ -24,8 +24,10 @@ def bootstrap():
 
 @pytest.mark.slow
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
-    [block] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    [plugins, block] = re.findall(
+        r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    (tmp_path / "conftest.py").write_text(plugins + CONFTEST, encoding="utf-8")
     (tmp_path / "test_page.py").write_text(block, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     ran = subprocess.run(

@@ -13,6 +13,7 @@ from flexwire.capture.files.comments import rehearsed_release_in
 from flexwire.client import Broker as Caller
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, TapError, UnknownMessageError
+from flexwire.pytest_plugin import kafka_tap
 from tests.net.broker import serving
 from tests.net.releases import NEWER, REAL, broker_of, produce
 from tests.net.test_relay import echo
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from flexwire.pytest_plugin import RunningTap
 
     Start = Callable[..., RunningTap]
+
+__all__ = ["kafka_tap"]
 
 
 @contextmanager

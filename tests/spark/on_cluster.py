@@ -48,7 +48,7 @@ def analyzed(
 def changed(fault: str, flags: str) -> Iterator[None]:
     """Have an analysis make many small ranges, and a fault if one is named."""
     with (
-        patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
+        patch("flexwire.spark.analyze.range_bytes_for", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
         patch(
             "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=4_096)

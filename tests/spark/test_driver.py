@@ -18,7 +18,7 @@ from flexwire.facts.facts import SOURCES_SHOWN, Facts
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
 from flexwire.report.tables import ROW_LIMIT
-from flexwire.spark.capture_job import MOST_CLUSTER_RANGE_BYTES, range_bytes
+from flexwire.spark.capture_job import MOST_CLUSTER_RANGE_BYTES, range_bytes_for
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.compaction import compact
@@ -116,16 +116,16 @@ GIB = 1 << 30
 def test_ranges_are_as_large_as_leaves_work_for_all(
     total: int, tasks_at_once: int, expected: int
 ) -> None:
-    assert range_bytes(total, tasks_at_once) == expected
+    assert range_bytes_for(total, tasks_at_once) == expected
 
 
 def test_ranges_of_a_cluster_leave_work_for_executors_that_come_later() -> None:
     """With dynamic allocation two tasks may run at first, and 200 a minute later."""
-    at_first = range_bytes(100 * GIB, 2, MOST_CLUSTER_RANGE_BYTES)
+    at_first = range_bytes_for(100 * GIB, 2, MOST_CLUSTER_RANGE_BYTES)
     assert at_first == GIB // 2
-    assert range_bytes(GIB, 200, MOST_CLUSTER_RANGE_BYTES) == 64 << 20
+    assert range_bytes_for(GIB, 200, MOST_CLUSTER_RANGE_BYTES) == 64 << 20
     # No more than 20,000 tasks.
-    assert range_bytes(20_000 * 5 * GIB, 200, MOST_CLUSTER_RANGE_BYTES) == 5 * GIB
+    assert range_bytes_for(20_000 * 5 * GIB, 200, MOST_CLUSTER_RANGE_BYTES) == 5 * GIB
 
 
 def sized(data: bytes, number: int, _task_output: TaskOutput) -> int:

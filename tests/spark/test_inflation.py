@@ -92,7 +92,7 @@ def test_every_range_has_an_allowance_of_its_own(
     is_allowed: bool,
 ) -> None:
     range_bytes = sum(one.stat().st_size for one in capture.iterdir()) // 3
-    monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: range_bytes)
+    monkeypatch.setattr("flexwire.spark.analyze.range_bytes_for", lambda *_: range_bytes)
     monkeypatch.setattr(
         "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=1024)
     )

@@ -22,6 +22,6 @@ def test_what_an_analysis_is_changed_by_is_there(fault: str, tmp_path: Path) -> 
         one.write_bytes(b"")
     with changed(fault, ""):
         found = analyze.input_sources([tmp_path]).captures
-        assert analyze.range_bytes(1 << 40, 4) == 20_000
+        assert analyze.range_bytes_for(1 << 40, 4) == 20_000
     assert [one.url for one in found] == [str(one) for one in captures]
     assert [one.exists() for one in captures] == [True, fault != HIDDEN]

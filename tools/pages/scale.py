@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from flexwire.spark.capture_job import range_bytes
+from flexwire.spark.capture_job import range_bytes_for
 from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
 from tools.pages.files import DOCS, replace_between, write_files
@@ -34,7 +34,7 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
     """Return what a day takes: each quantity and its figure."""
     size = of["traffic"] * 1e9 * _DAY
     files = size / (of["file"] * 1e6)
-    range_size = range_bytes(int(size), 10_000)
+    range_size = range_bytes_for(int(size), 10_000)
     tasks = size / range_size
     small = tasks * (of["tables"] - of["large_tables"])
     decoding = size / 1e6 / of["analysis"]

@@ -169,6 +169,15 @@ def _moment(
     "and counted.",
 )
 @click.option(
+    "--range-mib",
+    "range_bytes",
+    type=click.IntRange(min=32),
+    callback=lambda _context, _option, value: None if value is None else value << 20,
+    help="How many MiB of captures one task decodes (range_bytes). By default flexwire asks how "
+    "many tasks can run at once, and on a cluster takes at most 512; set it where executors come "
+    "and go.",
+)
+@click.option(
     "--skip-unreadable",
     is_flag=True,
     help="Leave out files that cannot be opened or are not captures; the report says which. By "

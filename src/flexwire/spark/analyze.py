@@ -63,7 +63,7 @@ from flexwire.spark.capture_job import (
     MOST_RANGE_BYTES,
     answer_notes,
     gzip_note,
-    range_bytes,
+    range_bytes_for,
     weight,
     write_tables,
 )
@@ -87,9 +87,11 @@ from flexwire.spark.options import (
     to_answers,
     to_asked,
     to_flags,
+    to_range_bytes,
     to_releases,
 )
 from flexwire.spark.progress import StageClock, silent, watch_tasks
+from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
@@ -209,6 +211,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     as_of: Moment | None = None,
     max_inflated: int = MAX_INFLATED,
     max_ratio: int = MAX_RATIO,
+    range_bytes: int | None = None,
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
@@ -217,18 +220,17 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Other files are errors, or with ``skip_unreadable`` left out and named. Credentials are withheld
     unless ``show_credentials``. An analysis in ``out`` is replaced, or grows (``append``).
 
-    The session is ``spark``, a running one, or one started on ``master`` ("local[4]"; by default as
-    `spark-submit` says, or here) and stopped in the end. All machines must see the files and
-    ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
+    The session is ``spark``, or one started on ``master`` (by default as `spark-submit` says) with
+    ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names.
 
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages,
-    ``keys`` open TLS, ``by_objects`` does nothing and goes with the next release.
+    ``keys`` open TLS, ``by_objects`` does nothing. One task decodes ``range_bytes`` of a capture.
 
-    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own; by default of
-    logs only. ``labels`` name the team of a client id. State is of the end, or ``as_of`` a time or
-    offsets ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; by default of logs
+    only. ``labels`` name teams. State is of the end, or ``as_of`` a time or offsets
+    ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
@@ -236,7 +238,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
-    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    reading = ReadingOptions(Zone(timezone), to_key_logs(keys), to_range_bytes(range_bytes))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
     asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
@@ -370,8 +372,7 @@ class _AnalysisJob:
 
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
-        most = MOST_RANGE_BYTES if is_local(self.spark) else MOST_CLUSTER_RANGE_BYTES
-        size = range_bytes(total, self._tasks_at_once(total), most)
+        size = self._range_bytes(total)
         request = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             summary, sums = write_tables(self.spark, request, self.staging.task_output, total)
@@ -379,6 +380,12 @@ class _AnalysisJob:
         if not summary.packets and summary.reason is not None:
             raise CaptureError(summary.reason, source=summary.source)
         return summary, sums
+
+    def _range_bytes(self, total: int) -> int:
+        if (given := self.options.reading.range_bytes) is not None:
+            return max(given, -(-total // MOST_TASKS))
+        most = MOST_RANGE_BYTES if is_local(self.spark) else MOST_CLUSTER_RANGE_BYTES
+        return range_bytes_for(total, self._tasks_at_once(total), most)
 
     def _tasks_at_once(self, total: int) -> int:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.

@@ -357,7 +357,7 @@ _OF_SURVEY: Final = -1
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
-def range_bytes(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
+def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
     Two rounds of tasks where they are large enough for large files, and else one, as far as that

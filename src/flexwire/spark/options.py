@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.results import choose_answers, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.capture.reassembly.segments import CHUNK_BYTES
 from flexwire.protocol.audit import to_audited_releases
 from flexwire.schema.catalog import catalog
 from flexwire.survey.survey import AnalysisRequest
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
 
 class ReadingOptions(NamedTuple):
-    """Options for reading inputs that tasks do not need."""
+    """Options for reading inputs that tasks do not need.
+
+    ``range_bytes`` of a capture are decoded by one task; None leaves that to the session.
+    """
 
     zone: Zone
     keys: tuple[str, ...]
+    range_bytes: int | None = None
 
 
 class ReportOptions(NamedTuple):
@@ -89,6 +94,15 @@ def to_asked(
         skip_unreadable=flags["skip_unreadable"],
         inflation=inflation,
     )
+
+
+LEAST_GIVEN_RANGE: Final = CHUNK_BYTES
+"""A range ends where a chunk does."""
+
+
+def to_range_bytes(size: object) -> int | None:
+    """Return how many bytes of a capture one task decodes; None leaves that to the session."""
+    return None if size is None else to_int(size, "range_bytes", least=LEAST_GIVEN_RANGE)
 
 
 def to_releases(releases: object) -> tuple[str, ...]:

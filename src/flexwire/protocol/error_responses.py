@@ -1,0 +1,468 @@
+"""Responses that say an error: made from a request alone, or from a broker's own response.
+
+Source: the method ``getErrorResponse`` of the requests in Kafka's clients, 3.9 and 4.4. It builds
+what a broker answers where a request fails as a whole. Most of these methods follow one pattern,
+and the specs of the request and the response suffice for it:
+
+- An error field takes the code, and a structure that has one leaves its lists empty.
+- Another list has an element for each element of a list of the request: the list whose elements
+  are identified by the same fields (the name or id of a topic, the index of a partition, a group).
+  These fields are copied.
+- All other fields have their default.
+
+The tables below hold what Kafka's methods do otherwise.
+
+The code is written as it is given. Where a broker replaces a code that an old version does not
+know, it does so before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5, PRODUCER_FENCED
+in EndTxn up to 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.arguments import refuse, to_int, to_kind, to_version
+from flexwire.codec import Message, message
+from flexwire.errors import ArgumentError
+from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
+from flexwire.protocol.error_codes import is_error_code
+from flexwire.schema.catalog import per_catalog
+from flexwire.schema.resolve import ZERO_UUID
+from flexwire.schema.spec import MessageType, snake_case
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from uuid import UUID
+
+    from flexwire.codec import MessageStruct
+    from flexwire.schema.spec import FieldSpec
+
+    _IsTopic = Callable[[str | None, UUID | None], bool]
+    # An API, and a path of fields in its response.
+    _Place = tuple[str, str]
+    # A list in a structure, with the lists around it first.
+    _Chain = tuple[FieldSpec, ...]
+
+_CODE_BITS: Final = 16
+_DEFAULT: Final = object()
+_RECORDS: Final = "records"
+_TOPIC_NAME: Final = ("topicName", "string")
+_TOPIC_ID: Final = ("TopicId", "uuid")
+# "Partitions" and "PartitionIndexes" are lists of what "PartitionIndex" and "PartitionId" are.
+_PLURAL: Final = re.compile(r"(?:Index(?:es)?|Ids?|s)$")
+
+# Where Kafka's methods do not follow the pattern, by API and path of fields in the response.
+
+# Values that are neither the spec's default nor the request's.
+_VALUES: Final[dict[_Place, Any]] = {
+    ("CreateDelegationToken", "PrincipalType"): "User",  # the anonymous principal owns no token
+    ("CreateDelegationToken", "PrincipalName"): "ANONYMOUS",
+    ("CreateDelegationToken", "TokenRequesterPrincipalType"): "User",  # and requests none
+    ("CreateDelegationToken", "TokenRequesterPrincipalName"): "ANONYMOUS",
+    ("CreateDelegationToken", "IssueTimestampMs"): -1,  # no token has a time
+    ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
+    ("CreateDelegationToken", "MaxTimestampMs"): -1,
+    ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,  # of reading configurations; not tried
+    ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # not known
+    ("DescribeClientQuotas", "Entries"): None,  # "null if there was an error", as its spec says
+    ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # not known
+    ("FindCoordinator", "NodeId"): -1,  # no broker is the coordinator
+    ("FindCoordinator", "Port"): -1,
+    ("FindCoordinator", "Coordinators.NodeId"): -1,
+    ("FindCoordinator", "Coordinators.Port"): -1,
+    ("InitProducerId", "ProducerEpoch"): -1,  # no producer has an epoch
+    ("JoinGroup", "ProtocolName"): None,  # no protocol was chosen; up to 6 it is empty
+    ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # none was committed
+    ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record has an offset
+    ("ReadShareGroupStateSummary", "Results.Partitions.LeaderEpoch"): 0,  # not the request's
+}
+# Lists that are filled although a structure around them has an error field, and the versions.
+_FILLED: Final = {
+    ("AlterClientQuotas", "Entries.Entity"): "0+",  # it says which entry failed
+    ("AlterPartitionReassignments", "Responses"): "0+",  # each partition says the error again
+    ("DescribeUserScramCredentials", "Results"): "0+",  # one for each user, without the name
+    ("ElectLeaders", "ReplicaElectionResults"): "0+",  # each partition says the error again
+    ("Fetch", "Responses"): "0-12",  # each partition, unless topics have ids
+    ("LeaderAndIsr", "PartitionErrors"): "0-4",  # each partition says the error again
+    ("LeaderAndIsr", "Topics"): "5+",
+    ("ListPartitionReassignments", "Topics"): "0+",  # each partition, without an error
+    ("ListPartitionReassignments", "Topics.Partitions"): "0+",
+    ("Metadata", "Topics"): "0+",  # each topic says the error, also where the message does
+    ("StopReplica", "PartitionErrors"): "0+",  # each partition says the error again
+}
+# Identifying texts that are empty where they are null in the request.
+_NEVER_NULL: Final = frozenset(
+    {
+        ("Metadata", "Topics.Name"),  # the request may have the topic's id alone
+    }
+)
+# Other fields, of the response itself, that are those of the request.
+_COPIED: Final = frozenset(
+    {
+        ("Fetch", "SessionId"),  # the client's session goes on
+    }
+)
+# Lists with an element for each of the request's that nothing in the specs links, or that several
+# lists of the request have a part in.
+_MIRRORED: Final = {
+    ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),  # a result for each
+    ("CreateAcls", "Results"): ("Creations",),  # in the order of the request
+    ("DeleteAcls", "FilterResults"): ("Filters",),  # in the order of the request
+    ("DescribeUserScramCredentials", "Results"): ("Users",),  # in the order of the request
+}
+# Lists that have one element where elements for several of the request would be equal.
+_ONCE: Final = frozenset(
+    {
+        ("AlterUserScramCredentials", "Results"),  # a user may have several mechanisms
+    }
+)
+# What the response calls a field of the request that identifies.
+_NAMES: Final = {
+    ("AlterUserScramCredentials", "Name"): "User",
+    ("FindCoordinator", "CoordinatorKeys"): "Key",
+}
+# Lists of the request that ask for all there is where they are empty, and the versions.
+_ALL: Final = {
+    ("Metadata", "Topics"): "0",  # which has no null
+}
+
+
+def error_response(request: Message, version: int, code: int) -> Message:
+    """Return the body of the response that Kafka builds for a request that fails as a whole.
+
+    ``version`` is that of the request, and the response is written in it too. ``code`` is an error
+    code of 16 bits. Texts of errors are null, or empty where they cannot be null: Kafka's are prose
+    of its releases. Raises `ArgumentError` where there is no response (Produce with acks 0), and
+    where only a broker knows what the response holds: the error stands in elements of a list, and
+    the request has no such list, or one that asks for all there is.
+
+    >>> request = message("HeartbeatRequest")(group_id="readers")
+    >>> error_response(request, 4, 16)
+    HeartbeatResponse(error_code=16)
+    >>> Topic = message("MetadataRequest").MetadataRequestTopic
+    >>> request = message("MetadataRequest")(topics=[Topic(name="orders")])
+    >>> error_response(request, 9, 5).topics[0].error_code
+    5
+    """
+    request = to_kind(request, "request", Message)
+    if request.entry.type is not MessageType.REQUEST:
+        raise refuse("request", "a request", type(request).__name__)
+    version, code = to_version(version), to_int(code, "code", bits=_CODE_BITS)
+    name, acks = ASKS_FOR_RESPONSE
+    if request.entry.name == name and getattr(request, snake_case(acks)) == 0:
+        raise ArgumentError(f"{name} with {acks} 0 has no response, so no error either")
+    return _Builder(request, version, code).response()
+
+
+def set_errors(
+    response: Message, version: int, code: int, *, topics: _IsTopic | None = None
+) -> int:
+    """Set the error fields of a decoded response to a code; return how many there are.
+
+    ``response`` is changed in place. With ``topics``, only the error fields of topics are set:
+    those in a structure that names a topic for which ``topics(name, topic_id)`` is true, and in the
+    structures inside it. The name is None where the structure has only the id, and the reverse.
+
+    Beside an error field, records become empty and the text of the error null, or empty where it
+    cannot be null. Nothing else changes. The result is 0 where the version has no error field, or
+    where no element has one.
+
+    >>> kind = message("HeartbeatResponse")
+    >>> response = kind.decode(bytes(6), 3)
+    >>> set_errors(response, 3, 27), response.error_code
+    (1, 27)
+    """
+    response = to_kind(response, "response", Message)
+    version, code = to_version(version), to_int(code, "code", bits=_CODE_BITS)
+    layout = _layout(type(response), version)
+    return _set_errors(layout, response, code, topics)
+
+
+class _Structure(NamedTuple):
+    """The fields of a structure in one version, and what an error makes of them."""
+
+    fields: tuple[FieldSpec, ...]
+    # Attributes of error fields; of fields that hold nothing beside an error, with their value.
+    errors: tuple[str, ...]
+    data: dict[str, bytes | str | None]
+    # Attributes that name a topic, or None.
+    topic: str | None
+    topic_id: str | None
+
+
+class _Layout:
+    """The fields that a version of a message has, by structure, as the spec describes them."""
+
+    def __init__(self, kind: type[Message], version: int) -> None:
+        self.api = kind.entry.type.api_name(kind.entry.name)
+        self.version = version
+        spec = kind.entry.spec(version, kind.definition.served.release)
+        self.structures = {
+            name: self._structure(fields) for name, fields in spec.fields_by_structure().items()
+        }
+        # By structure, the fields with structures in which there is an error field.
+        self.inner = {
+            name: [
+                field
+                for field in structure.fields
+                if field.type.is_struct and self._holds_error(field.type.name)
+            ]
+            for name, structure in self.structures.items()
+        }
+
+    def _structure(self, every: tuple[FieldSpec, ...]) -> _Structure:
+        fields = tuple(
+            one
+            for one in every
+            if self.version in one.versions or self.version in one.tagged_versions
+        )
+        names = {(one.entity_type, str(one.type)): one.attribute for one in fields}
+        ids = {(one.name, str(one.type)): one.attribute for one in fields}
+        return _Structure(
+            fields,
+            tuple(one.attribute for one in fields if _is_error(one)),
+            {one.attribute: self._without_data(one) for one in fields if _is_data(one)},
+            names.get(_TOPIC_NAME),
+            ids.get(_TOPIC_ID),
+        )
+
+    def _without_data(self, field: FieldSpec) -> bytes | str | None:
+        if field.type.name == _RECORDS:
+            return b""
+        return None if self.version in field.nullable_versions else ""
+
+    def _holds_error(self, structure: str) -> bool:
+        of_it = self.structures[structure]
+        return bool(of_it.errors) or any(
+            self._holds_error(field.type.name) for field in of_it.fields if field.type.is_struct
+        )
+
+    def identity(self, field: FieldSpec) -> dict[str, str]:
+        """Return the attributes that identify an element of a list, by their keys.
+
+        A primitive element is its own identity.
+        """
+        if not field.type.is_struct:
+            return {self.key(field): ""}
+        fields = self.structures[field.type.name].fields
+        return {self.key(one): one.attribute for one in fields if _is_identifying(one)}
+
+    def key(self, field: FieldSpec) -> str:
+        """Return what a field of a request and one of a response share that identify the same."""
+        name = field.entity_type or _NAMES.get((self.api, field.name), field.name)
+        return f"{field.type.name} {_PLURAL.sub('', name)}"
+
+    def lists(self, structure: str) -> Iterator[_Chain]:
+        """Yield each list in a structure, with the lists around it first: outer before inner."""
+        waiting: deque[tuple[_Chain, str]] = deque([((), structure)])
+        while waiting:
+            around, name = waiting.popleft()
+            for field in self.structures[name].fields:
+                if field.type.is_array:
+                    yield (*around, field)
+                    if field.type.is_struct:
+                        waiting.append(((*around, field), field.type.name))
+
+
+@per_catalog
+@cache
+def _layout(kind: type[Message], version: int) -> _Layout:
+    return _Layout(kind, version)
+
+
+def _applies(table: Mapping[_Place, str], place: _Place, version: int) -> bool:
+    return version in Versions.parse(table.get(place, "none"))
+
+
+def _is_error(field: FieldSpec) -> bool:
+    return is_error_code(field.name, str(field.type))
+
+
+def _is_data(field: FieldSpec) -> bool:
+    """Return whether a field holds what an error comes without: records, or Kafka's prose."""
+    is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
+    return is_text or field.type.name == _RECORDS
+
+
+def _is_identifying(field: FieldSpec) -> bool:
+    """Return whether a field may identify a structure: it has no default, so it is always said."""
+    kind = field.type
+    if kind.is_array or kind.is_struct or _is_error(field) or _is_data(field):
+        return False
+    return bool(field.entity_type) or not field.default
+
+
+class _Element(NamedTuple):
+    """An element of a request's list: the structure, if it is one, and what identifies it."""
+
+    structure: MessageStruct | None
+    identity: Mapping[str, Any]
+
+
+class _Plan(NamedTuple):
+    """What a structure of the response is made of, at one place."""
+
+    # By attribute, the values that are the same in each element.
+    fixed: dict[str, Any]
+    # By attribute, the key of what is copied, and whether null becomes an empty text.
+    copied: dict[str, tuple[str, bool]]
+    # Lists that are filled, with their paths.
+    lists: list[tuple[FieldSpec, str]]
+
+
+class _Builder:
+    """Builds the response to one request."""
+
+    def __init__(self, request: Message, version: int, code: int) -> None:
+        self._request = request
+        self._asked = _layout(type(request), version)
+        self._api = self._asked.api
+        self._kind = message(f"{self._api}Response", request.definition.served.release)
+        self._answered = _layout(self._kind, version)
+        self._version = version
+        self._code = code
+        self._plans: dict[str, _Plan] = {}
+        # By a list's path and the request's structure that it is looked for in.
+        self._mirrored: dict[tuple[str, str], list[_Chain]] = {}
+        self._has_error = False
+        # Why lists of the response are empty that may not be so in a broker's.
+        self._unknown: list[str] = []
+
+    def response(self) -> Message:
+        """Return the response; raise `ArgumentError` if only a broker could make it."""
+        copied = {
+            self._asked.key(field): getattr(self._request, field.attribute)
+            for field in self._asked.structures[self._request.entry.name].fields
+            if (self._api, field.name) in _COPIED
+        }
+        response = self._structure(self._kind.entry.name, _Element(self._request, copied), "")
+        assert isinstance(response, Message)  # noqa: S101 - its structure is the message
+        if not self._has_error and self._unknown:
+            raise ArgumentError(
+                f"{self._api} version {self._version}: only a broker can make the response, "
+                f"because {self._unknown[0]}"
+            )
+        return response
+
+    def _structure(self, name: str, element: _Element, around: str) -> MessageStruct:
+        plan = self._plans.get(around)
+        if plan is None:
+            plan = self._plans[around] = self._plan(name, around)
+        values = dict(plan.fixed)
+        for attribute, (key, is_never_null) in plan.copied.items():
+            if key in element.identity:
+                value = element.identity[key]
+                values[attribute] = "" if value is None and is_never_null else value
+        for field, path in plan.lists:
+            values[field.attribute] = self._list(field, element, path)
+        self._has_error = self._has_error or bool(self._answered.structures[name].errors)
+        return self._kind.definition.classes[name](**values)
+
+    def _plan(self, name: str, around: str) -> _Plan:
+        structure = self._answered.structures[name]
+        plan = _Plan(dict.fromkeys(structure.errors, self._code) | structure.data, {}, [])
+        for field in structure.fields:
+            path = f"{around}{field.name}"
+            place, can_be_null = (self._api, path), self._version in field.nullable_versions
+            if place in _VALUES and (can_be_null or _VALUES[place] is not None):
+                plan.fixed[field.attribute] = _VALUES[place]
+            elif self._is_filled(field, name, place):
+                plan.lists.append((field, path))
+            elif _is_identifying(field) or place in _COPIED:
+                is_never_null = place in _NEVER_NULL or not can_be_null
+                plan.copied[field.attribute] = (self._answered.key(field), is_never_null)
+        return plan
+
+    def _is_filled(self, field: FieldSpec, structure: str, place: _Place) -> bool:
+        if not (field.type.is_array and field.type.is_struct):
+            return False
+        if place in _FILLED:
+            return _applies(_FILLED, place, self._version)
+        has_error = bool(self._answered.structures[structure].errors)
+        return not has_error and field in self._answered.inner[structure]
+
+    def _list(self, field: FieldSpec, around: _Element, path: str) -> list[MessageStruct]:
+        place = (path, type(around.structure).__name__)
+        chains = self._mirrored.get(place)
+        if chains is None:
+            chains = self._mirrored[place] = self._sources(field, around, path)
+        if not chains:
+            self._unknown.append(f"{path} mirrors no list of the request")
+        elements = [one for chain in chains for one in self._elements(around.structure, chain)]
+        if (self._api, path) in _ONCE:
+            said = self._answered.identity(field)
+            by_identity = {
+                tuple(one.identity[key] for key in said if key in one.identity): one
+                for one in elements
+            }
+            elements = [*by_identity.values()]
+        return [self._structure(field.type.name, one, f"{path}.") for one in elements]
+
+    def _sources(self, field: FieldSpec, around: _Element, path: str) -> list[_Chain]:
+        """Return the lists of the request that a list mirrors, each with the lists around it."""
+        if around.structure is None:
+            return []
+        chains = [*self._asked.lists(type(around.structure).__name__)]
+        place = (self._api, path)
+        if place in _MIRRORED:
+            return [chain for chain in chains if chain[-1].name in _MIRRORED[place]]
+        keys = [{key for one in chain for key in self._asked.identity(one)} for chain in chains]
+        wanted = self._answered.identity(field).keys() & set().union(*keys)
+        for chain, own in zip(chains, keys, strict=True):
+            if wanted <= own if wanted else chain[-1].name == field.name:
+                return [chain]
+        return []
+
+    def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
+        """Yield the elements of a list; those around them identify them too."""
+        field, *inner = chain
+        values = getattr(structure, field.attribute)
+        if values is None or (
+            not values and _applies(_ALL, (self._api, field.name), self._version)
+        ):
+            empty = "null" if values is None else "empty"
+            self._unknown.append(f"{field.name} of the request is {empty}, which asks for all")
+        identity = self._asked.identity(field)
+        for value in values or ():
+            if not field.type.is_struct:
+                yield _Element(None, dict.fromkeys(identity, value))
+                continue
+            named = {key: getattr(value, attribute) for key, attribute in identity.items()}
+            if not inner:
+                yield _Element(value, named)
+            for element in self._elements(value, tuple(inner)) if inner else ():
+                yield element._replace(identity={**named, **element.identity})
+
+
+def _set_errors(
+    layout: _Layout, structure: MessageStruct, code: int, topics: _IsTopic | None
+) -> int:
+    """Set the error fields of a structure and of those inside it; return how many there are."""
+    name = type(structure).__name__
+    of_it = layout.structures[name]
+    if topics is not None and _is_topic(structure, of_it, topics):
+        topics = None
+    errors = of_it.errors if topics is None else ()
+    for attribute in errors:
+        setattr(structure, attribute, code)
+    for attribute, value in of_it.data.items() if errors else ():
+        setattr(structure, attribute, value)
+    count = len(errors)
+    for field in layout.inner[name]:
+        inner = getattr(structure, field.attribute)
+        for one in (inner or ()) if field.type.is_array else (inner,):
+            count += 0 if one is None else _set_errors(layout, one, code, topics)
+    return count
+
+
+def _is_topic(structure: MessageStruct, of_it: _Structure, topics: _IsTopic) -> bool:
+    """Return whether a structure names a topic that ``topics`` is true for."""
+    if of_it.topic is None and of_it.topic_id is None:
+        return False
+    name = None if of_it.topic is None else getattr(structure, of_it.topic)
+    topic_id = None if of_it.topic_id is None else getattr(structure, of_it.topic_id)
+    return topics(name, None if topic_id == ZERO_UUID else topic_id)

@@ -16,7 +16,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial rehearse pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial rehearse faults pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -53,6 +53,7 @@ help:
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
+	@echo "make faults  eight client libraries behind a tap that breaks their requests, for docs/faults.md"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
@@ -104,6 +105,9 @@ trial: environment
 # It compares with tests/kafka/trial/results.jsonl, and writes nothing.
 rehearse: environment
 	.venv/bin/python -m tests.kafka.trial.rehearsing $(CLIENTS)
+
+faults: environment
+	.venv/bin/python -m tests.kafka.trial.breaking $(CLIENTS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: export FLEXWIRE_TEST_MINUTES = 120

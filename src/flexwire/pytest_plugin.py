@@ -111,7 +111,24 @@ class RunningTap:
 
     def end_rehearsal(self) -> None:
         """Let all requests pass from now on, as after an upgrade that was rolled back."""
-        self._do(self._ended())
+        self._do(self._changed(self._tap.end_rehearsal))
+
+    def fault(self, text: str) -> None:
+        """Break requests from now on, as "Produce error=NOT_LEADER_OR_FOLLOWER once".
+
+        docs/faults.md has the grammar. Raises `ArgumentError` for a text that is no fault, and what
+        `flexwire.tap.Tap.add_fault` raises.
+        """
+        self._do(self._changed(lambda: self._tap.add_fault(text)))
+
+    def end_faults(self) -> None:
+        """Let all requests pass from now on."""
+        self._do(self._changed(self._tap.end_faults))
+
+    @property
+    def faults_done(self) -> dict[str, int]:
+        """How often each fault was done, by its text."""
+        return {} if self._tap.faults is None else dict(self._tap.faults.done)
 
     def frames(
         self, api: str | None = None, *, at_least: int = 0, timeout: float = 10.0
@@ -149,8 +166,8 @@ class RunningTap:
             if not isinstance(frame, UnusedBytes) and (names is None or frame.name in names)
         ]
 
-    async def _ended(self) -> None:
-        self._tap.end_rehearsal()
+    async def _changed(self, change: Callable[[], None]) -> None:
+        change()
 
     def _do(self, job: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(job, self._loop).result(_MOST_SECONDS)
@@ -190,8 +207,9 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
     """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` before that cluster.
 
     The first argument is an address of the cluster, ``ssl://`` before it for TLS. ``pretend="4.4"``
-    rehearses that release (docs/rehearse.md). Other options are those of
-    `flexwire.tap.config.TapConfig`. Captures are below ``tmp_path``; all taps stop with the test.
+    rehearses that release (docs/rehearse.md); `RunningTap.fault` breaks requests. Other options are
+    those of `flexwire.tap.config.TapConfig`. Captures are below ``tmp_path``; all taps stop with
+    the test.
     """
     with ExitStack() as running:
         count = 0
@@ -200,6 +218,7 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
             upstream: str | HostPort, *, pretend: str | None = None, **options: Any
         ) -> RunningTap:
             from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - as above
+            from flexwire.tap.fault_rules import FaultPlan  # noqa: PLC0415 - as above
             from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
             from flexwire.tap.security import resolve_security  # noqa: PLC0415 - as above
 
@@ -209,6 +228,8 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
             listen, to, security = resolve_security(_ANYWHERE, upstream, security)
             if pretend is not None:
                 options["rehearsal"] = RehearsalPlan(pretend)
+            if options.get("processes", 1) == 1:
+                options.setdefault("faults", FaultPlan())
             out = tmp_path / f"kafka-tap-{count}"
             return running.enter_context(
                 RunningTap(Tap(listen, to, out, security=security, **options))

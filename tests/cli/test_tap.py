@@ -206,6 +206,44 @@ def test_a_rehearsal_is_what_its_options_say(
     assert told(monkeypatch, tmp_path, *options)["rehearsal"] == plan
 
 
+def test_faults_are_those_of_options_and_of_a_file_in_this_order(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "faults.txt"
+    file.write_text("# of every day\nFetch delay=2s 5%\n", encoding="utf-8")
+    options = ["--fault", "Produce close", "--fault", "* cut", "--fault-file", str(file)]
+    plan = told(monkeypatch, tmp_path, *options, "--fault-seed", "7")["faults"]
+    assert [str(fault) for fault in plan.faults] == ["Produce close", "* cut", "Fetch delay=2s 5%"]
+    assert plan.seed == 7
+    assert told(monkeypatch, tmp_path)["faults"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "reason"),
+    [
+        (["--fault-seed", "7"], None, "--fault-seed goes with --fault"),
+        (["--fault", "Fetch"], None, "--fault: expected one of error"),
+        (["--fault", "Fetch close", "--pretend", "4.4"], None, "either --fault or --pretend"),
+        (["--fault", "Fetch close", "--header-tag", "10042=x"], None, "either --fault or --header"),
+        (["--fault", "Fetch close", "--processes", "2"], None, "leave --processes out"),
+        (["--fault-file"], b"Fetch close\nFetch", "faults.txt: line 2: expected one of error"),
+        (["--fault-file"], b"\xff", "expected text in UTF-8"),
+        (["--fault-file"], b"Fetch close\n" * 101, "at most 100"),
+    ],
+)
+def test_options_that_are_no_faults_are_refused(
+    options: list[str], file: bytes | None, reason: str, tmp_path: Path
+) -> None:
+    if file is not None:
+        path = tmp_path / "faults.txt"
+        path.write_bytes(file)
+        options = [*options, str(path)]
+    command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out"), *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code != 0
+    assert reason in result.output + str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

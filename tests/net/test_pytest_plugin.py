@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -157,3 +157,32 @@ def test_a_tap_that_could_not_start_leaves_no_thread(kafka_tap: Start) -> None:
         kafka_tap("127.0.0.1:1", pretend=NEWER)
     assert not [one for one in threading.enumerate() if one.name == "kafka_tap"]
     assert threading.active_count() == before
+
+
+def test_faults_begin_on_open_connections_and_end(kafka_tap: Start, upstream: str) -> None:
+    tap = kafka_tap(upstream)
+    fault = "ApiVersions error=UNSUPPORTED_VERSION nth=2"
+    with Caller.connect(tap.bootstrap, client_id="orders") as caller:
+        assert caller.offered
+        tap.fault(fault)
+        for code in (0, 35, 0):
+            response: Any = caller.call("ApiVersions", {}, 3).response
+            assert response.error_code == code
+        tap.fault("ApiVersions close")
+        tap.end_faults()
+        assert caller.call("ApiVersions", {}, 3).response
+    assert tap.faults_done == {fault: 1}
+    with pytest.raises(ArgumentError, match="means nothing in a fault"):
+        tap.fault("ApiVersions close sometimes")
+
+
+def test_faults_and_a_rehearsal_are_never_together(kafka_tap: Start, upstream: str) -> None:
+    tap = kafka_tap(upstream)
+    tap.fault("Fetch close")
+    with pytest.raises(ArgumentError, match="faults or a rehearsal"):
+        tap.pretend(NEWER)
+    tap.end_faults()
+    tap.pretend(NEWER)
+    with pytest.raises(ArgumentError, match="faults, or a rehearsal"):
+        tap.fault("Fetch close")
+    assert kafka_tap(upstream, pretend=NEWER).faults_done == {}

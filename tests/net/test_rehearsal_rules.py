@@ -14,6 +14,7 @@ from flexwire.errors import ArgumentError, FlexwireError, UnknownMessageError
 from flexwire.protocol import Conversation, parse_request
 from flexwire.protocol.audit.evidence import offered_versions, role_of, stable_versions
 from flexwire.schema.catalog import catalog
+from flexwire.tap.forwarding import ForwardedRequests
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.rehearsal import (
@@ -163,7 +164,7 @@ def test_a_rehearsal_ends_where_the_api_is_one_of_brokers(api_key: int) -> None:
     passing, rehearsal, _ = forwarder()
     for payload in (request_payload(api_key, 0), produce(2)):
         turn = Conversation().request(payload)
-        assert passing.requests([payload], [turn]) == (frame(payload), [b""], {})
+        assert passing.requests([payload], [turn]) == ForwardedRequests(frame(payload), [b""], {})
     assert rehearsal.over is not None
     assert "10.0.0.9 sent" in rehearsal.over
 

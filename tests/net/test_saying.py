@@ -40,7 +40,7 @@ BOUNDED = {
     "rehearsal.py": (1, "once for each run"),
     "relay.py": (2, "lines for debugging, once for each connection"),
     "log_limit.py": (2, "these are the lines once a second"),
-    "tap.py": (2, "each once for each run"),
+    "tap.py": (3, "each once for each run"),
     "worker.py": (1, "after each it does not ask for some seconds"),
 }
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from flexwire.capture.files.comments import (
     CaptureFilter,
+    fault_comment,
+    faults_comment,
     filter_comment,
     rehearsal_comment,
     rehearsing_comment,
@@ -60,6 +62,16 @@ _COMMENTS = [
         "what a [rehearsal](rehearse.md) did with a request (`--pretend`)",
         "the packet with which the request begins",
         rehearsal_comment(7, "4.4.0", "closed", "Produce v2", "billing"),
+    ),
+    (
+        "the [faults](faults.md) of a tap (`--fault`)",
+        "section header",
+        faults_comment(["Fetch delay=2s 5%"], 7),
+    ),
+    (
+        "what a [fault](faults.md) did (`--fault`)",
+        "the packet with which the request or response begins",
+        fault_comment(7, "Fetch delay=2s 5%", "delayed"),
     ),
 ]
 

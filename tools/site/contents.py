@@ -41,6 +41,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/three-ways",
         "docs/tap",
         "docs/rehearse",
+        "docs/faults",
         "docs/tests",
         "docs/request-logs",
         "docs/tls-captures",

@@ -19,6 +19,7 @@ from flexwire.cli.options import (
     parse_percentage,
     parse_time,
 )
+from flexwire.cli.tap_plans import to_faults, to_rehearsal
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
 from flexwire.tap.config import MIB, TapConfig
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
-    from flexwire.tap.rehearsal import RehearsalPlan
     from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
@@ -213,6 +213,27 @@ _FIELD_OPTIONS = {
             help="End the rehearsal when more clients than this were refused.",
         ),
     ),
+    "faults": (
+        click.option(
+            "--fault",
+            "faults",
+            metavar="TEXT",
+            multiple=True,
+            help="Break requests on purpose, as 'Produce error=NOT_LEADER_OR_FOLLOWER once' or "
+            "'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given several times; of "
+            "several faults that fit a request, the first is done. SIGUSR1 ends all.",
+        ),
+        click.option(
+            "--fault-file",
+            type=_FILE,
+            help="Read further faults from this file, one on each line.",
+        ),
+        click.option(
+            "--fault-seed",
+            type=click.IntRange(min=0),
+            help="Draw the faults that have a share with this seed.  [default: a new one]",
+        ),
+    ),
     "stamping": (
         click.option(
             "--header-tag",
@@ -387,32 +408,9 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
         "only": _only(parameters),
         "ports": _ports(parameters["ports"]),
-        "rehearsal": _rehearsal(parameters),
+        "rehearsal": to_rehearsal(parameters),
+        "faults": to_faults(parameters),
     }
-
-
-def _rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
-    from flexwire.errors import ArgumentError
-    from flexwire.tap.rehearsal import RehearsalPlan
-
-    release, share = parameters["pretend"], parameters["share"]
-    if release is None:
-        for name in ("share", "seconds", "most_failed"):
-            if parameters[name] is not None:
-                option = "--for" if name == "seconds" else _option(name)
-                raise InputError(f"{option} goes with --pretend")
-        return None
-    if parameters["header_tags"]:
-        raise InputError("either --pretend or --header-tag, not both")
-    try:
-        return RehearsalPlan(
-            release,
-            share=1.0 if share is None else share,
-            seconds=parameters["seconds"],
-            most_failed=parameters["most_failed"],
-        )
-    except ArgumentError as error:
-        raise InputError(f"--pretend: {error}") from None
 
 
 def _only(parameters: dict[str, Any]) -> CaptureFilter:
@@ -520,7 +518,8 @@ def tap(
     what the client sent, and the tags in comments. Stop the tap with Ctrl-C.
 
     With --pretend, the tap rehearses an upgrade. Clients that need what the release has dropped
-    are refused, as its brokers would refuse them, and the cluster stays as it is.
+    are refused, as its brokers would refuse them, and the cluster stays as it is. With --fault, the
+    tap breaks requests on purpose, to show how an application takes it.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
     text. SASL passes through. docs/tap.md says how, and how to run the tap as a service.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.arguments import to_int
+from flexwire.arguments import refuse, to_int
 from flexwire.errors import ArgumentError
 from flexwire.tap.limits import MOST_HELD
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.retention import KeepLimit
     from flexwire.client.notation import HostPort
+    from flexwire.tap.fault_rules import FaultPlan
     from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.rehearsal import RehearsalPlan
@@ -145,6 +146,7 @@ class TapConfig:
     security: TapSecurity = field(default_factory=_no_tls)
     stamping: StampConfig | None = None
     rehearsal: RehearsalPlan | None = None
+    faults: FaultPlan | None = None
     prefix: str = "tap"
     frame_limit: int = field(default_factory=_sent_frame_limit)
 
@@ -154,3 +156,9 @@ class TapConfig:
         check_share(self.sample)
         if self.rehearsal is not None and self.stamping is not None:
             raise ArgumentError("expected either a rehearsal or header tags, got both")
+        if self.faults is None:
+            return
+        if self.faults.faults and (self.stamping is not None or self.rehearsal is not None):
+            raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
+        if self.processes > 1:
+            raise refuse("processes", "1, as faults are counted in one process", self.processes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from flexwire.capture.files.comments import (
     added_tags_comment,
+    faults_comment,
     filter_comment,
     rehearsing_comment,
     sampling_comment,
@@ -22,6 +23,7 @@ from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_f
 from flexwire.errors import CaptureError
 from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
+from flexwire.tap.fault_forwarder import FaultForwarder, OldResponses
 from flexwire.tap.forwarding import DirectForwarder, StampingForwarder
 from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
 from flexwire.tap.header_stamps import Stamper
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.tap.config import TapConfig
+    from flexwire.tap.fault_rules import Faults
     from flexwire.tap.forwarding import Forwarder
     from flexwire.tap.rehearsal import RehearsalPlan
 
@@ -112,13 +115,15 @@ class BrokerConnector:
 _MOST_SAID: Final = 1000
 
 
-def file_comments(config: TapConfig) -> tuple[bytes, ...]:
+def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[bytes, ...]:
     """Return what each capture file says of itself."""
     comments = [sampling_comment(config.sample)] if config.sample < 1 else []
     if config.stamping is not None and config.stamping.tags:
         comments.append(added_tags_comment(tag.tag for tag in config.stamping.tags))
     if config.rehearsal is not None:
         comments.append(rehearsing_comment(config.rehearsal.release))
+    if faults is not None and faults.active:
+        comments.append(faults_comment(map(str, faults.active), faults.seed))
     return (*comments, filter_comment(config.only)) if config.only else tuple(comments)
 
 
@@ -179,7 +184,7 @@ class LocalRunner:
     """Carries connections in this process.
 
     ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
-    ``on_end`` gets the number of each connection that has ended.
+    ``on_end`` gets the number of each connection that has ended. ``faults`` are done.
     """
 
     def __init__(
@@ -188,6 +193,7 @@ class LocalRunner:
         port_for: Callable[[HostPort], int | None],
         files: KeptFiles | None = None,
         on_end: Callable[[int], None] | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self._stats = TapStatistics()
         self._room = FrameBudget(config.most_held // config.processes)
@@ -210,6 +216,8 @@ class LocalRunner:
         self._said: set[str] = set()
         self._saying = LogLimiter(log)
         self._rehearsal: Rehearsal | None = None
+        self._faults = faults
+        self._old_responses = OldResponses()
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
@@ -227,7 +235,7 @@ class LocalRunner:
             prefix=config.prefix,
             max_bytes=config.max_bytes,
             keep=self._files,
-            comment=file_comments(config),
+            comment=file_comments(config, self._faults),
         )
 
     @property
@@ -431,6 +439,10 @@ class LocalRunner:
             return StampingForwarder(stamper, self.stats)
         if self._rehearsal is not None and self._rehearsal.over is None:
             return RehearsingForwarder(self._rehearsal, peer.host, self.stats, self._saying)
+        if self._faults is not None:
+            return FaultForwarder(
+                self._faults, self._topics, self._old_responses, self.stats, self._saying
+            )
         return DirectForwarder()
 
     def _begin_capture(

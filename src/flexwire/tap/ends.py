@@ -4,12 +4,13 @@ asyncio's streams wake a task for every piece that comes, copy it into a buffer 
 whoever relays is called with the piece itself, and may take it in several steps of the event loop,
 so that a piece of many frames does not keep other connections waiting. An end that takes no more
 stops the other from being read, so that no more waits here than one piece each way beside what the
-sockets hold.
+sockets hold. So does one whose bytes are to go out later (`End.wait`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -45,8 +46,14 @@ class End(asyncio.Protocol):
         """By what the connection was lost."""
         self.has_ended = False
         """Whether it has said that no more will come."""
-        self.is_full = False
-        """Whether more was written than should wait."""
+        self.is_deaf = False
+        """Whether nothing more is sent to it, whatever is written."""
+        self._is_full = False
+        self._is_muted = False
+        self._half_closes = False
+        # What is written while it waits: the time of the loop at which bytes go out, and the bytes.
+        self._late: deque[tuple[float, bytearray]] = deque()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._over_tls = over_tls
         self._transport: asyncio.Transport | None = None
         self._gone = asyncio.get_running_loop().create_future()
@@ -64,6 +71,11 @@ class End(asyncio.Protocol):
         if self._transport is None:
             raise ConnectionError("there is no connection")
         return self._transport
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more was written than should wait, or what is written goes out later."""
+        return self._is_full or bool(self._late)
 
     @property
     def is_closing(self) -> bool:
@@ -86,10 +98,53 @@ class End(asyncio.Protocol):
         """Read no more while ``is_held``: what came goes to where no more is taken."""
         if self._calls is None or self._is_ignored:
             return
-        if is_held or self._left:
+        if is_held or self._left or self._is_muted:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
+
+    def wait(self, seconds: float) -> None:
+        """Send what is written from now on so many seconds later, each wait after the one before.
+
+        Meanwhile the other end is not read.
+        """
+        loop = asyncio.get_running_loop()
+        begin = self._late[-1][0] if self._late else loop.time()
+        self._late.append((begin + seconds, bytearray()))
+        self._set_timer("wait", self._late[0][0], self._send_late)
+        self._hold_other()
+
+    def mute(self, seconds: float) -> None:
+        """Read nothing for so many seconds, as a broker does with a client that it throttles."""
+        self._is_muted = True
+        self.hold(is_held=True)
+        self._set_timer("mute", asyncio.get_running_loop().time() + seconds, self._unmute)
+
+    def _set_timer(self, name: str, at: float, call: Callable[[], None]) -> None:
+        if (timer := self._timers.pop(name, None)) is not None:
+            timer.cancel()
+        self._timers[name] = asyncio.get_running_loop().call_at(at, call)
+
+    def _send_late(self, *, at_once: bool = False) -> None:
+        now = asyncio.get_running_loop().time()
+        while self._late and (at_once or self._late[0][0] <= now):
+            _, data = self._late.popleft()
+            if data and not self.is_closing:
+                self.transport.write(bytes(data))
+        if self._late:
+            self._set_timer("wait", self._late[0][0], self._send_late)
+            return
+        if self._half_closes:
+            self.half_close()
+        self._hold_other()
+
+    def _unmute(self) -> None:
+        self._is_muted = False
+        self.hold(is_held=self._other is not None and self._other.is_full)
+
+    def _hold_other(self) -> None:
+        if self._other is not None:
+            self._other.hold(is_held=self.is_full)
 
     def ignore(self) -> None:
         """Have nobody called any more, but for what came before: see `tell_rest`."""
@@ -113,7 +168,11 @@ class End(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send, or keep until the other side takes it; nothing once the connection is gone."""
-        if data and not self.is_closing:
+        if not data or self.is_closing or self.is_deaf:
+            return
+        if self._late:
+            self._late[-1][1].extend(data)
+        else:
             self.transport.write(data)
 
     def can_half_close(self) -> bool:
@@ -121,24 +180,39 @@ class End(asyncio.Protocol):
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:
-        """Say that no more will be written."""
-        if not self.transport.is_closing():
+        """Say that no more will be written, after what is still to go out."""
+        if self._late:
+            self._half_closes = True
+        elif not self.transport.is_closing():
             # A peer that has reset the connection meanwhile: that is read next.
             with suppress(OSError):
                 self.transport.write_eof()
 
     async def close(self, seconds: float) -> None:
-        """Close, once what was written is sent; drop a peer that does not take it in time."""
-        # Closed twice, asyncio's TLS forgets its connection, which then cannot be dropped.
-        if not self.transport.is_closing():
-            self.transport.close()
+        """Close, once what was written is sent; drop a peer that does not take it in time.
+
+        What is to go out later goes out in its time, but for ``seconds`` of 0: then at once.
+        """
         try:
+            if self._late and seconds and not self.is_closing:
+                left = self._late[-1][0] - asyncio.get_running_loop().time()
+                await asyncio.wait({self._gone}, timeout=max(0.0, left))
+            self._end_waiting()
+            # Closed twice, asyncio's TLS forgets its connection, which then cannot be dropped.
+            if not self.transport.is_closing():
+                self.transport.close()
             await asyncio.wait({self._gone}, timeout=seconds)
         finally:
+            self._end_waiting()
             if not self._gone.done():
                 self.transport.abort()
             with suppress(OSError):
                 await self._gone
+
+    def _end_waiting(self) -> None:
+        self._send_late(at_once=True)
+        for timer in self._timers.values():
+            timer.cancel()
 
     def extra_info(self, name: str) -> Any:
         """Return what asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
@@ -179,15 +253,13 @@ class End(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Asyncio keeps more than it should of what was written."""
-        self.is_full = True
-        if self._other is not None:
-            self._other.hold(is_held=self.is_full)
+        self._is_full = True
+        self._hold_other()
 
     def resume_writing(self) -> None:
         """Asyncio has sent most of it."""
-        self.is_full = False
-        if self._other is not None:
-            self._other.hold(is_held=self.is_full)
+        self._is_full = False
+        self._hold_other()
 
     def _end(self) -> None:
         if not self.has_ended:

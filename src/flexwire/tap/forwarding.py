@@ -19,16 +19,48 @@ if TYPE_CHECKING:
 _NO_ANSWERS: Final[Mapping[int, bytes | None]] = MappingProxyType({})
 
 
+class LateBytes(NamedTuple):
+    """Bytes that go on so many seconds after all that comes before them."""
+
+    seconds: float
+    data: bytes
+
+
 class ForwardedRequests(NamedTuple):
     """The bytes of whole requests to forward, and the comment in the capture for each, if any.
 
     ``answers`` are the payloads with which the tap answers requests that do not go on, by their
-    place; with None the connection is closed there, and nothing after it goes on.
+    place; with None the connection is closed there, and nothing after it goes on. ``late`` goes on
+    after ``outgoing``. If it ``silences`` the connection, nothing more goes on to the broker.
     """
 
     outgoing: bytes = b""
     comments: Sequence[bytes] = ()
     answers: Mapping[int, bytes | None] = _NO_ANSWERS
+    late: Sequence[LateBytes] = ()
+    silences: bool = False
+
+
+class PassedResponse(NamedTuple):
+    """What becomes of a response: its payload as it goes on, and what else happens.
+
+    It goes on ``seconds`` late. Only its first ``length`` bytes go on, its frame's length among
+    them, and then the connection is closed. If it ``silences`` the connection, nothing goes on to
+    the client, from this response on. The client's next requests are read ``muted`` seconds later.
+    ``comment`` says in the capture what was done.
+    """
+
+    payload: bytes
+    comment: bytes = b""
+    seconds: float = 0.0
+    length: int | None = None
+    silences: bool = False
+    muted: float = 0.0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing happens but that the payload goes on."""
+        return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
 _NOTHING = ForwardedRequests()
@@ -55,8 +87,8 @@ class Forwarder(Protocol):
     def alters(self, request: RequestFrame) -> bool:
         """Return whether the response to such a request may be altered, and has to be whole."""
 
-    def response(self, payload: bytes, turn: Turn) -> bytes:
-        """Return a response as it goes on to the client."""
+    def response(self, payload: bytes, turn: Turn) -> PassedResponse:
+        """Return what becomes of a response on its way to the client."""
 
 
 class _UnalteredResponses:
@@ -66,9 +98,9 @@ class _UnalteredResponses:
         """Return that none is altered."""
         return False
 
-    def response(self, payload: bytes, turn: Turn) -> bytes:  # noqa: ARG002  # the same
+    def response(self, payload: bytes, turn: Turn) -> PassedResponse:  # noqa: ARG002  # the same
         """Return it as it came."""
-        return payload
+        return PassedResponse(payload)
 
 
 class DirectForwarder(_UnalteredResponses):

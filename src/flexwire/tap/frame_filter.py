@@ -81,9 +81,20 @@ class TopicNames:
                     if len(self._names) > _MOST_TOPICS:
                         self._names.popitem(last=False)
 
-    def of(self, topic: _TopicReference) -> str | None:
+    def of(self, name: str | None, topic_id: UUID | None) -> str | None:
         """Return the name of a topic, None if only an id is known."""
-        return topic.name or self._names.get(topic.topic_id)
+        return name or (None if topic_id is None else self._names.get(topic_id))
+
+    def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
+        """Return the topics that a request names, None for each of which only the id is known.
+
+        Raises `FlexwireError` for what cannot be read, or has more than `MOST_WALKED` elements.
+        """
+        name = request.message_name
+        if not topic_fields(name):
+            return []
+        named = _named(payload, request.body_offset, name, request.api_version)
+        return [self.of(*topic) for topic in named]
 
 
 def parse_api(text: str) -> str:
@@ -159,14 +170,12 @@ class FrameFilter:
         return not only.topics or self._is_about(payload, request)
 
     def _is_about(self, payload: bytes, request: RequestFrame) -> bool:
-        name = request.message_name
-        if not topic_fields(name):
+        if not topic_fields(request.message_name):
             return False
         try:
-            topics_named = list(_named(payload, request.body_offset, name, request.api_version))
+            names = self._topics.requested(payload, request)
         except _UNREADABLE:
             return True
-        names = [self._topics.of(topic) for topic in topics_named]
         if not names:
             # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
             return self._has_taken.get(request.api_key, True)

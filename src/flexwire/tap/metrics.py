@@ -95,6 +95,10 @@ class TapStatistics:
     """The same, in a version that the rehearsed release lacks: the tap said so to the client."""
     rehearsed_closed: int = 0
     """Requests that the rehearsed release does not read: the tap closed their connections."""
+    faults: int = 0
+    """Requests and responses with which a fault was done, as asked for."""
+    faults_impossible: int = 0
+    """The same with which it could not be done; passed on. The capture says why."""
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""

@@ -31,7 +31,7 @@ from flexwire.protocol.frames import to_frame
 from flexwire.protocol.headers import FALLING_BACK, UNSUPPORTED_VERSION
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
-from flexwire.tap.forwarding import ForwardedRequests
+from flexwire.tap.forwarding import ForwardedRequests, PassedResponse
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_WALKED, beginning
 from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.field_spans import BoundedReader, field_spans
@@ -237,16 +237,16 @@ class RehearsingForwarder:
         """Return whether the response to such a request may lose versions."""
         return bool(self._asked) and request.message_name == NEGOTIATES
 
-    def response(self, payload: bytes, turn: Turn) -> bytes:
+    def response(self, payload: bytes, turn: Turn) -> PassedResponse:
         """Return the response without the versions that the release does not offer."""
         asked = self._asked.pop(turn.pair, None) if turn.pair is not None else None
         if asked is None:
-            return payload
+            return PassedResponse(payload)
         try:
-            return narrow(payload, *asked, self._release)
+            return PassedResponse(narrow(payload, *asked, self._release))
         except FlexwireError as error:
             self._rehearsal.end(f"a broker's list of versions cannot be read: {error}")
-            return payload
+            return PassedResponse(payload)
 
     def _decide(self, request: RequestFrame | None, payload: bytes) -> Did | None:
         """Return what becomes of a frame; None where it passes as it is."""
@@ -306,23 +306,8 @@ class RehearsingForwarder:
             return None
 
     def _unsupported(self, payload: bytes) -> bytes:
-        """Return the answer of brokers to a version of ApiVersions that they do not have."""
         api_key, _, correlation_id = _HEAD.unpack_from(payload)
-        offered = offered_versions(api_key, self._release)
-        kind: Any = message(FALLING_BACK)
-        body = kind.of(
-            error_code=UNSUPPORTED_VERSION,
-            api_keys=[
-                {
-                    "api_key": api_key,
-                    "min_version": offered.lowest,
-                    "max_version": offered.highest,
-                }
-            ],
-        )
-        header = message("ResponseHeader")(correlation_id=correlation_id)
-        answer: bytes = header.encode(0) + body.encode(0)
-        return answer
+        return unsupported_answer(correlation_id, api_key, offered_versions(api_key, self._release))
 
     def _close(self, request: RequestFrame | None) -> None:
         self._is_closed = True
@@ -367,6 +352,19 @@ def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
         return any(span.value >= 0 for span in field_spans(schema, reader, paths))
     except DecodeError:
         return len(payload) > MOST_DECODED
+
+
+def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
+    """Return the answer of brokers to a version of ApiVersions that they do not have (KIP-511).
+
+    It is in version 0, and lists the versions of this API alone.
+    """
+    kind: Any = message(FALLING_BACK)
+    versions = {"min_version": offered.lowest, "max_version": offered.highest}
+    body = kind.of(error_code=UNSUPPORTED_VERSION, api_keys=[{"api_key": api_key, **versions}])
+    header = message("ResponseHeader")(correlation_id=correlation_id)
+    answer: bytes = header.encode(0) + body.encode(0)
+    return answer
 
 
 def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:

@@ -7,6 +7,7 @@ import logging
 import operator
 import time
 from collections import deque
+from dataclasses import dataclass, field
 from ssl import SSLError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,17 +19,20 @@ from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.tap.addresses import may_advertise, rewrite_addresses
 from flexwire.tap.ends import EndCallbacks
+from flexwire.tap.forwarding import PassedResponse
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.files.packets import Direction
-    from flexwire.protocol import Turn
+    from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
-    from flexwire.tap.forwarding import Forwarder
+    from flexwire.tap.forwarding import ForwardedRequests, Forwarder
     from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.recorder import Recorder
 
@@ -52,6 +56,19 @@ class _OwnAnswer(NamedTuple):
     payload: bytes | None
     is_awaited: bool
     """Whether the conversation waits for it."""
+
+
+@dataclass(slots=True)
+class _TakenResponses:
+    """Responses that came together: their turns, and the payloads that are still to go on.
+
+    So many were ``sent`` already, or will not be. ``comments`` has one for each, or nothing.
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    shown: list[bytes] = field(default_factory=list)
+    sent: int = 0
+    comments: list[bytes] = field(default_factory=list)
 
 
 class Relay:
@@ -178,7 +195,7 @@ class Relay:
             self._statistics.requests += len(frames.payloads)
             turns = [self._conversation.request(payload) for payload in frames.payloads]
             passed = self._passing.requests(frames.payloads, turns)
-            self._broker.write(passed.outgoing)
+            self._send_requests(passed)
             self._recorder.frames("request", frames, turns, at_us, passed.comments)
             for number, (payload, turn) in enumerate(zip(frames.payloads, turns, strict=True)):
                 self._look_at(payload, turn)
@@ -202,6 +219,14 @@ class Relay:
                     self._own.append(_OwnAnswer(self._last_sent, None, is_awaited=False))
                     self._give_answers()
             self._requests.shorten()
+
+    def _send_requests(self, passed: ForwardedRequests) -> None:
+        self._broker.write(passed.outgoing)
+        for late in passed.late:
+            self._broker.wait(late.seconds)
+            self._broker.write(late.data)
+        if passed.silences:
+            self._broker.is_deaf = True
 
     def _queue_answer(self, payload: bytes | None, turn: Turn) -> None:
         if len(self._own) >= FEWEST_IN_FLIGHT:
@@ -263,6 +288,9 @@ class Relay:
 
     def _end_requests(self) -> None:
         self._client_ended = True
+        if self._broker.is_deaf:
+            self._finish()
+            return
         if self._requests_are_frames:
             # The held bytes are not a whole request, but the client sent them.
             self._broker.write(self._passing.rest(self._requests.pending))
@@ -307,23 +335,20 @@ class Relay:
         # Whether all that came before has gone to the client, and what comes now goes unchanged.
         unchanged = begun == self._responses.pending_length
         frames = self._cut(self._responses, data)
-        turns: list[Turn] = []
-        shown: list[bytes] = []
-        for payload in frames.payloads:
-            turn = self._conversation.response(payload)
-            shown.append(payload if begun and not turns else self._rewritten(payload, turn))
-            turns.append(turn)
-            shown += self._answered(turn)
-        unchanged = unchanged and len(shown) == len(turns)
+        taken = self._take_each(frames.payloads, begun)
+        turns, shown = taken.turns, taken.shown
+        unchanged = unchanged and taken.sent == 0 and len(shown) == len(turns)
         unchanged = unchanged and all(map(operator.is_, shown, frames.payloads))
         if turns:
             self._passed_on = 0
         pending, is_over = self._responses.pending_length, self._responses.error is not None
         goes_on = is_over or (pending > self._passed_on and not self._is_held(pending))
+        goes_on = goes_on and not self._closes
         if unchanged and (goes_on or pending == self._passed_on):
             self._client.write(data)
         else:
-            outgoing = [b"".join(map(to_frame, shown))[begun if turns else 0 :]]
+            skipped = begun if turns and not taken.sent else 0
+            outgoing = [b"".join(map(to_frame, shown))[skipped:]]
             if goes_on:
                 outgoing.append(self._responses.peek(self._passed_on, pending))
             self._client.write(b"".join(outgoing))
@@ -331,7 +356,7 @@ class Relay:
             self._passed_on = pending
         if turns:
             self._statistics.responses += len(turns)
-            self._recorder.frames("response", frames, turns, at_us)
+            self._recorder.frames("response", frames, turns, at_us, taken.comments)
             for turn in turns:
                 self._look_at_answer(turn)
         if is_over:
@@ -341,6 +366,47 @@ class Relay:
         elif self._responses.is_too_long:
             self._shorten_response()
         self._close_if_due()
+
+    def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
+        """Take in whole responses; of the first, so many bytes have gone to the client."""
+        taken = _TakenResponses()
+        for number, payload in enumerate(payloads):
+            turn = self._conversation.response(payload)
+            taken.turns.append(turn)
+            if self._closes:
+                continue
+            if (begun and not number) or not self._may_change(turn.request):
+                taken.shown.append(payload)
+            else:
+                passed = self._passed(payload, turn)
+                if passed.comment:
+                    taken.comments += [b""] * (number - len(taken.comments))
+                    taken.comments.append(passed.comment)
+                if passed.is_plain:
+                    taken.shown.append(passed.payload)
+                else:
+                    whole = b"".join(map(to_frame, taken.shown))
+                    self._client.write(whole[0 if taken.sent else begun :])
+                    taken.sent += len(taken.shown) + 1
+                    taken.shown.clear()
+                    self._send_unusually(passed)
+            taken.shown += self._answered(turn)
+        if taken.comments:
+            taken.comments += [b""] * (len(payloads) - len(taken.comments))
+        return taken
+
+    def _send_unusually(self, passed: PassedResponse) -> None:
+        """Send a response late, cut or not at all."""
+        if passed.silences:
+            self._client.is_deaf = True
+        if passed.seconds:
+            self._client.wait(passed.seconds)
+        self._client.write(to_frame(passed.payload)[: passed.length])
+        if passed.length is not None:
+            self._own.clear()
+            self._closes = True
+        if passed.muted:
+            self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
         """Take in which request is answered; return the tap's own answers that follow."""
@@ -379,7 +445,7 @@ class Relay:
         if pending < _RESPONSE_HEAD:
             return True
         request = self._conversation.expected(self._responses.peek(PREFIX_LENGTH, _RESPONSE_HEAD))
-        return request is not None and (may_advertise(request) or self._passing.alters(request))
+        return self._may_change(request)
 
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.request is not None and not is_before_login(turn.request):
@@ -394,15 +460,23 @@ class Relay:
             remark = "passed on a response that answers no request"
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
-    def _rewritten(self, payload: bytes, turn: Turn) -> bytes:
-        """Return a response as it is forwarded: unchanged if no address in it changes."""
-        request = turn.request
+    def _may_change(self, request: RequestFrame | None) -> bool:
+        """Return whether the response to a request may go on in another form."""
+        return request is not None and (may_advertise(request) or self._passing.alters(request))
+
+    def _passed(self, payload: bytes, turn: Turn) -> PassedResponse:
+        """Return what becomes of a response."""
+        request, passed = turn.request, PassedResponse(payload)
         if request is None:
-            return payload
+            return passed
         if self._passing.alters(request):
-            return self._passing.response(payload, turn)
+            passed = self._passing.response(payload, turn)
         if not may_advertise(request):
-            return payload
+            return passed
+        return passed._replace(payload=self._rewritten(passed.payload, request))
+
+    def _rewritten(self, payload: bytes, request: RequestFrame) -> bytes:
+        """Return a response with the tap's addresses: unchanged if no address in it changes."""
         try:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:

@@ -17,11 +17,12 @@ from flexwire.arguments import refuse
 from flexwire.client.broker import Broker
 from flexwire.client.notation import HostPort
 from flexwire.client.security import Security
-from flexwire.errors import CallError, TapError
+from flexwire.errors import ArgumentError, CallError, TapError
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.tap.config import TapConfig
 from flexwire.tap.connections import CONNECT_SECONDS, ConnectionRunner, LocalRunner
+from flexwire.tap.fault_rules import Faults, parse_fault
 from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
 from flexwire.tap.processes import ProcessRunner
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from flexwire.tap.fault_rules import Fault
     from flexwire.tap.metrics import MetricsPort, TapStatistics
     from flexwire.tap.rehearsal import Rehearsal, RehearsalPlan
     from flexwire.tap.security import TapSecurity
 
 
+_MOST_NAMED: Final = 10
 _Options = ParamSpec("_Options")
 _At: TypeAlias = "HostPort | tuple[str, int]"
 
@@ -96,7 +99,8 @@ class Tap:
     frames; each file says so.
     ``stamping`` says which tags request headers are sent on with; comments in the capture hold
     them, beside what the client sent. ``rehearsal`` names a release whose versions clients meet in
-    the brokers' place. Several ``processes`` take turns with clients, each with
+    the brokers' place. ``faults`` break requests on purpose; with an empty `FaultPlan` more may be
+    added while the tap runs (`add_fault`). Several ``processes`` take turns with clients, each with
     capture files of its own; a script that starts such a tap is to be importable, as
     `multiprocessing` has it.
     """
@@ -113,11 +117,13 @@ class Tap:
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)
+        self.faults = None if config.faults is None else Faults(config.faults)
+        """The faults that are done, and how often each was; None where the tap was given none."""
         self._carrier: ConnectionRunner
         if config.processes > 1:
             self._carrier = ProcessRunner(config, self._listeners.port_for)
         else:
-            self._carrier = LocalRunner(config, self._listeners.port_for)
+            self._carrier = LocalRunner(config, self._listeners.port_for, faults=self.faults)
         self._accepted_count = 0
         self._ending: asyncio.TimerHandle | None = None
 
@@ -142,6 +148,10 @@ class Tap:
             await self._carrier.close()
             raise
         self._end_after(config.rehearsal)
+        if self.faults is not None and self.faults.active:
+            texts = "; ".join(map(str, self.faults.active[:_MOST_NAMED]))
+            texts += "; …" if len(self.faults.active) > _MOST_NAMED else ""
+            _LOG.warning("breaking requests on purpose, with seed %d: %s", self.faults.seed, texts)
 
     async def rehearse(self, plan: RehearsalPlan) -> None:
         """Rehearse a release with all connections that come from now on, on the running tap.
@@ -153,6 +163,8 @@ class Tap:
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
         dataclasses.replace(self._config, rehearsal=plan)  # or it refuses them together
+        if self.faults is not None and self.faults.active:
+            raise ArgumentError("expected either faults or a rehearsal, got both")
         learned = await asyncio.to_thread(self._learn, plan)
         self.end_rehearsal("another one begins")
         self._carrier.rehearse(learned)
@@ -188,6 +200,24 @@ class Tap:
     def end_rehearsal(self, reason: str = "it was asked to end") -> None:
         """Let all requests pass from now on; connections stay open."""
         self._carrier.end_rehearsal(reason)
+
+    def add_fault(self, fault: Fault | str) -> None:
+        """Do one fault more, on all connections; a text is read by `parse_fault`.
+
+        Raises `ArgumentError` for a text that is none, for too many, where the tap was started
+        without ``faults``, where it adds header tags, and during a rehearsal.
+        """
+        if self.faults is None:
+            raise ArgumentError("expected a tap that was started with faults, if only with none")
+        is_rehearsing = self.rehearsal is not None and self.rehearsal.over is None
+        if self._config.stamping is not None or is_rehearsing:
+            raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
+        self.faults.add(parse_fault(fault) if isinstance(fault, str) else fault)
+
+    def end_faults(self) -> None:
+        """Let all requests pass from now on."""
+        if self.faults is not None:
+            self.faults.end()
 
     def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
         """Return a plan with the versions of ApiVersions that the brokers read.
@@ -286,7 +316,7 @@ async def run_tap(
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 
     SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
-    SIGUSR1 ends a rehearsal.
+    SIGUSR1 ends a rehearsal and all faults.
     Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
     once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
     Raises what `Tap.start` and `MetricsPort.start` raise.
@@ -306,8 +336,13 @@ async def run_tap(
             tap.rotate()
 
     handlers = {"SIGINT": stop.set, "SIGTERM": stop.set, "SIGHUP": hung_up}
-    if options.get("rehearsal") is not None:
-        handlers["SIGUSR1"] = tap.end_rehearsal
+
+    def end_acting() -> None:
+        tap.end_rehearsal()
+        tap.end_faults()
+
+    if options.get("rehearsal") is not None or options.get("faults") is not None:
+        handlers["SIGUSR1"] = end_acting
     with _handled(handlers):
         try:
             async with tap:

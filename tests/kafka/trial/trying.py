@@ -31,6 +31,8 @@ MOST_SECONDS = 60
 # A client that fails waits most of the time.
 AT_ONCE = 4
 
+DID_NOT_END = "it did not end"
+
 Outcome = dict[str, str | None]
 """By step: empty where it worked, the client's error where it did not, None where the client has
 no such step or did not come to it."""
@@ -80,10 +82,10 @@ def _tried(
     return str(client), outcome
 
 
-def run(program: Program, address: str, client: Client) -> Outcome:
+def run(program: Program, address: str, client: Client, seconds: int = STEP_SECONDS) -> Outcome:
     """What a client's program says; where it says nothing, how it ended."""
     given = [address, client.client_id, topic_of(client), group_of(client), str(COUNT)]
-    given += [str(STEP_SECONDS), *([client.setting] if client.setting else [])]
+    given += [str(seconds), *([client.setting] if client.setting else [])]
     own = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     process = subprocess.Popen(
         [*program.command, *given],
@@ -91,12 +93,12 @@ def run(program: Program, address: str, client: Client) -> Outcome:
         cwd=ROOT, env={**own, **dict(program.environment)}, text=True,
     )  # fmt: skip
     try:
-        out, err = process.communicate(timeout=len(STEPS) * STEP_SECONDS + MOST_SECONDS)
+        out, err = process.communicate(timeout=len(STEPS) * seconds + MOST_SECONDS)
         end = f"it ended with {process.returncode}"
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        end = "it did not end"
+        end = DID_NOT_END
     outcome: Outcome = dict.fromkeys(STEPS)
     for line in out.splitlines():
         if line.startswith("{"):

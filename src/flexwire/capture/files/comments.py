@@ -19,7 +19,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from flexwire.arguments import refuse
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
@@ -37,7 +37,7 @@ from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX, INT32_MIN
 from flexwire.wire.packet_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from io import BufferedReader
     from pathlib import Path
 
@@ -295,22 +295,29 @@ def read_stamps(path: Path) -> Iterator[Stamp]:
 
     Raises `CaptureError` for a file that is not a capture.
     """
-    for packet in read_packets(path):
+    for timestamp_us, source, destination, said in _said_in(read_packets(path), _parsed_stamp):
+        yield Stamp(timestamp_us, source, destination, *said)
+
+
+_Said = TypeVar("_Said")
+
+
+def _said_in(
+    packets: Iterable[CapturedPacket | UnreadableBytes], parse: Callable[[bytes], _Said | None]
+) -> Iterator[tuple[int, str, str, _Said]]:
+    """Yield what comments on packets say, with the packet's time, source and destination."""
+    for packet in packets:
         if isinstance(packet, UnreadableBytes):
             continue
-        said = [
-            parsed for comment in packet.comments if (parsed := _parsed_stamp(comment)) is not None
-        ]
+        said = [parsed for comment in packet.comments if (parsed := parse(comment)) is not None]
         if not said:
             continue
         try:
             segment = read_segment(packet)
         except (Skipped, UnreadablePacketError):
             continue
-        for correlation_id, tags in said:
-            yield Stamp(
-                packet.timestamp_us, segment.source, segment.destination, correlation_id, tags
-            )
+        for parsed in said:
+            yield packet.timestamp_us, segment.source, segment.destination, parsed
 
 
 def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
@@ -413,20 +420,8 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
 
 def rehearsed_in(packets: Iterable[CapturedPacket | UnreadableBytes]) -> Iterator[RehearsedRequest]:
     """Yield the requests among packets with which a rehearsal did something, in order."""
-    for packet in packets:
-        if isinstance(packet, UnreadableBytes):
-            continue
-        said = [request for comment in packet.comments if (request := _parsed_rehearsal(comment))]
-        if not said:
-            continue
-        try:
-            segment = read_segment(packet)
-        except (Skipped, UnreadablePacketError):
-            continue
-        for request in said:
-            yield RehearsedRequest(
-                packet.timestamp_us, segment.source, segment.destination, *request
-            )
+    for timestamp_us, source, destination, said in _said_in(packets, _parsed_rehearsal):
+        yield RehearsedRequest(timestamp_us, source, destination, *said)
 
 
 def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str, str | None, str | None] | None:
@@ -448,3 +443,74 @@ def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str, str | None, str | 
 
 def _is_short(text: object) -> bool:
     return isinstance(text, str) and len(text) <= MOST_CLIENT_ID
+
+
+_FAULT_PREFIX: Final = b"flexwire: fault: "
+_FAULTS_PREFIX: Final = b"flexwire: captured of a tap that breaks requests: "
+_FAULT: Final = "fault"
+_MOST_SAID: Final = 1000
+
+
+class FaultedFrame(NamedTuple):
+    """What a tap did on purpose with one request or response, and the frame's connection.
+
+    ``fault`` is the fault as it was asked for, "Fetch delay=2s 5%". ``did`` says what was done, and
+    begins with "not possible" where nothing was. ``source`` sent the frame: the client sent a
+    request with which something was done before the broker had it.
+    """
+
+    timestamp_us: int
+    source: str
+    destination: str
+    correlation_id: int
+    fault: str
+    did: str
+
+
+def faults_comment(faults: Iterable[str], seed: int) -> bytes:
+    """Return the comment that says which faults the tap of a file does, as far as there is room.
+
+    >>> faults_comment(["Fetch stale"], 7)
+    b'flexwire: captured of a tap that breaks requests: {"seed": 7, "faults": ["Fetch stale"]}'
+    """
+    said: list[str] = []
+    for fault in faults:
+        if sum(map(len, said)) + len(fault) > _MOST_SAID:
+            said.append("…")
+            break
+        said.append(fault)
+    return _FAULTS_PREFIX + json.dumps({"seed": seed, "faults": said}).encode()
+
+
+def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
+    """Return the comment that says what a fault did with a request or response.
+
+    >>> fault_comment(7, "Fetch delay=2s 5%", "delayed")
+    b'flexwire: fault: {"correlation_id": 7, "fault": "Fetch delay=2s 5%", "did": "delayed"}'
+    """
+    said = {_CORRELATION_ID: correlation_id, _FAULT: fault, _DID: did[:_MOST_SAID]}
+    return _FAULT_PREFIX + json.dumps(said).encode()
+
+
+def read_faulted(path: Path) -> Iterator[FaultedFrame]:
+    """Yield the frames of a capture file with which a fault was done, in order.
+
+    Raises `CaptureError` for a file that is not a capture.
+    """
+    for timestamp_us, source, destination, said in _said_in(read_packets(path), _parsed_fault):
+        yield FaultedFrame(timestamp_us, source, destination, *said)
+
+
+def _parsed_fault(comment: bytes) -> tuple[int, str, str] | None:
+    """Return what a comment says of a frame; None if somebody else wrote it."""
+    if not comment.startswith(_FAULT_PREFIX):
+        return None
+    try:
+        said = json.loads(comment[len(_FAULT_PREFIX) :])
+        correlation_id, fault, did = said[_CORRELATION_ID], said[_FAULT], said[_DID]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
+    if not is_ours or not all(isinstance(text, str) for text in (fault, did)):
+        return None
+    return correlation_id, fault[:_MOST_SAID], did[:_MOST_SAID]

@@ -1,0 +1,428 @@
+"""Does faults: alters, delays, cuts or answers the requests and responses that a fault fits.
+
+What no fault fits goes on byte for byte. A request goes on whole or not at all, but for one that is
+cut, so a broker never gets what a client did not send. `flexwire.tap.relay` keeps the order of
+answers, and `flexwire.tap.fault_rules` says what a fault is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.capture.files.comments import fault_comment
+from flexwire.codec import Message, message
+from flexwire.errors import ArgumentError, FlexwireError, FrameError
+from flexwire.protocol import parse_response, response_header_version
+from flexwire.protocol.error_responses import error_response, set_errors
+from flexwire.protocol.frames import to_frame
+from flexwire.protocol.headers import UNSUPPORTED_VERSION
+from flexwire.protocol.sasl import NEGOTIATES
+from flexwire.tables.spec_places import THROTTLE
+from flexwire.tap.forwarding import ForwardedRequests, LateBytes, PassedResponse
+from flexwire.tap.frame_filter import topic_fields
+from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_WALKED, beginning
+from flexwire.tap.rehearsal import unsupported_answer
+from flexwire.versions import Versions
+from flexwire.wire.field_spans import BoundedReader, field_spans
+from flexwire.wire.schema import Presence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from flexwire.protocol import RequestFrame, Turn
+    from flexwire.tap.fault_rules import Fault, Faults
+    from flexwire.tap.frame_filter import TopicNames
+    from flexwire.tap.log_limit import LogLimiter
+    from flexwire.tap.metrics import TapStatistics
+
+_MOST_REMEMBERED: Final = 1000
+_DONE: Final = {
+    "error": "answered with an error",
+    "delay": "delayed",
+    "cut": "cut",
+    "close": "closed",
+    "silence": "silent from here on",
+    "throttle": "throttled",
+    "tag": "tagged",
+    "stale": "answered as before",
+}
+_IMPOSSIBLE: Final = "not possible: "
+
+_Question = tuple[int, int, bytes]
+"""A request by which an older response is found: its api key, version and body."""
+
+
+class OldResponses:
+    """The first response to each request of a stale fault, over all connections of a tap."""
+
+    def __init__(self) -> None:
+        self._bodies: OrderedDict[_Question, bytes] = OrderedDict()
+
+    def __contains__(self, question: object) -> bool:
+        return question in self._bodies
+
+    def body(self, question: _Question, newest: bytes) -> bytes:
+        """Return the oldest body that is known; the newest is kept where there is none."""
+        old = self._bodies.get(question)
+        if old is None and len(newest) <= MOST_DECODED:
+            self._bodies[question] = newest
+            if len(self._bodies) > _MOST_REMEMBERED:
+                self._bodies.popitem(last=False)
+        return newest if old is None else old
+
+
+class _Planned(NamedTuple):
+    """What is to be done with a response: a fault, and the question whose answer is kept."""
+
+    correlation_id: int
+    fault: Fault | None
+    question: _Question | None
+
+
+class FaultForwarder:
+    """Requests go on once they are whole, unless a fault fits them."""
+
+    holds = True
+
+    def __init__(
+        self,
+        faults: Faults,
+        topics: TopicNames,
+        old: OldResponses,
+        statistics: TapStatistics,
+        saying: LogLimiter,
+    ) -> None:
+        self._faults = faults
+        self._topics = topics
+        self._old = old
+        self._statistics = statistics
+        self._saying = saying
+        self._is_over = False
+        # By pair, what is to be done with the response.
+        self._planned: dict[int, _Planned] = {}
+        # Whether a fault's topic was in an earlier request of an API (KIP-227's fetch sessions).
+        self._has_fitted: dict[tuple[str, int], bool] = {}
+
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
+        """Nothing: who knows what it is."""
+        return b""
+
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
+        """Return what goes on, when, and the tap's own answers to what does not."""
+        outgoing = _Outgoing()
+        for number, (payload, turn) in enumerate(zip(payloads, turns, strict=True)):
+            outgoing.comments.append(b"")
+            if self._is_over:
+                continue
+            request = turn.request if turn.kind == "request" else None
+            fault = None if request is None else self._pick(request, payload)
+            if request is None or fault is None:
+                outgoing.send(payload)
+                if request is not None:
+                    self._plan(turn, request, payload, None)
+                continue
+            did = self._do(fault, request, payload, turn, number, outgoing)
+            if did is not None:
+                outgoing.comments[-1] = self._noted(fault, request.correlation_id, did)
+        return outgoing.forwarded()
+
+    def beginning(self, data: bytes) -> ForwardedRequests:
+        """Return the bytes as they are: a request that is not kept whole has no fault."""
+        return ForwardedRequests() if self._is_over else ForwardedRequests(data)
+
+    def rest(self, data: bytes) -> bytes:
+        """Return the bytes as they are, until nothing more goes on."""
+        return b"" if self._is_over else data
+
+    def alters(self, request: RequestFrame) -> bool:
+        """Return whether the response to such a request may be altered, or names topics."""
+        planned = self._planned.values()
+        if any(plan.correlation_id == request.correlation_id for plan in planned):
+            return True
+        return self._names_matter() and _names_topics(request)
+
+    def response(self, payload: bytes, turn: Turn) -> PassedResponse:
+        """Return what becomes of a response."""
+        request = turn.request
+        plan = None if turn.pair is None else self._planned.pop(turn.pair, None)
+        if request is None:
+            return PassedResponse(payload)
+        if self._names_matter():
+            self._topics.learn(payload, request)
+        if plan is None:
+            return PassedResponse(payload)
+        if plan.question is not None:
+            offset = parse_response(
+                beginning(payload), request.api_key, request.api_version
+            ).body_offset
+            body = self._old.body(plan.question, payload[offset:])
+            if plan.fault is not None and plan.fault.kind == "stale":
+                payload = payload[:offset] + body
+        if plan.fault is None:
+            return PassedResponse(payload)
+        return self._answered(plan.fault, payload, request)
+
+    def _pick(self, request: RequestFrame, payload: bytes) -> Fault | None:
+        def fits(fault: Fault) -> bool:
+            if fault.kind == "stale" and _question(request, payload) not in self._old:
+                return False
+            return not fault.only.topics or self._is_about(fault, request, payload)
+
+        return self._faults.pick(request, fits)
+
+    def _is_about(self, fault: Fault, request: RequestFrame, payload: bytes) -> bool:
+        try:
+            named = self._topics.requested(payload, request)
+        except FlexwireError:
+            return False
+        key = fault.text, request.api_key
+        if not named:
+            return self._has_fitted.get(key, False)
+        fits = any(topic is not None and fault.only.takes_topic(topic) for topic in named)
+        self._has_fitted[key] = fits or self._has_fitted.get(key, False)
+        return fits
+
+    def _do(
+        self,
+        fault: Fault,
+        request: RequestFrame,
+        payload: bytes,
+        turn: Turn,
+        number: int,
+        outgoing: _Outgoing,
+    ) -> str | None:
+        """Do a fault; return what was done, None where it is done with the response."""
+        if fault.point == "after":
+            return self._do_after(fault, request, payload, turn, number, outgoing)
+        if fault.kind == "error":
+            if turn.pair is None:
+                return self._close(number, outgoing)
+            try:
+                outgoing.answers[number] = _error_answer(request, payload, fault.code)
+            except ArgumentError as error:
+                if fault.point is None:
+                    return self._do_after(fault, request, payload, turn, number, outgoing)
+                outgoing.send(payload)
+                return f"{_IMPOSSIBLE}{error}"
+            except FlexwireError as error:
+                outgoing.send(payload)
+                return f"{_IMPOSSIBLE}{error}"
+        elif fault.kind == "delay":
+            outgoing.wait(fault.seconds)
+            outgoing.send(payload)
+        elif fault.kind == "cut":
+            outgoing.send_part(payload, fault.length)
+            self._close(number, outgoing)
+        elif fault.kind == "close":
+            self._close(number, outgoing)
+        else:
+            outgoing.silences = self._is_over = True
+        return _DONE[fault.kind]
+
+    def _do_after(
+        self,
+        fault: Fault,
+        request: RequestFrame,
+        payload: bytes,
+        turn: Turn,
+        number: int,
+        outgoing: _Outgoing,
+    ) -> str | None:
+        outgoing.send(payload)
+        if turn.pair is not None:
+            self._plan(turn, request, payload, fault)
+            return None
+        if fault.kind in {"error", "cut", "close", "silence"}:
+            # acks 0: brokers close where they would answer with an error.
+            return self._close(number, outgoing)
+        return f"{_IMPOSSIBLE}the request has no response"
+
+    def _close(self, number: int, outgoing: _Outgoing) -> str:
+        outgoing.answers[number] = None
+        self._is_over = True
+        return _DONE["close"]
+
+    def _plan(self, turn: Turn, request: RequestFrame, payload: bytes, fault: Fault | None) -> None:
+        """Remember what is to be done with a response, if anything."""
+        is_kept = any(
+            one.kind == "stale"
+            and one.only.takes_api(request.api_name)
+            and one.only.takes_client(request.client_id)
+            for one in self._faults.active
+        )
+        if turn.pair is None or (fault is None and not is_kept):
+            return
+        if len(self._planned) >= FEWEST_IN_FLIGHT:
+            del self._planned[next(iter(self._planned))]
+        question = _question(request, payload) if is_kept else None
+        self._planned[turn.pair] = _Planned(request.correlation_id, fault, question)
+
+    def _answered(self, fault: Fault, payload: bytes, request: RequestFrame) -> PassedResponse:
+        """Do with a response what its fault says."""
+        altered, did = payload, _DONE[fault.kind]
+        try:
+            if fault.kind == "error":
+                altered = self._with_error(fault, payload, request)
+            elif fault.kind == "tag":
+                altered = _with_tag(payload, request, *fault.tag)
+            elif fault.kind == "throttle":
+                altered = _with_throttle(payload, request, fault.seconds)
+        except FlexwireError as error:
+            return PassedResponse(
+                payload, self._noted(fault, request.correlation_id, f"{_IMPOSSIBLE}{error}")
+            )
+        length = {"cut": fault.length, "close": 0}.get(fault.kind)
+        self._is_over = self._is_over or length is not None
+        return PassedResponse(
+            altered,
+            self._noted(fault, request.correlation_id, did),
+            seconds=fault.seconds if fault.kind == "delay" else 0.0,
+            length=length,
+            silences=fault.kind == "silence",
+            muted=fault.seconds if fault.kind == "throttle" else 0.0,
+        )
+
+    def _with_error(self, fault: Fault, payload: bytes, request: RequestFrame) -> bytes:
+        def takes(name: str | None, topic_id: UUID | None) -> bool:
+            topic = self._topics.of(name, topic_id)
+            return topic is not None and fault.only.takes_topic(topic)
+
+        response = _Response(payload, request)
+        topics = takes if fault.only.topics else None
+        if not set_errors(response.body, response.version, fault.code, topics=topics):
+            raise ArgumentError("the response has no field for this error")
+        return response.encode()
+
+    def _names_matter(self) -> bool:
+        return any(fault.only.topics for fault in self._faults.active)
+
+    def _noted(self, fault: Fault, correlation_id: int, did: str) -> bytes:
+        """Count what was done, and return the comment that says it."""
+        if did.startswith(_IMPOSSIBLE):
+            self._statistics.faults_impossible += 1
+            kind = "faults that could not be done"
+            self._saying.say(logging.WARNING, kind, f"{fault}: {did}")
+        else:
+            self._statistics.faults += 1
+            self._faults.done[fault.text] += 1
+        return fault_comment(correlation_id, fault.text, did)
+
+
+class _Outgoing:
+    """What goes on of requests that came together: pieces, each of them after a time."""
+
+    def __init__(self) -> None:
+        self.comments: list[bytes] = []
+        self.answers: dict[int, bytes | None] = {}
+        self.silences = False
+        self._pieces: list[tuple[float, list[bytes]]] = [(0.0, [])]
+
+    def send(self, payload: bytes) -> None:
+        self._pieces[-1][1].append(to_frame(payload))
+
+    def send_part(self, payload: bytes, length: int) -> None:
+        self._pieces[-1][1].append(to_frame(payload)[:length])
+
+    def wait(self, seconds: float) -> None:
+        self._pieces.append((seconds, []))
+
+    def forwarded(self) -> ForwardedRequests:
+        (_, first), *late = self._pieces
+        return ForwardedRequests(
+            b"".join(first),
+            self.comments,
+            self.answers,
+            [LateBytes(seconds, b"".join(data)) for seconds, data in late],
+            self.silences,
+        )
+
+
+class _Response:
+    """A response that is decoded to be altered; raises `FlexwireError` if it cannot be."""
+
+    def __init__(self, payload: bytes, request: RequestFrame) -> None:
+        frame = parse_response(beginning(payload), request.api_key, request.api_version)
+        self.request = request
+        self.version = frame.body_version
+        self.header: Any = frame.header
+        self.body: Any
+        self.body, self._rest = _decode(
+            payload, frame.message_name, self.version, frame.body_offset
+        )
+
+    def encode(self) -> bytes:
+        """Return the payload anew."""
+        version = response_header_version(self.request.api_key, self.request.api_version)
+        head: bytes = self.header.encode(version)
+        body: bytes = self.body.encode(self.version)
+        return head + body + self._rest
+
+
+def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
+    """Return a message, and what follows it; raises `FlexwireError` for one of too many parts."""
+    kind = message(name)
+    if version not in kind.entry.versions:
+        raise FrameError(f"no release has {name} v{version}")
+    schema = kind.definition.schema(version)
+    if len(payload) > MOST_DECODED:
+        # A long frame may be a few records, or a million partitions.
+        for _ in field_spans(schema, BoundedReader(payload, start, MOST_WALKED), (), to_end=True):
+            pass
+    body, end = kind.decode_prefix(payload, version, start)
+    return body, payload[end:]
+
+
+def _question(request: RequestFrame, payload: bytes) -> _Question | None:
+    """Return the question that a request asks; None for one that is too long to be kept."""
+    if len(payload) > MOST_DECODED:
+        return None
+    return request.api_key, request.api_version, payload[request.body_offset :]
+
+
+def _names_topics(request: RequestFrame) -> bool:
+    """Return whether the response to a request may name topics by name and id."""
+    name = request.message_name.removesuffix("Request") + "Response"
+    return any(topic.name and topic.topic_id for topic in topic_fields(name))
+
+
+def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
+    """Return the payload of the response with which a broker refuses a request."""
+    if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
+        # As if it had the versions below; a client then asks again.
+        below = Versions(0, max(0, request.api_version - 1))
+        return unsupported_answer(request.correlation_id, request.api_key, below)
+    body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)
+    answer = error_response(body, request.api_version, code)
+    header = message("ResponseHeader")(correlation_id=request.correlation_id)
+    version = response_header_version(request.api_key, request.api_version)
+    return header.encode(version) + answer.encode(request.api_version)
+
+
+def _with_throttle(payload: bytes, request: RequestFrame, seconds: float) -> bytes:
+    response = _Response(payload, request)
+    schema = type(response.body).definition.schema(response.version)
+    if not any(
+        field.attribute == THROTTLE and field.presence is not Presence.ABSENT
+        for field in schema.fields
+    ):
+        raise ArgumentError("the response has no throttle time")
+    setattr(response.body, THROTTLE, round(seconds * 1000))
+    return response.encode()
+
+
+def _with_tag(payload: bytes, request: RequestFrame, number: int, value: bytes) -> bytes:
+    """Add a tagged field to the response's header and body, where they may have one."""
+    response = _Response(payload, request)
+    header_version = response_header_version(request.api_key, request.api_version)
+    added = 0
+    for part, version in ((response.header, header_version), (response.body, response.version)):
+        schema = type(part).definition.schema(version)
+        if schema.flexible and number not in (*schema.tagged, *part.unknown_tagged_fields):
+            part.unknown_tagged_fields = {**part.unknown_tagged_fields, number: value}
+            added += 1
+    if not added:
+        raise ArgumentError(f"the response cannot have tag {number}")
+    return response.encode()

@@ -1,0 +1,314 @@
+"""Faults: which requests a tap breaks on purpose, and how. One line of text is one fault.
+
+``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` reads: of the Produce requests of
+this client, let the first go on, and write the error into its response. docs/faults.md has the
+grammar, and `flexwire.tap.fault_forwarder` does what it says.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast, get_args
+
+from flexwire.arguments import refuse, to_int
+from flexwire.capture.files.comments import CaptureFilter
+from flexwire.errors import ArgumentError, short
+from flexwire.protocol.error_codes import error_codes, nearest_codes
+from flexwire.tap.frame_filter import parse_api
+from flexwire.tap.header_stamps import HeaderTag, parse_header_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from flexwire.protocol import RequestFrame
+
+FaultKind = Literal["error", "delay", "cut", "close", "silence", "throttle", "tag", "stale"]
+"""What is done: see docs/faults.md."""
+FaultPoint = Literal["before", "after"]
+"""Where it is done: before the request goes on to the broker, or after the broker has answered."""
+
+_KINDS: Final = get_args(FaultKind)
+_EVERY_API: Final = "*"
+# Where each kind can be done, its default first.
+_POINTS: Final[dict[str, tuple[FaultPoint, ...]]] = {
+    "error": ("before", "after"),
+    "delay": ("before", "after"),
+    "cut": ("after", "before"),
+    "close": ("before", "after"),
+    "silence": ("before", "after"),
+    "throttle": ("after",),
+    "tag": ("after",),
+    "stale": ("after",),
+}
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_MOST_SECONDS: Final = 600.0
+_MOST_FAULTS: Final = 100
+_MOST_TEXT: Final = 300
+_WORDS: Final = (
+    *(f"{kind}=" for kind in ("error", "delay", "throttle", "tag")),
+    *("cut", "close", "silence", "stale", "after=", "client=", "topic="),
+    *("before", "after", "once", "first=", "nth="),
+)
+
+
+class Frequency(NamedTuple):
+    """How often a fault is done, of the requests that fit: a share, the ``first`` few, the nth."""
+
+    share: float = 1.0
+    first: int | None = None
+    nth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: the requests that it fits, what is done with them, where, and how often.
+
+    ``code`` is that of an error, ``seconds`` of a delay or throttle, ``length`` the bytes that are
+    left of a frame that is cut, and ``tag`` the number and bytes of a tagged field. ``point`` is
+    None for an error that is done where it can be: before, or else after. ``text`` is what
+    `parse_fault` read.
+    """
+
+    kind: FaultKind
+    _: KW_ONLY
+    text: str
+    only: CaptureFilter = field(default_factory=CaptureFilter)
+    point: FaultPoint | None = None
+    often: Frequency = Frequency()  # noqa: RUF009 - it is immutable
+    code: int = 0
+    seconds: float = 0.0
+    length: int = 0
+    tag: tuple[int, bytes] = (0, b"")
+
+    def __str__(self) -> str:
+        """Return the text that it was read from."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """The faults of a tap, in their order: of several that fit a request, the first is done.
+
+    ``seed`` decides the draws of faults with a share; None takes a new one, which the log names.
+    Raises `ArgumentError` for more than 100 faults.
+    """
+
+    faults: tuple[Fault, ...] = ()
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.faults) > _MOST_FAULTS:
+            raise refuse("faults", f"at most {_MOST_FAULTS}", len(self.faults))
+        if self.seed is not None:
+            to_int(self.seed, "seed", least=0)
+
+
+class Faults:
+    """The faults of a running tap: how many requests each has seen, and how often it was done."""
+
+    def __init__(self, plan: FaultPlan) -> None:
+        self.seed = random.SystemRandom().getrandbits(32) if plan.seed is None else plan.seed
+        self.active: list[Fault] = list(plan.faults)
+        """Those that are still done, in their order."""
+        self.done: Counter[str] = Counter()
+        """By the text of each fault, how often it was done."""
+        # By the place of a fault among those that are active.
+        self._seen: Counter[int] = Counter()
+        self._random = random.Random(self.seed)  # noqa: S311 - a draw that can be repeated
+
+    def add(self, fault: Fault) -> None:
+        """Do this fault too, after those that are there. Raises `ArgumentError` for too many."""
+        FaultPlan((*self.active, fault))
+        self.active.append(fault)
+
+    def end(self) -> None:
+        """Do no fault any more; what is under way goes on to its end."""
+        self.active.clear()
+        self._seen.clear()
+
+    def pick(self, request: RequestFrame, fits: Callable[[Fault], bool]) -> Fault | None:
+        """Return the fault to do with a request, if any; the first that fits and is due.
+
+        ``fits`` is asked of those that fit the request's API and client.
+        """
+        for place, fault in enumerate(self.active):
+            only = fault.only
+            if not only.takes_api(request.api_name) or not only.takes_client(request.client_id):
+                continue
+            if fits(fault) and self._is_due(fault, place):
+                return fault
+        return None
+
+    def _is_due(self, fault: Fault, place: int) -> bool:
+        self._seen[place] += 1
+        seen, often = self._seen[place], fault.often
+        if often.nth is not None:
+            return seen == often.nth
+        if often.first is not None:
+            return seen <= often.first
+        return often.share >= 1 or self._random.random() < often.share
+
+
+def parse_fault(text: str) -> Fault:
+    """Read one fault. Raises `ArgumentError` that names the word and what may stand there.
+
+    >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
+    >>> fault.kind, fault.code, fault.only.apis, fault.often.first
+    ('error', 48, ('EndTxn',), 1)
+    >>> parse_fault("Fetch delay=2s 5%").seconds
+    2.0
+    """
+    try:
+        api, *words = shlex.split(text)
+    except ValueError:
+        raise ArgumentError(
+            f"expected an API and what is done, as Fetch delay=2s, got {short(text)}"
+        ) from None
+    if len(text) > _MOST_TEXT:
+        raise ArgumentError(f"expected a fault of at most {_MOST_TEXT} characters")
+    said = _Words(text)
+    for word in words:
+        said.take(word)
+    if said.kind is None:
+        raise ArgumentError(f"expected one of {', '.join(_KINDS)} in {short(text)}")
+    apis = () if api == _EVERY_API else (parse_api(api),)
+    only = CaptureFilter(apis, tuple(said.clients), tuple(said.topics))
+    return Fault(said.kind, text=text, only=only, **said.fields())
+
+
+def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
+    """Read faults, one on each line; empty lines and those that begin with ``#`` are left out.
+
+    Raises `ArgumentError` with the number of the line.
+    """
+    faults: list[Fault] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            faults.append(parse_fault(text))
+        except ArgumentError as error:
+            raise ArgumentError(f"line {number}: {error}") from None
+    return tuple(faults)
+
+
+class _Words:
+    """The words of one fault, as far as they were read."""
+
+    def __init__(self, text: str) -> None:
+        self.kind: FaultKind | None = None
+        self.clients: list[str] = []
+        self.topics: list[str] = []
+        self._text = text
+        self._fields: dict[str, Any] = {}
+
+    def take(self, word: str) -> None:
+        name, is_given, value = word.partition("=")
+        if name in _KINDS:
+            if self.kind is not None:
+                raise ArgumentError(
+                    f"expected one thing that is done, got {self.kind} and {name} in "
+                    f"{short(self._text)}"
+                )
+            self.kind = cast("FaultKind", name)
+            self._take_value(word, name, value if is_given else None)
+        elif name in {"client", "topic"} and value:
+            (self.clients if name == "client" else self.topics).append(value)
+        elif word in {"before", "after"}:
+            self._set("point", word, word)
+        elif name == "after" and value:
+            self._set("length", _to_count(value, word, least=0), word)
+        elif (often := _to_frequency(word)) is not None:
+            self._set("often", often, word)
+        else:
+            near = get_close_matches(word, _WORDS, 1)
+            meant = f"; did you mean {near[0]}?" if near else f"; words are {', '.join(_WORDS)}"
+            raise ArgumentError(f"{short(word)} means nothing in a fault{meant}")
+
+    def fields(self) -> dict[str, Any]:
+        """Return what was said, with the defaults of its kind; raises `ArgumentError`."""
+        kind, fields = str(self.kind), dict(self._fields)
+        points = _POINTS[kind]
+        point = fields.get("point")
+        if point is not None and point not in points:
+            raise ArgumentError(f"{kind} is done {points[0]} forwarding, not {point}")
+        if "length" in fields and kind != "cut":
+            raise ArgumentError(f"after=BYTES goes with cut; {kind} is done before or after")
+        if point is None and kind != "error":
+            fields["point"] = points[0]
+        return fields
+
+    def _take_value(self, word: str, kind: str, value: str | None) -> None:
+        if kind in {"cut", "close", "silence", "stale"}:
+            if value is not None:
+                raise ArgumentError(f"{kind} takes no value, got {short(word)}")
+        elif not value:
+            raise ArgumentError(f"expected {kind}=… with a value, got {short(word)}")
+        elif kind == "error":
+            self._set("code", _to_code(value), word)
+        elif kind == "tag":
+            number, sent = _to_tag(parse_header_tag(value))
+            self._set("tag", (number, sent), word)
+        else:
+            self._set("seconds", _to_seconds(value), word)
+
+    def _set(self, name: str, value: object, word: str) -> None:
+        if name in self._fields:
+            raise ArgumentError(f"{short(word)} says again what is said in {short(self._text)}")
+        self._fields[name] = value
+
+
+def _to_code(text: str) -> int:
+    codes = {code.name: code.code for code in error_codes()}
+    code = codes.get(text.upper())
+    if code is None and re.fullmatch(r"-?[0-9]{1,5}", text):
+        code = int(text) if int(text) in codes.values() else None
+    if code is None:
+        named = ", ".join(one.name for one in nearest_codes(text))
+        raise ArgumentError(f"expected the name or number of an error, as {named}, got {text!r}")
+    if not code:
+        raise ArgumentError("expected an error, and 0 is none")
+    return code
+
+
+def _to_seconds(text: str) -> float:
+    number = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)", text)
+    seconds = 0.0 if number is None else float(number[1]) * _UNITS[number[2]]
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise ArgumentError(
+            f"expected a time of at most {_MOST_SECONDS / 60:g}m, as 200ms or 2s, got {text!r}"
+        )
+    return seconds
+
+
+def _to_count(text: str, word: str, *, least: int) -> int:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+        raise ArgumentError(f"expected a whole number of at least {least} in {short(word)}")
+    return int(text)
+
+
+def _to_frequency(word: str) -> Frequency | None:
+    name, _, value = word.partition("=")
+    if word == "once":
+        return Frequency(first=1)
+    if name == "first":
+        return Frequency(first=_to_count(value, word, least=1))
+    if name == "nth":
+        return Frequency(nth=_to_count(value, word, least=1))
+    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%", word)
+    if share is None:
+        return None
+    if not 0 < float(share[1]) <= 100:  # noqa: PLR2004 - of 100
+        raise ArgumentError(f"expected a share above 0% and at most 100%, got {word}")
+    return Frequency(share=float(share[1]) / 100)
+
+
+def _to_tag(tag: HeaderTag) -> tuple[int, bytes]:
+    value = tag.value
+    return tag.tag, value.encode() if isinstance(value, str) else value

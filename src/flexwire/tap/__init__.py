@@ -15,6 +15,8 @@ The laws of this room (tests below `tests/`):
 - A rehearsal takes versions away and adds none, and answers keep the order of requests, so that a
   client meets what a broker of that release would do (`net/test_rehearsal_rules.py`,
   `net/test_rehearsing.py`).
+- A fault is done to what it fits and to nothing else. A broker gets whole requests that a client
+  sent, or the beginning of one that was cut; responses keep their order (`net/test_faults.py`).
 - Under TLS credentials are asterisks in the capture, because a file is read by others
   (`net/test_withholding.py`).
 - Frames are whole within a file of the tap (`capture/test_capture_directory.py`).

@@ -142,7 +142,7 @@ _BYTES_OR_NULL: Final = st.none() | st.binary(max_size=_MOST_BYTES)
 _SCALARS: Final[dict[type, SearchStrategy[Any]]] = {
     Boolean: st.booleans(),
     Float64: st.floats(allow_nan=False),
-    Uuid: st.uuids(),
+    Uuid: st.uuids(allow_nil=True),
     String: _TEXT,
 }
 _RECORDS: Final = st.builds(

@@ -16,4 +16,5 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     shown = blocks(PAGE.read_text(encoding="utf-8"))
     for block in shown:
         check(block, tmp_path)
-    assert [block.language for block in shown] == ["console", "console", "console", "python"]
+    assert [block.language for block in shown] == ["console"] * 4 + ["python"] * 2
+    assert [block.reason is None for block in shown] == [True] * 4 + [False, True]

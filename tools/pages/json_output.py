@@ -139,6 +139,7 @@ def command_lines(place: Path) -> dict[str, list[str]]:
         "explain --size": ["explain", "--size", "369295616"],
         "encode": ["encode", "MetadataRequest", '{"topics": null}', "-V", "1"],
         "generate, each line": ["generate", "MetadataRequest", "-V", "4"],
+        "generate --frame, each line": ["generate", "MetadataRequest", "-V", "4", "--frame"],
         "generate --hostile, each line": ["generate", "MetadataRequest", "-V", "4", "--hostile"],
         "schema bench": ["schema", "bench", str(older), told],
         "schema list": ["schema", "list", "Metadata"],

@@ -15,14 +15,14 @@ from flexwire.cli.options import (
     message_argument,
     release_option,
     specs_options,
-    version_of,
-    version_option,
+    stable_version_option,
+    version_or_stable,
 )
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from flexwire.codec import Message
     from flexwire.schema.parse import Mode
@@ -33,7 +33,7 @@ _NAME_LETTERS: Final = 16
 
 @click.command("generate")
 @message_argument
-@version_option
+@stable_version_option
 @click.option(
     "--count",
     type=click.IntRange(1, _MOST),
@@ -52,13 +52,19 @@ _NAME_LETTERS: Final = 16
     "--hostile",
     is_flag=True,
     help="Damage one place of each message: a cut, a length that lies, a null, a long varint, "
-    "repeated tags.",
+    "repeated tags, a flipped bit, another version.",
+)
+@click.option(
+    "--frame",
+    is_flag=True,
+    help="Make whole frames of a request or response: length, header and body. With --hostile, "
+    "half of them are damaged in length or header.",
 )
 @click.option(
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write each message to a file of its own in this directory, as libFuzzer and atheris take "
-    "them.",
+    "them. Files that are there stay.",
 )
 @click.option(
     "--format",
@@ -74,10 +80,11 @@ _NAME_LETTERS: Final = 16
 def generate(
     *,
     message: str,
-    version: int | str,
+    version: int | str | None,
     count: int,
     seed: int,
     hostile: bool,
+    frame: bool,
     corpus: Path | None,
     output: Format,
     release: str | None,
@@ -87,24 +94,25 @@ def generate(
     """Make up messages of a version, valid or nearly valid.
 
     A valid message has random values in every field, and unknown tagged fields. A line of JSON has
-    the message, the version, the bytes as hex, and the JSON form as body. With --hostile it has
-    the damage in place of the body, and the error of flexwire's strict decoder, null if it
-    accepts the bytes.
+    the message, the version, the bytes as hex, and the JSON form as body; with --frame also the
+    header. With --hostile it has the damage in place of these, and the error of flexwire's strict
+    decoder, null if it accepts the bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural
 
     message_class = find_message(message, release, specs, specs_mode)
-    number = version_of(message_class, version)
-    samples = _hostile if hostile else _valid
+    number = version_or_stable(message_class, version)
+    make = _MAKERS[frame, hostile]
+    samples = (make(message_class, number, place) for place in range(seed, seed + count))
     if corpus is None:
-        for data, facts in samples(message_class, number, range(seed, seed + count)):
+        for data, facts in samples:
             print(
                 data.hex() if output is Format.TEXT else _line(message_class, number, data, facts)
             )
         return
     written = 0
-    for data, _ in samples(message_class, number, range(seed, seed + count)):
+    for data, _ in samples:
         # Fuzzers name files so, and find by it what they have already.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
@@ -113,24 +121,49 @@ def generate(
     print_line(f"wrote {plural(written, 'file')} to {corpus}")
 
 
-def _valid(
-    message_class: type[Message], version: int, seeds: range
-) -> Iterator[tuple[bytes, dict[str, Any]]]:
+_Sample = tuple[bytes, dict[str, Any]]
+"""The bytes of a message or frame, and what a line says of them."""
+
+
+def _valid(message_class: type[Message], version: int, seed: int) -> _Sample:
     from flexwire.codec.samples import random_message
 
-    for seed in seeds:
-        sample = random_message(message_class, version, seed, batches=True)
-        yield sample.encode(version), {"body": sample.to_json(version)}
+    sample = random_message(message_class, version, seed, batches=True, nan=True)
+    return sample.encode(version), {"body": sample.to_json(version)}
 
 
-def _hostile(
-    message_class: type[Message], version: int, seeds: range
-) -> Iterator[tuple[bytes, dict[str, Any]]]:
+def _hostile(message_class: type[Message], version: int, seed: int) -> _Sample:
     from flexwire.codec.hostile import hostile_bytes
 
-    for seed in seeds:
-        sample = hostile_bytes(message_class, version, seed)
-        yield sample.data, {"damage": sample.damage, "error": sample.error}
+    sample = hostile_bytes(message_class, version, seed)
+    return sample.data, {"damage": sample.damage, "error": sample.error}
+
+
+def _valid_frame(message_class: type[Message], version: int, seed: int) -> _Sample:
+    from flexwire.protocol.sample_frames import random_frame
+
+    sample = random_frame(message_class, version, seed)
+    return sample.data, {
+        "headerVersion": sample.header_version,
+        "header": sample.header.to_json(sample.header_version),
+        "body": sample.body.to_json(version),
+    }
+
+
+def _hostile_frame(message_class: type[Message], version: int, seed: int) -> _Sample:
+    from flexwire.protocol.sample_frames import hostile_frame
+
+    sample = hostile_frame(message_class, version, seed)
+    return sample.data, {"damage": sample.damage, "error": sample.error}
+
+
+# By --frame and --hostile.
+_MAKERS: Final[dict[tuple[bool, bool], Callable[[type[Message], int, int], _Sample]]] = {
+    (False, False): _valid,
+    (False, True): _hostile,
+    (True, False): _valid_frame,
+    (True, True): _hostile_frame,
+}
 
 
 def _line(message_class: type[Message], version: int, data: bytes, facts: dict[str, Any]) -> str:

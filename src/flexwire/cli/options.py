@@ -109,6 +109,13 @@ version_option = click.option(
     required=True,
     help="The message version; the latest is the newest that MESSAGE has.",
 )
+stable_version_option = click.option(
+    "-V",
+    "--version",
+    type=_Version(),
+    help="The message version, by default the newest stable one; the latest is the newest that "
+    "MESSAGE has.",
+)
 release_option = click.option(
     "--release",
     shell_complete=release_names,
@@ -272,6 +279,22 @@ def find_message(
 def version_of(message_class: type[Message], version: int | str) -> int:
     """The number of a version that may be given as the latest."""
     return message_class.entry.versions.highest if version == LATEST else int(version)
+
+
+def version_or_stable(message_class: type[Message], version: int | str | None) -> int:
+    """The number of a version; of the newest stable one where none is given.
+
+    A message without a stable version has its newest.
+    """
+    if version is not None:
+        return version_of(message_class, version)
+    versions = {
+        number: spec.latest_version_unstable and number == spec.valid_versions.highest
+        for spec, valid in message_class.definition.served.specs
+        for number in valid
+    }
+    stable = [number for number, is_unstable in versions.items() if not is_unstable]
+    return max(stable or versions)
 
 
 def read_bytes(text: str, notation: Notation) -> bytes:

@@ -1,14 +1,16 @@
 """Bytes that are nearly a message: one place of a valid message is damaged.
 
 Each damage is one that a decoder has to expect from a stranger: a cut, a length that lies, a null
-where none is allowed, a varint that is longer than it has to be, text that is not UTF-8, and tagged
-fields that repeat. Some of them are valid all the same, for example a null where the field takes
-one. `HostileBytes.error` says what flexwire's strict decoder makes of the bytes.
+where none is allowed, a varint that is longer than it has to be, text that is not UTF-8, tagged
+fields that repeat, a flipped bit, and a message of another version. Some of them are valid all the
+same, for example a null where the field takes one. `HostileBytes.error` says what flexwire's strict
+decoder makes of the bytes.
 """
 
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.codec.explanation import explain
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
     from flexwire.codec.explanation import Annotation
     from flexwire.codec.message import Message
+
+    Damaged = tuple[bytes, str]
+    Damage = Callable[[bytes, list[Annotation], random.Random], Iterator[Damaged]]
 
 
 class HostileBytes(NamedTuple):
@@ -47,10 +52,10 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
     """
     source = random.Random(seed)  # noqa: S311 - no secret
     seed_of_message = source.getrandbits(32)
-    valid = random_message(message, version, seed_of_message, batches=True).encode(version)
+    valid = _encoded(message, version, seed_of_message)
     places = [place for place in explain(message, valid, version).annotations if place.length]
     source.shuffle(places)
-    damages = [*_DAMAGES]
+    damages: list[Damage] = [*_DAMAGES, partial(_version, message, version)]
     source.shuffle(damages)
     candidates = (
         damaged
@@ -67,7 +72,9 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
     return HostileBytes(data, words, None)
 
 
-Damaged = tuple[bytes, str]
+def _encoded(message: type[Message], version: int, seed: int) -> bytes:
+    return random_message(message, version, seed, batches=True, nan=True).encode(version)
+
 
 _COMPACT: Final = "COMPACT"
 _SIZED: Final = ("STRING", "BYTES", "RECORDS", "ARRAY")
@@ -151,6 +158,29 @@ def _tags(data: bytes, annotations: list[Annotation], source: random.Random) -> 
         yield data[:start] + section + data[start + 1 :], f"{words} at {annotation.path}"
 
 
+def _flip(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
+    for annotation in annotations:
+        at, bit = annotation.offset + source.randrange(annotation.length), source.randrange(8)
+        flipped = bytes([data[at] ^ 1 << bit])
+        yield data[:at] + flipped + data[at + 1 :], f"a bit is flipped in {annotation.path}"
+
+
+def _version(
+    message: type[Message],
+    version: int,
+    _data: bytes,
+    _annotations: list[Annotation],
+    source: random.Random,
+) -> Iterator[Damaged]:
+    """Yield messages of the other versions."""
+    versions = (versions for _, versions in message.definition.served.specs)
+    others = sorted({number for valid in versions for number in valid} - {version})
+    source.shuffle(others)
+    for other in others:
+        data = _encoded(message, other, source.getrandbits(32))
+        yield data, f"the message is one of version {other}"
+
+
 _TAG_COUNT: Final = "tagged field count"
 _VARINTS: Final = frozenset({_TAG_COUNT, "tag", "tagged field size"})
 _TAG: Final = write_unsigned_varint(20_000)
@@ -161,9 +191,7 @@ _SECTIONS: Final = (
     (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
     (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
 )
-_DAMAGES: Final[
-    tuple[Callable[[bytes, list[Annotation], random.Random], Iterator[Damaged]], ...]
-] = (_cut, _append, _length, _varint, _value, _tags)
+_DAMAGES: Final[tuple[Damage, ...]] = (_cut, _append, _length, _varint, _value, _tags, _flip)
 
 
 def _prefix_width(annotation: Annotation) -> int | None:

@@ -6,6 +6,7 @@ they are. `flexwire.codec.hostile` damages their bytes.
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 import uuid
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Message)
 
 _TEXTS: Final = ("", "a", "größe", "日本語", "x" * 127, "y" * 128, "\U0001f980")
-_FLOATS: Final = (0.0, -1.5, 1e300)
+_FLOATS: Final = (0.0, -0.0, -1.5, 1e300, 5e-324, math.inf, -math.inf)
 
 
 def random_message(
@@ -47,14 +48,18 @@ def random_message(
     *,
     tagged: bool = True,
     batches: bool = False,
+    nan: bool = False,
 ) -> M:
     """Return a message whose fields have random values, unknown tagged fields among them.
 
     The same seed gives the same message. Without ``tagged``, a field that is or could be tagged has
     its default. With ``batches``, a field of records holds a record batch, and otherwise any bytes.
+    With ``nan``, a double may be NaN, so the message may differ from itself.
     """
     schema = message.definition.schema(version, encoding)
-    values = _RandomValues(message, random.Random(seed), tagged=tagged, batches=batches)  # noqa: S311 - no secret
+    floats = (*_FLOATS, math.nan) if nan else _FLOATS
+    source = random.Random(seed)  # noqa: S311 - no secret
+    values = _RandomValues(message, source, tagged=tagged, batches=batches, floats=floats)
     sample: M = values.struct(schema)
     return sample
 
@@ -78,12 +83,19 @@ class _RandomValues:
     """Random values of the types of one message."""
 
     def __init__(
-        self, message: type[Message], source: random.Random, *, tagged: bool, batches: bool
+        self,
+        message: type[Message],
+        source: random.Random,
+        *,
+        tagged: bool,
+        batches: bool,
+        floats: tuple[float, ...],
     ) -> None:
         self._message = message
         self._random = source
         self._tagged = 0.5 if tagged else 0.0
         self._batches = batches
+        self._floats = floats
 
     def struct(self, schema: Schema) -> Any:
         values = {
@@ -116,9 +128,9 @@ class _RandomValues:
         if isinstance(kind, Integer):
             return self._integer(kind)
         if isinstance(kind, Uuid):
-            return uuid.UUID(bytes=self._random.randbytes(16))
+            return uuid.UUID(bytes=self._random.choice([bytes(16), self._random.randbytes(16)]))
         if isinstance(kind, Float64 | String):
-            return self._random.choice(_TEXTS if isinstance(kind, String) else _FLOATS)
+            return self._random.choice(_TEXTS if isinstance(kind, String) else self._floats)
         return self._batch() if self._batches and is_records(kind) else self._bytes()
 
     def _bytes(self) -> bytes:
@@ -131,6 +143,7 @@ class _RandomValues:
                 bytes(width),
                 b"\xff" * width,
                 b"\x7f" + b"\xff" * (width - 1),
+                b"\x80" + bytes(width - 1),
                 self._random.randbytes(width),
             ]
         )

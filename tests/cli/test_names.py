@@ -41,6 +41,10 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
         ["tap", "--upstream", "localhost:1", "--out", "no-such", "--pretend", "4.9"],
         "4.4.0",
     ),
+    ("tap", "faults"): (
+        ["tap", "--upstream", "localhost:1", "--out", "no-such", "--fault", "Metadta close"],
+        "'Metadata'",
+    ),
     ("answers", "names"): (["answers", "no-such", "chargebak"], "'chargeback'"),
     ("analyze", "answers"): (
         ["analyze", "no-such", "--out", "no-such-too", "--answers", "chargebak"],

@@ -49,6 +49,7 @@ WITHOUT = {
     "--listen-key": OF_A_TAP,
     "--listen-key-password-file": OF_A_TAP,
     "--listen-ca": OF_A_TAP,
+    "--fault-file": "a list that a tap is started with, which then runs on",
     "--reset-plan": "a file that is written",
     "--throwaway-ca": "a file that is written",
     "--upstream-ca": OF_A_TAP,

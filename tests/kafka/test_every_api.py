@@ -191,7 +191,7 @@ def in_any_order(line: str) -> str:
 
 
 def ours(release: str, log: Path) -> list[str]:
-    found = list(rows(log, DumpOptions(deep=True, release=release)))
+    found = list(rows(log, DumpOptions(deep=True, release=release, show_credentials=True)))
     tool = later_tool if release >= "4.1" else tool_lines
     return [line for row in found for line in tool(row, found)]
 

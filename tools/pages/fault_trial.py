@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 PAGE = DOCS / "faults.md"
 _TITLE = "## What eight clients do\n"
 _SUMMARY = """\
-`make faults` runs the newest releases of eight client libraries against a broker of {release}. Each
-creates a topic, produces five records, consumes them in a group and commits, with the settings that
-it has by default. The tap does one fault to each client. A cell names the steps that failed, and
-how many records the topic has twice. A dot means that all steps worked; "not done" means that the
-client never sent such a request, or only in versions in which the fault is not possible. A step
-fails if the client reports an error, or nothing within 30 seconds (90 where the broker is silent).
+`make faults` runs the newest releases of eight client libraries against a broker of {release}:
+{clients}.
+Each creates a topic, produces five records, consumes them in a group and commits, with the settings
+that it has by default. The tap does one fault to each client. A step fails if the client reports an
+error, or nothing within 30 seconds (90 where the broker is silent). "Twice" are records of the five
+that the topic has more than once. Clients that are not named in a row never sent such a request, or
+only in versions in which the fault is not possible.
+
 In all {count} cases the program ended, no record was there that no client had sent, and none was
 missing that the broker had acknowledged. sarama does not take tags in the header of a response, as
 KIP-482 asks ([report](upstream/sarama-header-tags.md)).
@@ -39,25 +41,27 @@ def with_clients(text: str, rows: Sequence[FaultRow]) -> str:
 
 
 def _section(rows: Sequence[FaultRow]) -> str:
-    clients = list(dict.fromkeys(row.client for row in rows))
-    by = {(row.fault, row.client): row for row in rows}
-    summary = _SUMMARY.format(release=RELEASE, count=len(rows))
-    head = f"| fault | {' | '.join(clients)} |\n|---|{'---|' * len(clients)}\n"
-    lines = [
-        f"| `{fault}` | {' | '.join(_cell(by[fault, client]) for client in clients)} |\n"
-        for fault in dict.fromkeys(row.fault for row in rows)
-    ]
+    clients = dict.fromkeys(row.client for row in rows)
+    summary = _SUMMARY.format(release=RELEASE, clients=", ".join(clients), count=len(rows))
+    head = "| fault | all steps worked | failed, or twice |\n|---|---|---|\n"
+    lines = []
+    for fault in dict.fromkeys(row.fault for row in rows):
+        done = [row for row in rows if row.fault == fault and row.done]
+        good = [_library(row) for row in done if not _trouble(row)]
+        bad = [f"{_library(row)}: {_trouble(row)}" for row in done if _trouble(row)]
+        worked = "all" if len(good) == len(clients) else ", ".join(good)
+        lines.append(f"| `{fault}` | {worked} | {'; '.join(bad)} |\n")
     return f"{_TITLE}\n{summary}\n{head}{''.join(lines)}"
 
 
-def _cell(row: FaultRow) -> str:
-    if not row.done:
-        return "not done"
+def _library(row: FaultRow) -> str:
+    return row.client.rpartition(" ")[0]
+
+
+def _trouble(row: FaultRow) -> str:
     failed = [step for step, error in row.outcome.items() if error]
-    said = [", ".join(failed)] if failed else []
-    if row.copies:
-        said.append(f"{row.copies} twice")
-    return "; ".join(said) or "·"
+    twice = [f"{row.copies} twice"] if row.copies else []
+    return ", ".join((*failed, *twice))
 
 
 if __name__ == "__main__":

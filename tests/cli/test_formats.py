@@ -43,9 +43,11 @@ from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.spark.delta.upkeep import FileGroup
 from flexwire.tap import HostPort, TapStatistics
+from tests.capture.traffic import framed, packet, pcap
 from tests.cli.test_json_page import _leaves
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
 from tests.net.answering import Answers, answering
+from tests.protocol.payloads import request_payload
 from tests.report.sample import SAMPLE
 from tests.spark.asked import TALKERS
 from tools.pages.json_output import SPEC, analysis_of, command_lines
@@ -201,10 +203,21 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "parquet": of_text,
     "delta": of_text,
 }
-LINES = {"records dump", "tap", "decode --lines", "generate"}
+LINES = {"who", "records dump", "tap", "decode --lines", "generate"}
 FILES = {"html": of_html, "markdown": of_markdown}
 CLIENT = f"{IN_UTF8}Größe 日本語 \U0001f600"
 HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
+
+
+def hostile_capture(place: Path) -> Path:
+    """Write a capture with a client of a hostile name."""
+    # A name with controls is no evidence of Kafka, so another request comes first.
+    sent = b"".join(
+        framed(request_payload(3, 1, b"\xff" * 4, client_id=name)) for name in ("a", CLIENT)
+    )
+    capture = place / f"{IN_A_PATH}.pcap"
+    capture.write_bytes(pcap([packet(sent)]))
+    return capture
 
 
 def room(place: Path) -> dict[str, list[str]]:
@@ -239,6 +252,7 @@ def room(place: Path) -> dict[str, list[str]]:
         "demo": ["demo", *out],
         "answers": ["answers", "analysis", "talkers"],
         "tap": ["tap", "--upstream", "b:9092", *out],
+        "who": ["who", str(hostile_capture(place))],
         **{f"tables {one}": ["tables", one, "out"] for one in ("compact", "vacuum")},
         "tables retain": ["tables", "retain", "out", "--days", "1"],
         "warmup": ["warmup"],

@@ -55,6 +55,7 @@ READING = [
     'encode MetadataRequest {"topics":null} --version 1',
     "explain MetadataRequest 00000000 --version 0",
     "records dump LOG --deep",
+    "who CAPTURE",
 ]
 # What needs Spark or a broker, or is there to write where it may.
 LEFT_OUT = {"analyze", "answers", "demo", "call", "warmup"}

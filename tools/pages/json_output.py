@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import UnreadableBytes
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, tables, warmup
@@ -27,6 +28,7 @@ from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import KernelStatus
+from flexwire.messages import MetadataRequest, MetadataResponse
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
 from flexwire.spark.delta.upkeep import FileGroup
@@ -34,7 +36,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.net.answering import Answers, answering
-from tests.protocol.payloads import frame, make, request_payload
+from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.report.sample import EMPTY, SAMPLE
 from tests.spark.asked import TALKERS
 from tools.pages.files import DOCS, write_files
@@ -153,7 +155,26 @@ def command_lines(place: Path) -> dict[str, list[str]]:
             *("schema", "import", str(specs.parents[1]), "--fresh", "--out", str(place / "c"))
         ],
         "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
+        "who, each line": ["who", str(_some_connections(place))],
     }
+
+
+def _some_connections(place: Path) -> Path:
+    """Write a capture of a connection with an error and a waiting request, and of a silent one."""
+    software = make("ApiVersionsRequest", client_software_name="a", client_software_version="1")
+    asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="a")])
+    unknown = MetadataResponse.MetadataResponseTopic(error_code=3, name="a")
+    failed = MetadataResponse(topics=[unknown])
+    with PcapngWriter(place / "captures") as writer:
+        for port, is_answered in ((50000, True), (50001, False)):
+            connection = writer.open_connection(("127.0.0.1", port), ("127.0.0.1", 9092))
+            connection.send("request", frame(request_payload(18, 3, software, correlation_id=1)))
+            if is_answered:
+                for _ in range(2):
+                    connection.send("request", frame(request_payload(3, 12, asked)))
+                connection.send("response", frame(response_payload(3, 12, failed)))
+                connection.close()
+    return place / "captures"
 
 
 _LOGS = replace(

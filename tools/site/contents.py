@@ -40,6 +40,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Clusters": (
         "docs/three-ways",
         "docs/tap",
+        "docs/who",
         "docs/rehearse",
         "docs/faults",
         "docs/tests",

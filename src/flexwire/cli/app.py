@@ -39,6 +39,7 @@ from flexwire.cli import (
     tables,
     tap,
     warmup,
+    who,
 )
 from flexwire.cli.options import catalog_option
 from flexwire.cli.terminal import guard_streams, verbosity_options
@@ -108,6 +109,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tables retain": ("flexwire tables retain out --days 90 --dry-run",),
     "tables vacuum": ("flexwire tables vacuum out",),
     "warmup": ("flexwire warmup",),
+    "who": (
+        "flexwire who captures",
+        "flexwire who captures --filter 'billing-*' --order-by waiting",
+        "flexwire who capture.pcapng --once --format json",
+    ),
 }
 
 
@@ -254,6 +260,7 @@ for command in (
     analyze.analyze,
     answers.answers,
     tap.tap,
+    who.who,
     call.call,
     warmup.warmup,
     completion.completion,

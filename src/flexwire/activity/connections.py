@@ -1,0 +1,289 @@
+"""The facts about each connection, as its frames show them."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from flexwire.capture.reassembly.connections import hear
+from flexwire.codec import message
+from flexwire.errors import CodecError, FrameError, UnknownMessageError
+from flexwire.facts.units import shorten
+from flexwire.protocol import Conversation, parse_response
+from flexwire.protocol.error_codes import NO_ERROR, error_name
+from flexwire.protocol.sasl import is_believable
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.tables.spec_places import error_places
+from flexwire.tap.frame_filter import TopicNames
+from flexwire.tap.limits import MOST_DECODED, MOST_WALKED, beginning
+from flexwire.wire.field_spans import BoundedReader, field_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
+    from flexwire.protocol import RequestFrame, Turn
+
+MOST_CONNECTIONS: Final = 20_000
+"""So many connections are kept at once."""
+MOST_TOPICS: Final = 20
+"""So many topics of a connection are listed by name."""
+MOST_COUNTED_TOPICS: Final = 256
+"""So many topics of a connection are counted; the count stays there."""
+MOST_WAITING: Final = 256
+"""So many requests of a connection wait for their response; the oldest then gives up its place."""
+
+_MOST_CHARACTERS: Final = 256
+_SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
+_UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
+
+
+class LastError(NamedTuple):
+    """An error that a broker answered: its name or code, the API of the request, and the time."""
+
+    name: str
+    api: str
+    at_us: int
+
+
+class WaitingRequest(NamedTuple):
+    """A request without its response: its API, and when its last byte was seen."""
+
+    api: str
+    since_us: int
+
+
+@dataclass(slots=True)
+class ConnectionActivity:
+    """A connection: who its client is, what passed on it, and what it waits for.
+
+    Times are microseconds since 1970, as the capture says. ``request_bytes`` and
+    ``response_bytes`` are on the wire, with the lengths of the frames. ``client_id`` is the last
+    one that was sent. ``apis`` counts the requests of each API. ``topics`` are those that requests
+    name, in the order of their first request; ``more_topics`` counts the others.
+
+    ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
+    """
+
+    connection: str
+    client: str
+    broker: str
+    first_us: int
+    last_us: int
+    client_id: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+    requests: int = 0
+    responses: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    damaged_frames: int = 0
+    errors: int = 0
+    last_error: LastError | None = None
+    is_open: bool = True
+    is_kafka: bool = False
+    closed_by: Literal["client", "broker"] | None = None
+    is_reset: bool = False
+    apis: Counter[str] = field(default_factory=Counter)
+    topics: dict[str, None] = field(default_factory=dict)
+    _hashes: set[int] = field(default_factory=set)
+    _waiting: OrderedDict[int, WaitingRequest] = field(default_factory=OrderedDict)
+
+    @property
+    def more_topics(self) -> int:
+        """How many topics are not in ``topics``, up to `MOST_COUNTED_TOPICS` in all."""
+        return len(self._hashes) - len(self.topics)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._waiting)
+
+    @property
+    def oldest(self) -> WaitingRequest | None:
+        """The request that waits longest; None if none waits."""
+        return next(iter(self._waiting.values()), None)
+
+    def note_topics(self, names: Iterable[str | None]) -> None:
+        """Take in the topics that a request names; None is a topic without a known name."""
+        for name in filter(None, names):
+            if len(self._hashes) < MOST_COUNTED_TOPICS:
+                self._hashes.add(hash(name))
+                if len(self.topics) < MOST_TOPICS:
+                    self.topics[shorten(name, _MOST_CHARACTERS)] = None
+
+    def wait(self, pair: int, request: WaitingRequest) -> None:
+        """Let a request wait for its response."""
+        self._waiting[pair] = request
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+
+    def answer(self, pair: int | None) -> None:
+        """Take in that a pair has its response."""
+        if pair is not None:
+            self._waiting.pop(pair, None)
+
+    def end(self, closed_by: Literal["client", "broker"] | None, *, is_reset: bool) -> None:
+        """Take in the first sign of the end. Later signs change nothing."""
+        if self.closed_by is None and closed_by is not None:
+            self.closed_by, self.is_reset = closed_by, is_reset
+
+
+class ActivityTable:
+    """Takes the frames of connections, in the order of time of each, and keeps what they show.
+
+    At most ``most`` connections are kept. Beyond it a closed one is forgotten, or the oldest;
+    ``left_out`` counts those of Kafka that were forgotten before `forget_closed`. ``last_us`` is
+    the latest time of a frame.
+    """
+
+    def __init__(self, most: int = MOST_CONNECTIONS) -> None:
+        self.left_out = 0
+        self.last_us = 0
+        self._most = most
+        self._rows: dict[str, ConnectionActivity] = {}
+        self._conversations: dict[str, Conversation] = {}
+        self._closed: dict[str, None] = {}
+        self._topics = TopicNames()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[ConnectionActivity]:
+        """Yield the connections that are known to be Kafka, in the order of their first frames."""
+        return (row for row in self._rows.values() if row.is_kafka)
+
+    def find(self, connection: str) -> ConnectionActivity | None:
+        """Return a connection by its name, also one that is not known to be Kafka."""
+        return self._rows.get(connection)
+
+    def see(self, frame: CapturedFrame) -> ConnectionActivity:
+        """Take in a frame; return its connection."""
+        row = self._rows.get(frame.connection) or self._begin(frame)
+        # Files of several taps may overlap in time.
+        row.first_us = min(row.first_us, frame.first_us)
+        row.last_us = max(row.last_us, frame.timestamp_us)
+        self.last_us = max(self.last_us, frame.timestamp_us)
+        if frame.direction == "request":
+            row.request_bytes += frame.size
+        else:
+            row.response_bytes += frame.size
+        turn = hear(frame, self._conversations[frame.connection])
+        if turn.error is not None:
+            row.damaged_frames += 1
+        if frame.direction == "response":
+            self._see_response(row, frame, turn)
+        elif turn.request is not None and turn.kind != "token" and is_believable(turn.request):
+            self._see_request(row, frame, turn, turn.request)
+        return row
+
+    def close(self, connection: str) -> None:
+        """Take in that both ends have closed a connection."""
+        row = self._rows.get(connection)
+        if row is not None:
+            row.is_open = False
+            self._closed[connection] = None
+
+    def end(self, ended: CapturedConnection, *, is_over: bool) -> None:
+        """Take in what a connection was. Unless it ``is_over``, it may go on after the capture."""
+        row = self._rows.get(ended.connection)
+        if row is None:
+            return
+        row.is_kafka = ended.is_kafka
+        row.end(ended.closed_by, is_reset=ended.reset)
+        if is_over:
+            self.close(ended.connection)
+
+    def forget_closed(self) -> None:
+        """Forget the connections that are closed, after they were shown."""
+        for connection in self._closed:
+            del self._rows[connection], self._conversations[connection]
+        self._closed.clear()
+
+    def drop(self, connection: str) -> None:
+        """Forget a connection to make room; one of Kafka is counted."""
+        row = self._rows.pop(connection, None)
+        if row is not None:
+            self.left_out += row.is_kafka
+            del self._conversations[connection]
+            self._closed.pop(connection, None)
+
+    def _begin(self, frame: CapturedFrame) -> ConnectionActivity:
+        client, _, broker = frame.connection.partition("#")[0].partition(">")
+        row = ConnectionActivity(
+            frame.connection, client, broker, frame.first_us, frame.timestamp_us
+        )
+        self._rows[frame.connection] = row
+        conversation = Conversation(MOST_WAITING, most_read=MOST_DECODED)
+        self._conversations[frame.connection] = conversation
+        self._make_room()
+        return row
+
+    def _make_room(self) -> None:
+        while len(self._rows) > self._most:
+            self.drop(next(iter(self._closed), next(iter(self._rows))))
+
+    def _see_request(
+        self, row: ConnectionActivity, frame: CapturedFrame, turn: Turn, request: RequestFrame
+    ) -> None:
+        row.requests += 1
+        row.apis[request.api_name] += 1
+        if request.client_id is not None:
+            row.client_id = shorten(request.client_id, _MOST_CHARACTERS)
+        if turn.pair is not None:
+            row.wait(turn.pair, WaitingRequest(request.api_name, frame.timestamp_us))
+        if turn.error is not None:
+            return
+        with suppress(*_UNREADABLE):
+            row.note_topics(self._topics.requested(frame.payload, request))
+        if row.software_name is None and _names_software(request.message_name):
+            with suppress(*_UNREADABLE):
+                name, version = _software(frame.payload, request)
+                row.software_name = shorten(name, _MOST_CHARACTERS) or None
+                row.software_version = shorten(version, _MOST_CHARACTERS) or None
+
+    def _see_response(self, row: ConnectionActivity, frame: CapturedFrame, turn: Turn) -> None:
+        row.answer(turn.pair)
+        request = turn.request
+        if turn.kind == "response":
+            row.responses += 1
+        if turn.kind != "response" or request is None:
+            return
+        self._topics.learn(frame.payload, request)
+        codes = _error_codes(frame.payload, request)
+        if codes:
+            name = error_name(codes[-1]) or str(codes[-1])
+            row.errors += len(codes)
+            row.last_error = LastError(name, request.api_name, frame.timestamp_us)
+
+
+@per_catalog
+@cache
+def _names_software(name: str) -> bool:
+    specs = catalog().entry(name).all_specs()
+    return any((field.attribute,) == _SOFTWARE[0] for spec in specs for field in spec.fields)
+
+
+def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
+    """Return the name and version of the client's software, each may be empty."""
+    schema = message(request.message_name).definition.schema(request.api_version)
+    reader = BoundedReader(payload, request.body_offset, MOST_WALKED)
+    found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
+    name, version = (found.get(path, "") for path in _SOFTWARE)
+    return name, version
+
+
+def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
+    """Return the error codes in a response, in their order, as far as it can be read."""
+    codes: list[int] = []
+    with suppress(*_UNREADABLE):
+        response = parse_response(beginning(payload), request.api_key, request.api_version)
+        paths = [place.path for place in error_places(response.message_name)]
+        schema = message(response.message_name).definition.schema(response.body_version)
+        reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
+        # What was found before a damaged place counts.
+        codes.extend(span.value for span in field_spans(schema, reader, paths))
+    return [code for code in codes if code != NO_ERROR]

@@ -1,0 +1,235 @@
+"""Capture files that grow: the segments that were added since the last time.
+
+A file is read up to its last whole block, and later from there on. What a writer has not finished
+waits. After damage nothing of a file is read, and one note says why. A gzip'd file is read once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flexwire.arguments import refuse, to_list
+from flexwire.capture.files.blocks import WholeBlocks, read_file_head
+from flexwire.capture.files.comments import part_in
+from flexwire.capture.files.links import (
+    Skipped,
+    UnreadablePacketError,
+    read_segment,
+    read_segments,
+    unreadable_packet,
+)
+from flexwire.capture.files.packets import Segment, UnreadableBytes
+from flexwire.capture.files.reading import (
+    DamagedError,
+    ForwardReader,
+    begin_blocks,
+    open_capture,
+    resume_blocks,
+)
+from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.file_search import capture_paths
+from flexwire.storage.input_file import InputFile, version_here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.capture.files.reading import CaptureBlocks, Head
+
+_GONE: Final = (FileNotFoundError, NotADirectoryError)
+_MOST_NOTES: Final = 1000
+_BEGUN_BYTES: Final = 4  # they tell a capture from other files
+
+
+@dataclass(slots=True)
+class _GrowingFile:
+    """A capture file, and how far it was read.
+
+    ``first_us`` is None until its first packet is there.
+    """
+
+    path: Path
+    inode: tuple[int, int]
+    whole: WholeBlocks
+    head: Head | None = None
+    first_us: int | None = None
+    is_compressed: bool = False
+    is_over: bool = False
+    error: CaptureError | None = None
+    unreadable: int = 0
+
+
+class GrowingCaptures:
+    """Reads the captures in some paths again and again, as they grow and as new ones appear.
+
+    ``paths`` are files, directories and patterns. ``notes`` has what a person should know: each
+    text once for each file, and 1,000 at most.
+    """
+
+    def __init__(self, paths: Iterable[str | Path]) -> None:
+        self._paths = to_list(paths, "paths", "a list of paths")
+        for path in self._paths:
+            if not isinstance(path, str | Path):
+                raise refuse("paths", "a str or Path", path)
+        self._files: dict[Path, _GrowingFile] = {}
+        self.notes: list[str] = []
+
+    def poll(self, *, must_exist: bool = False) -> Iterator[Segment]:
+        """Yield the segments that were added, file after file, in the order of first packets.
+
+        A directory without captures gives none. Raises `CaptureError` for a path that is not there,
+        and if one ``must_exist`` and no file is a capture. Raises `StorageError` for an object
+        store.
+        """
+        paths = self._list(must_exist=must_exist)
+        self._files = {path: file for path, file in self._files.items() if path in paths}
+        for path in paths:
+            self._look(path)
+        errors = [file.error for file in self._files.values()]
+        if must_exist and errors and errors[0] is not None and all(errors):
+            raise errors[0]
+        begun = [file for file in self._files.values() if file.first_us is not None]
+        for file in sorted(begun, key=lambda file: (file.first_us or 0, file.path)):
+            if not file.is_over:
+                yield from self._read(file)
+
+    def unfinished(self) -> list[str]:
+        """Return a note on each file that ends within a packet, as if it grew no more."""
+        texts = []
+        for file in self._files.values():
+            with suppress(StorageError):
+                left = 0 if file.is_over else _source(file.path).size - file.whole.end
+                if left > 0:
+                    texts.append(f"{file.path}: {left} bytes at its end are no whole packet")
+        return texts
+
+    def _list(self, *, must_exist: bool) -> dict[Path, None]:
+        paths: dict[Path, None] = {}
+        for given in self._paths:
+            try:
+                paths |= dict.fromkeys(capture_paths([given]))
+            except CaptureError:
+                # The first file is still to come, or the last one was removed.
+                if must_exist or not Path(given).is_dir():
+                    raise
+        return paths
+
+    def _look(self, path: Path) -> None:
+        """Note a new file, or another one with the name of one that was known."""
+        try:
+            status = path.stat()
+        except _GONE:
+            self._files.pop(path, None)
+            return
+        file = self._files.get(path)
+        if file is None or file.inode != (status.st_dev, status.st_ino):
+            file = _GrowingFile(path, (status.st_dev, status.st_ino), WholeBlocks(str(path)))
+            self._files[path] = file
+        elif status.st_size < file.whole.end and not file.is_over:
+            self._give_up(file, f"it was cut off after byte {file.whole.end} was read")
+        if file.first_us is None and not file.is_over and status.st_size:
+            self._begin(file, status.st_size)
+
+    def _begin(self, file: _GrowingFile, size: int) -> None:
+        name = str(file.path)
+        try:
+            with open_capture(name) as (content, is_compressed):
+                part = part_in(content)
+            head = None if is_compressed else read_file_head(name)
+        except CaptureError as error:
+            # Fewer bytes than tell a capture are one that a writer has just begun.
+            if size >= _BEGUN_BYTES and file.path.exists():
+                file.error = error
+                self._give_up(file, error.reason)
+            return
+        if part is not None:
+            self._note(f"{name}: it holds a part of what passed, as it says")
+        if is_compressed:
+            file.is_compressed, file.first_us = True, 0
+        elif head is not None:
+            file.first_us = head.first_us
+        else:
+            self._check(file)
+
+    def _check(self, file: _GrowingFile) -> None:
+        """Note damage before the first packet; without damage the packet is still to come."""
+        try:
+            self._grow(file)
+        except StorageError:
+            return
+        # The same blocks are read later.
+        file.whole = WholeBlocks(str(file.path), damage=file.whole.damage)
+
+    def _read(self, file: _GrowingFile) -> Iterator[Segment]:
+        try:
+            if file.is_compressed:
+                file.is_over = True
+                yield from self._segments(file, read_segments(file.path))
+            else:
+                yield from self._read_on(file)
+        except DamagedError as damage:
+            self._give_up(file, damage.reason)
+        except (CaptureError, StorageError) as error:
+            if file.path.exists():
+                self._give_up(file, str(error))
+
+    def _grow(self, file: _GrowingFile) -> tuple[InputFile, int]:
+        """Find out how far a file is whole; return it as it is now, and where it was read to."""
+        source, begin = _source(file.path), file.whole.end
+        file.whole.look(source.open, source.size)
+        if file.whole.damage is not None:
+            self._give_up(file, file.whole.damage)
+        return source, begin
+
+    def _read_on(self, file: _GrowingFile) -> Iterator[Segment]:
+        source, begin = self._grow(file)
+        if file.whole.end == begin:
+            return
+        with source.open(begin, file.whole.end) as content:
+            reader = ForwardReader(str(file.path), content)
+            blocks = begin_blocks(reader) if file.head is None else resume_blocks(reader, file.head)
+            yield from self._segments(file, _segments_of(str(file.path), blocks))
+            file.head = blocks.head
+
+    def _segments(
+        self, file: _GrowingFile, items: Iterable[Segment | UnreadableBytes]
+    ) -> Iterator[Segment]:
+        for item in items:
+            if isinstance(item, Segment):
+                yield item
+                continue
+            file.unreadable += 1
+            if file.unreadable == 1:
+                self._note(f"{file.path}, byte {item.offset}: not read: {item.reason}")
+
+    def _note(self, text: str) -> None:
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(text)
+
+    def _give_up(self, file: _GrowingFile, reason: str) -> None:
+        file.is_over = True
+        self._note(f"{file.path}: not read on: {reason}")
+
+
+def _source(path: Path) -> InputFile:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StorageError(error.strerror or str(error), url=str(path), tried="read") from error
+    return InputFile(str(path), status.st_size, version_here(status))
+
+
+def _segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
+    for packet in blocks:
+        if packet is None:
+            continue
+        if isinstance(packet, UnreadableBytes):
+            yield packet
+            continue
+        with suppress(Skipped):
+            try:
+                yield read_segment(packet)
+            except UnreadablePacketError as error:
+                yield unreadable_packet(name, packet, error)

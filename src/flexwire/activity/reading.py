@@ -1,0 +1,107 @@
+"""From TCP segments to the activity of connections."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from flexwire.activity.connections import MOST_CONNECTIONS, ActivityTable
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
+from flexwire.wire.segment_layout import FIN, RST, SYN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.activity.connections import ConnectionActivity
+    from flexwire.capture.files.packets import Segment
+    from flexwire.capture.reassembly.connections import CapturedFrame
+
+
+class _KeyedConnections:
+    """The connections between two ends: how their frames are found, and their names."""
+
+    def __init__(self) -> None:
+        self.assembler = FrameAssembler(endless=True)
+        self.names: dict[str, None] = {}
+        self.last = ""
+
+
+class ActivityReader:
+    """Takes the segments of captures, and keeps the activity of their connections in ``table``.
+
+    The segments of each connection are given in the order in which they were captured. At most
+    ``most`` pairs of ends are kept; one more forgets a closed one, or the one that was silent
+    longest.
+    """
+
+    def __init__(self, most: int = MOST_CONNECTIONS) -> None:
+        self.table = ActivityTable(most)
+        self._most = most
+        # The one whose segment came last is the last.
+        self._keyed: OrderedDict[str, _KeyedConnections] = OrderedDict()
+        self._over: dict[str, None] = {}
+
+    def __iter__(self) -> Iterator[ConnectionActivity]:
+        """Yield the connections that are known to be Kafka."""
+        return iter(self.table)
+
+    def read(self, segments: Iterable[Segment]) -> int:
+        """Take in segments; return how many there were."""
+        count = 0
+        for segment in segments:
+            self.push(segment)
+            count += 1
+        return count
+
+    def push(self, segment: Segment) -> None:
+        """Take in a segment."""
+        key = connection_key(segment)
+        keyed = self._keyed.get(key)
+        if keyed is None:
+            if not (segment.payload or segment.missing or segment.flags & SYN):
+                # It may be the last of a connection that was forgotten.
+                return
+            keyed = self._keyed[key] = _KeyedConnections()
+            self._make_room()
+        self._keyed.move_to_end(key)
+        if segment.flags & SYN:
+            self._over.pop(key, None)
+        self._take(keyed, keyed.assembler.push(segment), is_over=True)
+        if segment.flags & (FIN | RST):
+            self._end(key, keyed, segment)
+
+    def finish(self) -> None:
+        """Take in what the ends of frames were missing for. Nothing is given afterwards."""
+        for keyed in self._keyed.values():
+            self._take(keyed, keyed.assembler.finish(), is_over=False)
+
+    def _take(
+        self, keyed: _KeyedConnections, frames: Iterable[CapturedFrame], *, is_over: bool
+    ) -> None:
+        for frame in frames:
+            row = self.table.see(frame)
+            if frame.connection != keyed.last:
+                keyed.last = frame.connection
+                keyed.names[frame.connection] = None
+            if not row.is_kafka:
+                row.is_kafka = keyed.assembler.reads_as_kafka(frame.connection)
+        for ended in keyed.assembler.ended():
+            self.table.end(ended, is_over=is_over)
+            keyed.names.pop(ended.connection, None)
+
+    def _end(self, key: str, keyed: _KeyedConnections, segment: Segment) -> None:
+        row = self.table.find(keyed.last)
+        if row is not None:
+            is_client = segment.source == row.client
+            row.end("client" if is_client else "broker", is_reset=bool(segment.flags & RST))
+        if keyed.assembler.activity().is_over:
+            for name in keyed.names:
+                self.table.close(name)
+            self._over[key] = None
+
+    def _make_room(self) -> None:
+        while len(self._keyed) > self._most:
+            key = next(iter(self._over), next(iter(self._keyed)))
+            self._over.pop(key, None)
+            for name in self._keyed.pop(key).names:
+                self.table.drop(name)

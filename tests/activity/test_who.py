@@ -1,0 +1,119 @@
+"""`flexwire who` as a person and a program meet it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.activity.listing import COLUMNS
+from flexwire.cli.app import app
+from flexwire.cli.who import _COLUMNS
+from tests.activity.made import VECTORS, capture_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERYTHING = str(VECTORS / "everything")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["who", *arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_json_has_a_line_for_each_connection_and_a_table_has_the_same_rows() -> None:
+    code, out, _ = run(EVERYTHING, "--format", "json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, len(rows)) == (0, 8)
+    _, text, notes = run(EVERYTHING)
+    head, *lines = text.splitlines()
+    assert head.split() == list(COLUMNS) == list(_COLUMNS)
+    assert [line.split()[0] for line in lines] == [row["client"] for row in rows]
+    assert notes.count("not read: an IP fragment") == 1
+    sizes = [row["requestBytes"] + row["responseBytes"] for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_options_choose_rows() -> None:
+    _, out, notes = run(EVERYTHING, "--limit", "3", "--format", "json", "--order-by", "client-id")
+    assert [json.loads(line)["clientId"] for line in out.splitlines()] == [
+        *("client-0", "client-0", "client-1")
+    ]
+    assert "5 more connections are not shown" in notes
+    _, out, _ = run(EVERYTHING, "--filter", "client-3", "--filter", "Heartbeat", "--format", "json")
+    assert len(out.splitlines()) == 1
+    code, out, _ = run(EVERYTHING, "--filter", "nobody", "--format", "json")
+    assert (code, out) == (0, "")
+
+
+def test_errors_are_those_of_other_commands(tmp_path: Path) -> None:
+    for arguments, code in ((["--order-by", "size"], 2), (["--interval", "0"], 2), ([], 1)):
+        done = subprocess.run(
+            [sys.executable, "-m", "flexwire", "who", str(tmp_path), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"CaptureError: {tmp_path}: no file in it ends in .pcap")
+
+
+def test_a_reader_that_closes_the_pipe_is_no_failure_with_a_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "flexwire", "who", EVERYTHING, "-q"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_comes_until_it_is_stopped(tmp_path: Path) -> None:
+    files = capture_files("everything")
+    process, terminal = pty.fork()
+    if not process:
+        words = ["-m", "flexwire", "who", str(tmp_path), "--interval", "0.1"]
+        given = {**os.environ, "TERM": "xterm"}
+        os.execve(sys.executable, [sys.executable, *words], given)  # noqa: S606 - it has a terminal of its own
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+    shown = ""
+
+    def until(text: str) -> None:
+        nonlocal shown
+        while text not in shown:
+            shown += os.read(terminal, 1 << 16).decode(errors="replace")
+
+    until("client-id")
+    assert "client-1" not in shown
+    for file in files:
+        shutil.copy(file, tmp_path)
+    until("client-4")
+    os.kill(process, signal.SIGINT)
+    try:
+        while data := os.read(terminal, 1 << 16):
+            shown += data.decode(errors="replace")
+    except OSError:
+        pass  # the terminal is gone with its process
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    assert "Traceback" not in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)

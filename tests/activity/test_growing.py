@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import shutil
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +26,6 @@ from tests.net.test_relay import asking, echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
     from typing import Any
 
 # The body of a request without fields: its tagged fields, of which there are none.
@@ -169,3 +171,25 @@ def test_if_no_file_is_a_capture_the_first_says_so(tmp_path: Path) -> None:
 def test_an_object_store_is_refused() -> None:
     with pytest.raises((StorageError, CaptureError)):
         poll(GrowingCaptures(["memory://captures"]))
+
+
+def test_a_file_that_is_touched_while_it_is_read_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = forms(listed(capture_files("everything")))
+    looked, times = Path.stat, count(1)
+
+    def touched(path: Path, **how: Any) -> os.stat_result:
+        status = looked(path, **how)
+        if path.is_relative_to(tmp_path) and path.suffix:
+            os.utime(path, ns=(0, next(times)))
+        return status
+
+    monkeypatch.setattr(Path, "stat", touched)
+    reader, captures = ActivityReader(), GrowingCaptures([tmp_path])
+    for file in sorted(capture_files("everything"), key=first_us):
+        shutil.copy(file, tmp_path)
+        reader.read(captures.poll())
+    reader.finish()
+    assert forms(reader) == expected
+    assert not [text for text in captures.notes if "not read on" in text]

@@ -6,8 +6,10 @@ waits. After damage nothing of a file is read, and one note says why. A gzip'd f
 
 from __future__ import annotations
 
+import io
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,9 +33,11 @@ from flexwire.capture.files.reading import (
 )
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.file_search import capture_paths
-from flexwire.storage.input_file import InputFile, version_here
+from flexwire.storage.filesystems import reason_of
+from flexwire.storage.input_file import LocalRange
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator
 
     from flexwire.capture.files.reading import CaptureBlocks, Head
@@ -100,7 +104,7 @@ class GrowingCaptures:
         texts = []
         for file in self._files.values():
             with suppress(StorageError):
-                left = 0 if file.is_over else _source(file.path).size - file.whole.end
+                left = 0 if file.is_over else _size(file.path) - file.whole.end
                 if left > 0:
                     texts.append(f"{file.path}: {left} bytes at its end are no whole packet")
         return texts
@@ -175,19 +179,19 @@ class GrowingCaptures:
             if file.path.exists():
                 self._give_up(file, str(error))
 
-    def _grow(self, file: _GrowingFile) -> tuple[InputFile, int]:
-        """Find out how far a file is whole; return it as it is now, and where it was read to."""
-        source, begin = _source(file.path), file.whole.end
-        file.whole.look(source.open, source.size)
+    def _grow(self, file: _GrowingFile) -> int:
+        """Find out how far a file is whole; return where it was read to."""
+        begin, size = file.whole.end, _size(file.path)
+        file.whole.look(lambda start: _open_part(file.path, start, size), size)
         if file.whole.damage is not None:
             self._give_up(file, file.whole.damage)
-        return source, begin
+        return begin
 
     def _read_on(self, file: _GrowingFile) -> Iterator[Segment]:
-        source, begin = self._grow(file)
+        begin = self._grow(file)
         if file.whole.end == begin:
             return
-        with source.open(begin, file.whole.end) as content:
+        with _open_part(file.path, begin, file.whole.end) as content:
             reader = ForwardReader(str(file.path), content)
             blocks = begin_blocks(reader) if file.head is None else resume_blocks(reader, file.head)
             yield from self._segments(file, _segments_of(str(file.path), blocks))
@@ -213,12 +217,30 @@ class GrowingCaptures:
         self._note(f"{file.path}: not read on: {reason}")
 
 
-def _source(path: Path) -> InputFile:
+def _size(path: Path) -> int:
     try:
-        status = path.stat()
+        return path.stat().st_size
     except OSError as error:
-        raise StorageError(error.strerror or str(error), url=str(path), tried="read") from error
-    return InputFile(str(path), status.st_size, version_here(status))
+        raise _cannot_read(path, reason_of(error)) from error
+
+
+def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
+    """Open a part of a file, which may grow and be touched meanwhile."""
+    try:
+        file = io.FileIO(path)
+    except OSError as error:
+        raise _cannot_read(path, reason_of(error)) from error
+    file.seek(start)
+    part = LocalRange(file, stop - start, _changes_freely, partial(_cannot_read, path))
+    return io.BufferedReader(part)
+
+
+def _changes_freely(_: os.stat_result) -> None:
+    """Take a file as it is now: what was read of it stays."""
+
+
+def _cannot_read(path: Path, reason: str) -> StorageError:
+    return StorageError(reason, url=str(path), tried="read")
 
 
 def _segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:

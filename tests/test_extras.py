@@ -96,7 +96,8 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
 
 # All other modules are imported without any extra. Of a room, its modules too.
 NEED_EXTRAS = {
-    "answers", "columnar", "kernels", "measures", "spark", "survey", "tables", "tasks",
+    "activity.growing", "answers", "columnar", "kernels", "measures", "spark", "survey", "tables",
+    "tasks",
     "capture.files.blocks", "capture.pairing", "capture.reassembly.flows",
     "capture.reassembly.frames", "capture.reassembly.merging", "capture.reassembly.packet_scan",
     "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
@@ -147,6 +148,7 @@ COMMANDS = [
     (["analyze", "x.pcap", "--out", "out"], "spark"),
     (["answers", "out"], "spark"),
     (["demo", "--out", "out"], "demo"),
+    (["who", "x.pcap"], "columnar"),
     (["schema", "docs", "--out", "out"], "docs"),
     (["tap", "--listen", "ssl://localhost:0", "--upstream", "ssl://127.0.0.1:1",
       "--out", "cap", "--throwaway-ca", "try"], "tls"),

@@ -249,7 +249,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
         return run(self)
 
     asked = options(tmp_path)
-    asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))
+    asked = replace(asked, request=replace(asked.request, range_bytes=2000, chunk_bytes=1000))
     first = before = plan(asked)
     assert len(before) > 4
     while sizes := carried(before):

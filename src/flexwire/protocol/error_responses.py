@@ -33,6 +33,8 @@ from flexwire.schema.catalog import per_catalog
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.schema.spec import MessageType, snake_case
 from flexwire.versions import Versions
+from flexwire.wire.schema import NullableStruct, Presence, Schema
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec import MessageStruct
     from flexwire.schema.spec import FieldSpec
+    from flexwire.wire.schema import Field
 
     _IsTopic = Callable[[str | None, UUID | None], bool]
     # An API, and a path of fields in its response.
@@ -201,9 +204,11 @@ class _Layout:
         self.api = kind.entry.type.api_name(kind.entry.name)
         self.version = version
         spec = kind.entry.spec(version, kind.definition.served.release)
-        self.structures = {
-            name: self._structure(fields) for name, fields in spec.fields_by_structure().items()
-        }
+        specs = spec.fields_by_structure()
+        # By structure and attribute, the fields as this version has them on the wire.
+        self._wire: dict[str, Mapping[str, Field]] = {}
+        self._see(kind.entry.name, kind.definition.schema(version), specs)
+        self.structures = {name: self._structure(name, specs[name]) for name in self._wire}
         # By structure, the fields with structures in which there is an error field.
         self.inner = {
             name: [
@@ -214,26 +219,39 @@ class _Layout:
             for name, structure in self.structures.items()
         }
 
-    def _structure(self, every: tuple[FieldSpec, ...]) -> _Structure:
-        fields = tuple(
-            one
-            for one in every
-            if self.version in one.versions or self.version in one.tagged_versions
-        )
+    def _see(self, name: str, schema: Schema, specs: Mapping[str, tuple[FieldSpec, ...]]) -> None:
+        """Note the fields of a structure, and of those inside it."""
+        self._wire[name] = schema.by_attribute
+        for field in specs[name]:
+            if field.type.is_struct and field.type.name not in self._wire:
+                kind = schema.by_attribute[field.attribute].type
+                inner = kind.element if isinstance(kind, ArrayType) else kind
+                inner = inner.schema if isinstance(inner, NullableStruct) else inner
+                assert isinstance(inner, Schema)  # noqa: S101 - the spec says so
+                self._see(field.type.name, inner, specs)
+
+    def is_nullable(self, structure: str, field: FieldSpec) -> bool:
+        """Return whether a field of a structure may be null in this version."""
+        wire = self._wire[structure][field.attribute]
+        return wire.nullable or bool(getattr(wire.type, "nullable", False))
+
+    def _structure(self, name: str, every: tuple[FieldSpec, ...]) -> _Structure:
+        wire = self._wire[name]
+        fields = tuple(one for one in every if wire[one.attribute].presence is not Presence.ABSENT)
         names = {(one.entity_type, str(one.type)): one.attribute for one in fields}
         ids = {(one.name, str(one.type)): one.attribute for one in fields}
         return _Structure(
             fields,
             tuple(one.attribute for one in fields if _is_error(one)),
-            {one.attribute: self._without_data(one) for one in fields if _is_data(one)},
+            {one.attribute: self._without_data(name, one) for one in fields if _is_data(one)},
             names.get(_TOPIC_NAME),
             ids.get(_TOPIC_ID),
         )
 
-    def _without_data(self, field: FieldSpec) -> bytes | str | None:
+    def _without_data(self, structure: str, field: FieldSpec) -> bytes | str | None:
         if field.type.name == _RECORDS:
             return b""
-        return None if self.version in field.nullable_versions else ""
+        return None if self.is_nullable(structure, field) else ""
 
     def _holds_error(self, structure: str) -> bool:
         of_it = self.structures[structure]
@@ -367,7 +385,7 @@ class _Builder:
         plan = _Plan(dict.fromkeys(structure.errors, self._code) | structure.data, {}, [])
         for field in structure.fields:
             path = f"{around}{field.name}"
-            place, can_be_null = (self._api, path), self._version in field.nullable_versions
+            place, can_be_null = (self._api, path), self._answered.is_nullable(name, field)
             if place in _VALUES and (can_be_null or _VALUES[place] is not None):
                 plan.fixed[field.attribute] = _VALUES[place]
             elif self._is_filled(field, name, place):

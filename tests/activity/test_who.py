@@ -23,6 +23,13 @@ from tests.activity.made import VECTORS, capture_files
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Tests that run in the background ignore Ctrl-C, and so would a process of theirs.
+HEARS_CTRL_C = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from flexwire.cli import main
+main()
+"""
 EVERYTHING = str(VECTORS / "everything")
 
 
@@ -91,9 +98,7 @@ def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
         shutil.copy(file, tmp_path)
     process, terminal = pty.fork()
     if not process:
-        # Who runs the tests in the background may ignore it, and so would this process.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        words = ["-m", "flexwire", "who", str(tmp_path), "--interval", "0.1"]
+        words = ["-c", HEARS_CTRL_C, "who", str(tmp_path), "--interval", "0.1"]
         given = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "40"}
         os.execve(sys.executable, [sys.executable, *words], given)  # noqa: S606 - it has a terminal of its own
     shown = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.capture.files.comments import fault_comment
@@ -64,14 +65,20 @@ class OldResponses:
     def __contains__(self, question: object) -> bool:
         return question in self._bodies
 
-    def body(self, question: _Question, newest: bytes) -> bytes:
-        """Return the oldest body that is known; the newest is kept where there is none."""
-        old = self._bodies.get(question)
-        if old is None and len(newest) <= MOST_DECODED:
-            self._bodies[question] = newest
+    def learn(self, question: _Question, payload: bytes, request: RequestFrame) -> None:
+        """Keep a response if it is the first one, short enough, and can be read."""
+        if question in self._bodies or len(payload) > MOST_DECODED:
+            return
+        with suppress(FlexwireError):
+            self._bodies[question] = payload[_body_offset(payload, request) :]
             if len(self._bodies) > _MOST_REMEMBERED:
                 self._bodies.popitem(last=False)
-        return newest if old is None else old
+
+    def recall(self, question: _Question, payload: bytes, request: RequestFrame) -> bytes:
+        """Return a response with the body of the first one; raises `FlexwireError` if it cannot."""
+        if question not in self._bodies:
+            raise ArgumentError("the first response is forgotten")
+        return payload[: _body_offset(payload, request)] + self._bodies[question]
 
 
 class _Planned(NamedTuple):
@@ -155,15 +162,10 @@ class FaultForwarder:
         if plan is None:
             return PassedResponse(payload)
         if plan.question is not None:
-            offset = parse_response(
-                beginning(payload), request.api_key, request.api_version
-            ).body_offset
-            body = self._old.body(plan.question, payload[offset:])
-            if plan.fault is not None and plan.fault.kind == "stale":
-                payload = payload[:offset] + body
+            self._old.learn(plan.question, payload, request)
         if plan.fault is None:
             return PassedResponse(payload)
-        return self._answered(plan.fault, payload, request)
+        return self._answered(plan.fault, plan.question, payload, request)
 
     def _pick(self, request: RequestFrame, payload: bytes) -> Fault | None:
         def fits(fault: Fault) -> bool:
@@ -260,7 +262,9 @@ class FaultForwarder:
         question = _question(request, payload) if is_kept else None
         self._planned[turn.pair] = _Planned(request.correlation_id, fault, question)
 
-    def _answered(self, fault: Fault, payload: bytes, request: RequestFrame) -> PassedResponse:
+    def _answered(
+        self, fault: Fault, question: _Question | None, payload: bytes, request: RequestFrame
+    ) -> PassedResponse:
         """Do with a response what its fault says."""
         altered, did = payload, _DONE[fault.kind]
         try:
@@ -270,6 +274,8 @@ class FaultForwarder:
                 altered = _with_tag(payload, request, *fault.tag)
             elif fault.kind == "throttle":
                 altered = _with_throttle(payload, request, fault.seconds)
+            elif fault.kind == "stale" and question is not None:
+                altered = self._old.recall(question, payload, request)
         except FlexwireError as error:
             return PassedResponse(
                 payload, self._noted(fault, request.correlation_id, f"{_IMPOSSIBLE}{error}")
@@ -373,6 +379,10 @@ def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Messag
             pass
     body, end = kind.decode_prefix(payload, version, start)
     return body, payload[end:]
+
+
+def _body_offset(payload: bytes, request: RequestFrame) -> int:
+    return parse_response(beginning(payload), request.api_key, request.api_version).body_offset
 
 
 def _question(request: RequestFrame, payload: bytes) -> _Question | None:

@@ -29,6 +29,7 @@ from flexwire.codec import Message, message
 from flexwire.errors import ArgumentError
 from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
 from flexwire.protocol.error_codes import is_error_code
+from flexwire.protocol.headers import FALLING_BACK, UNSUPPORTED_VERSION
 from flexwire.schema.catalog import per_catalog
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.schema.spec import MessageType, snake_case
@@ -183,6 +184,19 @@ def set_errors(
     version, code = to_version(version), to_int(code, "code", bits=_CODE_BITS)
     layout = _layout(type(response), version)
     return _set_errors(layout, response, code, topics)
+
+
+def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
+    """Return the answer of brokers to a version of ApiVersions that they do not have (KIP-511).
+
+    It is in version 0, and lists the versions of this API alone.
+    """
+    kind: Any = message(FALLING_BACK)
+    versions = {"min_version": offered.lowest, "max_version": offered.highest}
+    body = kind.of(error_code=UNSUPPORTED_VERSION, api_keys=[{"api_key": api_key, **versions}])
+    header = message("ResponseHeader")(correlation_id=correlation_id)
+    answer: bytes = header.encode(0) + body.encode(0)
+    return answer
 
 
 class _Structure(NamedTuple):

@@ -16,15 +16,14 @@ from flexwire.capture.files.comments import fault_comment
 from flexwire.codec import Message, message
 from flexwire.errors import ArgumentError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, response_header_version
-from flexwire.protocol.error_responses import error_response, set_errors
+from flexwire.protocol.error_responses import error_response, set_errors, unsupported_answer
 from flexwire.protocol.frames import to_frame
 from flexwire.protocol.headers import UNSUPPORTED_VERSION
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.tables.spec_places import THROTTLE
 from flexwire.tap.forwarding import ForwardedRequests, LateBytes, PassedResponse
-from flexwire.tap.frame_filter import topic_fields
+from flexwire.tap.frame_filter import names_topics_and_ids
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_WALKED, beginning
-from flexwire.tap.rehearsal import unsupported_answer
 from flexwire.versions import Versions
 from flexwire.wire.field_spans import BoundedReader, field_spans
 from flexwire.wire.schema import Presence
@@ -89,6 +88,15 @@ class _Planned(NamedTuple):
     question: _Question | None
 
 
+class _Asked(NamedTuple):
+    """A request that a fault fits, with its place among those that came together."""
+
+    request: RequestFrame
+    payload: bytes
+    turn: Turn
+    place: int
+
+
 class FaultForwarder:
     """Requests go on once they are whole, unless a fault fits them."""
 
@@ -110,7 +118,8 @@ class FaultForwarder:
         self._is_over = False
         # By pair, what is to be done with the response.
         self._planned: dict[int, _Planned] = {}
-        # Whether a fault's topic was in an earlier request of an API (KIP-227's fetch sessions).
+        # By fault and API: whether an earlier request named the topic. A fetch session names it
+        # once (KIP-227).
         self._has_fitted: dict[tuple[str, int], bool] = {}
 
     def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
@@ -131,7 +140,7 @@ class FaultForwarder:
                 if request is not None:
                     self._plan(turn, request, payload, None)
                 continue
-            did = self._do(fault, request, payload, turn, number, outgoing)
+            did = self._do(fault, _Asked(request, payload, turn, number), outgoing)
             if did is not None:
                 outgoing.comments[-1] = self._noted(fault, request.correlation_id, did)
         return outgoing.forwarded()
@@ -149,7 +158,7 @@ class FaultForwarder:
         planned = self._planned.values()
         if any(plan.correlation_id == request.correlation_id for plan in planned):
             return True
-        return self._names_matter() and _names_topics(request)
+        return self._names_matter() and names_topics_and_ids(request)
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
         """Return what becomes of a response."""
@@ -187,59 +196,41 @@ class FaultForwarder:
         self._has_fitted[key] = fits or self._has_fitted.get(key, False)
         return fits
 
-    def _do(
-        self,
-        fault: Fault,
-        request: RequestFrame,
-        payload: bytes,
-        turn: Turn,
-        number: int,
-        outgoing: _Outgoing,
-    ) -> str | None:
+    def _do(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
         """Do a fault; return what was done, None where it is done with the response."""
         if fault.point == "after":
-            return self._do_after(fault, request, payload, turn, number, outgoing)
+            return self._do_after(fault, asked, outgoing)
         if fault.kind == "error":
-            if turn.pair is None:
-                return self._close(number, outgoing)
+            if asked.turn.pair is None:
+                return self._close(asked.place, outgoing)
             try:
-                outgoing.answers[number] = _error_answer(request, payload, fault.code)
-            except ArgumentError as error:
-                if fault.point is None:
-                    return self._do_after(fault, request, payload, turn, number, outgoing)
-                outgoing.send(payload)
-                return f"{_IMPOSSIBLE}{error}"
+                answer = _error_answer(asked.request, asked.payload, fault.code)
             except FlexwireError as error:
-                outgoing.send(payload)
+                if fault.point is None:
+                    return self._do_after(fault, asked, outgoing)
+                outgoing.send(asked.payload)
                 return f"{_IMPOSSIBLE}{error}"
+            outgoing.answers[asked.place] = answer
         elif fault.kind == "delay":
             outgoing.wait(fault.seconds)
-            outgoing.send(payload)
+            outgoing.send(asked.payload)
         elif fault.kind == "cut":
-            outgoing.send_part(payload, fault.length)
-            self._close(number, outgoing)
+            outgoing.send(asked.payload, fault.length)
+            self._close(asked.place, outgoing)
         elif fault.kind == "close":
-            self._close(number, outgoing)
+            self._close(asked.place, outgoing)
         else:
             outgoing.silences = self._is_over = True
         return _DONE[fault.kind]
 
-    def _do_after(
-        self,
-        fault: Fault,
-        request: RequestFrame,
-        payload: bytes,
-        turn: Turn,
-        number: int,
-        outgoing: _Outgoing,
-    ) -> str | None:
-        outgoing.send(payload)
-        if turn.pair is not None:
-            self._plan(turn, request, payload, fault)
+    def _do_after(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
+        outgoing.send(asked.payload)
+        if asked.turn.pair is not None:
+            self._plan(asked.turn, asked.request, asked.payload, fault)
             return None
         if fault.kind in {"error", "cut", "close", "silence"}:
             # acks 0: brokers close where they would answer with an error.
-            return self._close(number, outgoing)
+            return self._close(asked.place, outgoing)
         return f"{_IMPOSSIBLE}the request has no response"
 
     def _close(self, number: int, outgoing: _Outgoing) -> str:
@@ -326,10 +317,7 @@ class _Outgoing:
         self.silences = False
         self._pieces: list[tuple[float, list[bytes]]] = [(0.0, [])]
 
-    def send(self, payload: bytes) -> None:
-        self._pieces[-1][1].append(to_frame(payload))
-
-    def send_part(self, payload: bytes, length: int) -> None:
+    def send(self, payload: bytes, length: int | None = None) -> None:
         self._pieces[-1][1].append(to_frame(payload)[:length])
 
     def wait(self, seconds: float) -> None:
@@ -351,7 +339,7 @@ class _Response:
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)
-        self.request = request
+        self.header_version = response_header_version(request.api_key, request.api_version)
         self.version = frame.body_version
         self.header: Any = frame.header
         self.body: Any
@@ -361,8 +349,7 @@ class _Response:
 
     def encode(self) -> bytes:
         """Return the payload anew."""
-        version = response_header_version(self.request.api_key, self.request.api_version)
-        head: bytes = self.header.encode(version)
+        head: bytes = self.header.encode(self.header_version)
         body: bytes = self.body.encode(self.version)
         return head + body + self._rest
 
@@ -390,12 +377,6 @@ def _question(request: RequestFrame, payload: bytes) -> _Question | None:
     if len(payload) > MOST_DECODED:
         return None
     return request.api_key, request.api_version, payload[request.body_offset :]
-
-
-def _names_topics(request: RequestFrame) -> bool:
-    """Return whether the response to a request may name topics by name and id."""
-    name = request.message_name.removesuffix("Request") + "Response"
-    return any(topic.name and topic.topic_id for topic in topic_fields(name))
 
 
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
@@ -426,9 +407,12 @@ def _with_throttle(payload: bytes, request: RequestFrame, seconds: float) -> byt
 def _with_tag(payload: bytes, request: RequestFrame, number: int, value: bytes) -> bytes:
     """Add a tagged field to the response's header and body, where they may have one."""
     response = _Response(payload, request)
-    header_version = response_header_version(request.api_key, request.api_version)
+    parts = (
+        (response.header, response.header_version),
+        (response.body, response.version),
+    )
     added = 0
-    for part, version in ((response.header, header_version), (response.body, response.version)):
+    for part, version in parts:
         schema = type(part).definition.schema(version)
         if schema.flexible and number not in (*schema.tagged, *part.unknown_tagged_fields):
             part.unknown_tagged_fields = {**part.unknown_tagged_fields, number: value}

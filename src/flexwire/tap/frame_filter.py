@@ -69,9 +69,9 @@ class TopicNames:
 
     def learn(self, payload: bytes, request: RequestFrame) -> None:
         """Take in a response: some name topics by both."""
-        name = request.message_name.removesuffix("Request") + "Response"
-        if not any(topic.name and topic.topic_id for topic in topic_fields(name)):
+        if not names_topics_and_ids(request):
             return
+        name = _response_name(request)
         # What was read before a response becomes unreadable, or too long to be walked, is known.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
@@ -95,6 +95,15 @@ class TopicNames:
             return []
         named = _named(payload, request.body_offset, name, request.api_version)
         return [self.of(*topic) for topic in named]
+
+
+def names_topics_and_ids(request: RequestFrame) -> bool:
+    """Return whether the response to a request may name topics by name and by id."""
+    return any(topic.name and topic.topic_id for topic in topic_fields(_response_name(request)))
+
+
+def _response_name(request: RequestFrame) -> str:
+    return request.message_name.removesuffix("Request") + "Response"
 
 
 def parse_api(text: str) -> str:

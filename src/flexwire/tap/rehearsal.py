@@ -27,8 +27,8 @@ from flexwire.protocol.audit.evidence import (
     stable_versions,
     to_audited_releases,
 )
+from flexwire.protocol.error_responses import unsupported_answer
 from flexwire.protocol.frames import to_frame
-from flexwire.protocol.headers import FALLING_BACK, UNSUPPORTED_VERSION
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 from flexwire.tap.forwarding import ForwardedRequests, PassedResponse
@@ -352,19 +352,6 @@ def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
         return any(span.value >= 0 for span in field_spans(schema, reader, paths))
     except DecodeError:
         return len(payload) > MOST_DECODED
-
-
-def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
-    """Return the answer of brokers to a version of ApiVersions that they do not have (KIP-511).
-
-    It is in version 0, and lists the versions of this API alone.
-    """
-    kind: Any = message(FALLING_BACK)
-    versions = {"min_version": offered.lowest, "max_version": offered.highest}
-    body = kind.of(error_code=UNSUPPORTED_VERSION, api_keys=[{"api_key": api_key, **versions}])
-    header = message("ResponseHeader")(correlation_id=correlation_id)
-    answer: bytes = header.encode(0) + body.encode(0)
-    return answer
 
 
 def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:

@@ -19,7 +19,6 @@ from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.tap.addresses import may_advertise, rewrite_addresses
 from flexwire.tap.ends import EndCallbacks
-from flexwire.tap.forwarding import PassedResponse
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
-    from flexwire.tap.forwarding import ForwardedRequests, Forwarder
+    from flexwire.tap.forwarding import ForwardedRequests, Forwarder, PassedResponse
     from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.recorder import Recorder
 
@@ -375,10 +374,11 @@ class Relay:
             taken.turns.append(turn)
             if self._closes:
                 continue
-            if (begun and not number) or not self._may_change(turn.request):
+            request = turn.request
+            if (begun and not number) or request is None or not self._may_change(request):
                 taken.shown.append(payload)
             else:
-                passed = self._passed(payload, turn)
+                passed = self._passed(payload, turn, request)
                 if passed.comment:
                     taken.comments += [b""] * (number - len(taken.comments))
                     taken.comments.append(passed.comment)
@@ -445,7 +445,7 @@ class Relay:
         if pending < _RESPONSE_HEAD:
             return True
         request = self._conversation.expected(self._responses.peek(PREFIX_LENGTH, _RESPONSE_HEAD))
-        return self._may_change(request)
+        return request is not None and self._may_change(request)
 
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.request is not None and not is_before_login(turn.request):
@@ -460,17 +460,13 @@ class Relay:
             remark = "passed on a response that answers no request"
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
-    def _may_change(self, request: RequestFrame | None) -> bool:
+    def _may_change(self, request: RequestFrame) -> bool:
         """Return whether the response to a request may go on in another form."""
-        return request is not None and (may_advertise(request) or self._passing.alters(request))
+        return may_advertise(request) or self._passing.alters(request)
 
-    def _passed(self, payload: bytes, turn: Turn) -> PassedResponse:
+    def _passed(self, payload: bytes, turn: Turn, request: RequestFrame) -> PassedResponse:
         """Return what becomes of a response."""
-        request, passed = turn.request, PassedResponse(payload)
-        if request is None:
-            return passed
-        if self._passing.alters(request):
-            passed = self._passing.response(payload, turn)
+        passed = self._passing.response(payload, turn)
         if not may_advertise(request):
             return passed
         return passed._replace(payload=self._rewritten(passed.payload, request))

@@ -70,7 +70,7 @@ class FailedRequest(NamedTuple):
 
 
 def made(kind: type[Message], version: int, shape: RequestShape) -> Message:
-    """Give a request of a shape: names, ids and numbers differ between the elements of a list."""
+    """Make a request. Names, ids and numbers differ between the elements of its lists."""
     root: Message = _structure(kind, kind.definition.schema(version), shape, "", 0)
     return root
 

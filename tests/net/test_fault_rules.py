@@ -1,4 +1,4 @@
-"""The grammar of faults: what a line means, and what is said of a slip."""
+"""The grammar of faults: what each line means, and the error for each mistake."""
 
 from __future__ import annotations
 

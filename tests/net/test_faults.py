@@ -569,8 +569,8 @@ def test_faults_go_with_nothing_that_alters_or_divides(
 
 def test_responses_of_any_bytes_pass_and_are_counted(tmp_path: Path) -> None:
     source = random.Random(11)
-    texts = ("* tag=10042=x 30%", "* error=6 after 30%", "* throttle=1ms 30%", "* delay=1ms 30%")
-    texts += ("* stale",)
+    kinds = ("tag=10042=x 30%", "error=6 after 30%", "throttle=1ms 30%", "delay=1ms 30%", "stale")
+    texts = [f"* {kind}" for kind in kinds]
     # What logs in, and what may have no response, has tests of its own.
     others = {"Produce", "SaslHandshake", "SaslAuthenticate", "ApiVersions"}
     keys = sorted({*catalog().api_keys()} - {api_key_of(f"{name}Request") for name in others})

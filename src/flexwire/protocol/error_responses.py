@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 _CODE_BITS: Final = 16
 _DEFAULT: Final = object()
 _RECORDS: Final = "records"
-_TOPIC_NAME: Final = ("topicName", "string")
-_TOPIC_ID: Final = ("TopicId", "uuid")
 # "Partitions" and "PartitionIndexes" are lists of what "PartitionIndex" and "PartitionId" are.
 _PLURAL: Final = re.compile(r"(?:Index(?:es)?|Ids?|s)$")
 
@@ -252,14 +250,12 @@ class _Layout:
     def _structure(self, name: str, every: tuple[FieldSpec, ...]) -> _Structure:
         wire = self._wire[name]
         fields = tuple(one for one in every if wire[one.attribute].presence is not Presence.ABSENT)
-        names = {(one.entity_type, str(one.type)): one.attribute for one in fields}
-        ids = {(one.name, str(one.type)): one.attribute for one in fields}
         return _Structure(
             fields,
             tuple(one.attribute for one in fields if _is_error(one)),
             {one.attribute: self._without_data(name, one) for one in fields if _is_data(one)},
-            names.get(_TOPIC_NAME),
-            ids.get(_TOPIC_ID),
+            next((one.attribute for one in fields if one.names_topic), None),
+            next((one.attribute for one in fields if one.identifies_topic), None),
         )
 
     def _without_data(self, structure: str, field: FieldSpec) -> bytes | str | None:

@@ -189,6 +189,16 @@ class FieldSpec:
         name = snake_case(self.name)
         return f"{name}_" if keyword.iskeyword(name) or name in _TAKEN else name
 
+    @property
+    def names_topic(self) -> bool:
+        """Whether it holds the name of one topic, as its ``entityType`` says."""
+        return (self.entity_type, str(self.type)) == ("topicName", "string")
+
+    @property
+    def identifies_topic(self) -> bool:
+        """Whether it holds the id of one topic (KIP-516), which has no ``entityType`` in specs."""
+        return (self.name, str(self.type)) == ("TopicId", "uuid")
+
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:

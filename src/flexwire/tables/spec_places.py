@@ -104,9 +104,6 @@ KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
 
 Path = tuple[str, ...]
 
-_TOPIC_NAME = ("topicName", "string")
-_TOPIC_ID = ("TopicId", "uuid")
-
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
@@ -137,12 +134,11 @@ def error_places(message: str) -> tuple[ErrorPlace, ...]:
     ids: dict[Path, Path] = {}
     for spec in entry.all_specs():
         for path, spec_field in fields_with_paths(spec.fields, spec.structs(), ()):
-            kind = str(spec_field.type)
-            if is_error_code(spec_field.name, kind):
+            if is_error_code(spec_field.name, str(spec_field.type)):
                 codes[path] = None
-            elif (spec_field.entity_type, kind) == _TOPIC_NAME:
+            elif spec_field.names_topic:
                 topics[path[:-1]] = path
-            elif (spec_field.name, kind) == _TOPIC_ID:
+            elif spec_field.identifies_topic:
                 ids[path[:-1]] = path
     return tuple(ErrorPlace(path, _nearest(path, topics), _nearest(path, ids)) for path in codes)
 

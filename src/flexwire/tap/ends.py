@@ -47,7 +47,7 @@ class End(asyncio.Protocol):
         self.has_ended = False
         """Whether it has said that no more will come."""
         self.is_deaf = False
-        """Whether nothing more is sent to it, whatever is written."""
+        """Whether everything that is written from now on is dropped."""
         self._is_full = False
         self._is_muted = False
         self._half_closes = False
@@ -74,7 +74,7 @@ class End(asyncio.Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether more was written than should wait, or what is written goes out later."""
+        """Whether too many bytes wait here, or bytes are held back on purpose."""
         return self._is_full or bool(self._late)
 
     @property

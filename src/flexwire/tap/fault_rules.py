@@ -260,7 +260,7 @@ class _Words:
 
     def _set(self, name: str, value: object, word: str) -> None:
         if name in self._fields:
-            raise ArgumentError(f"{short(word)} says again what is said in {short(self._text)}")
+            raise ArgumentError(f"{short(word)} says again what another word in the fault says")
         self._fields[name] = value
 
 

@@ -59,7 +59,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing happens but that the payload goes on."""
+        """Whether the payload goes on whole and at once, and nothing else happens."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 # A cluster may have as many topics as it likes; each that a response names costs its name.
 _MOST_TOPICS: Final = 100_000
 _TOPIC: Final = "topics"
-_TOPIC_ID: Final = "TopicId"
 _NO_ID: Final = UUID(int=0)
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
@@ -239,7 +238,7 @@ def topic_fields(name: str) -> tuple[_TopicFields, ...]:
         path[:-1]: path[-1]
         for spec in catalog().entry(name).all_specs()
         for path, field in fields_with_paths(spec.fields, spec.structs(), ())
-        if field.name == _TOPIC_ID and field.type.name == "uuid"
+        if field.identifies_topic
     }
     named = [path for path, kind in entity_paths(name) if kind == _TOPIC]
     places = [_TopicFields(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]

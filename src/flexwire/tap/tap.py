@@ -204,8 +204,8 @@ class Tap:
     def add_fault(self, fault: Fault | str) -> None:
         """Do one fault more, on all connections; a text is read by `parse_fault`.
 
-        Raises `ArgumentError` for a text that is none, for too many, where the tap was started
-        without ``faults``, where it adds header tags, and during a rehearsal.
+        Raises `ArgumentError` if the text is no fault, if there are too many faults, if the tap was
+        started without ``faults`` or adds header tags, and during a rehearsal.
         """
         if self.faults is None:
             raise ArgumentError("expected a tap that was started with faults, if only with none")

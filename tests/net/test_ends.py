@@ -43,6 +43,9 @@ class Wire(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
 
+    def write_eof(self) -> None:
+        self.written += b"|end"
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -320,5 +323,56 @@ def test_a_peer_that_takes_nothing_is_dropped_in_time_though_it_was_asked_to_clo
             end.transport.close()
             await end.close(0.1)
             over.set()
+
+    run(job())
+
+
+def test_each_wait_begins_after_the_one_before_and_the_end_comes_last() -> None:
+    async def job() -> None:
+        loop = asyncio.get_running_loop()
+        one, other = two()
+        for wire, over in ((one, other), (other, one)):
+            wire.end.call(Heard().calls, over.end)
+        begin = loop.time()
+        one.end.write(b"0")
+        for text in (b"1", b"2", b"3"):
+            one.end.wait(0.02)
+            one.end.write(text)
+        one.end.half_close()
+        assert (one.written, one.end.is_full, other.is_read()) == (b"0", True, False)
+        await settled(lambda: one.written.endswith(b"|end"))
+        assert one.written == b"0123|end"
+        # A busy machine may be later, and never earlier.
+        assert loop.time() >= begin + 0.06
+        assert (one.end.is_full, other.is_read()) == (False, True)
+
+    run(job())
+
+
+def test_a_muted_end_is_not_read_whatever_the_other_takes() -> None:
+    async def job() -> None:
+        one, other = two()
+        for wire, over in ((one, other), (other, one)):
+            wire.end.call(Heard().calls, over.end)
+        one.end.mute(600)
+        other.end.pause_writing()
+        other.end.resume_writing()
+        assert not one.is_read()
+        one.end.mute(0.001)
+        await settled(one.is_read)
+
+    run(job())
+
+
+def test_a_deaf_end_gets_what_was_written_before_and_nothing_later() -> None:
+    async def job() -> None:
+        one, other = two()
+        one.end.call(Heard().calls, other.end)
+        one.end.wait(0.001)
+        one.end.write(b"before")
+        one.end.is_deaf = True
+        one.end.write(b"later")
+        await settled(lambda: not one.end.is_full)
+        assert one.written == b"before"
 
     run(job())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -12,14 +13,18 @@ import pytest
 from flexwire.capture.files.comments import read_faulted
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
-from flexwire.protocol import parse_request, parse_response
+from flexwire.protocol import Conversation, parse_request, parse_response
 from flexwire.protocol.apis import api_key_of
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.tap import HostPort
 from flexwire.tap.config import TapConfig
-from flexwire.tap.fault_rules import FaultPlan, parse_fault
+from flexwire.tap.fault_forwarder import FaultForwarder, OldResponses
+from flexwire.tap.fault_rules import FaultPlan, Faults, parse_fault
+from flexwire.tap.frame_filter import TopicNames
 from flexwire.tap.header_stamps import HeaderTag, StampConfig
+from flexwire.tap.log_limit import LogLimiter
+from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.rehearsal import RehearsalPlan
 from tests.net.broker import (
     LOOPBACK,
@@ -261,6 +266,58 @@ def test_own_answers_wait_for_those_to_earlier_requests(tmp_path: Path) -> None:
         assert tap.stats.unpaired == 0
 
     faulty(tmp_path, "EndTxn error=INVALID_TXN_STATE")(job)
+
+
+def test_a_fetch_without_topics_is_about_those_of_earlier_ones(tmp_path: Path) -> None:
+    unnamed = asks("Fetch", 12, topics=[])
+
+    async def job(client: Client, _: Tap, __: Broker) -> None:
+        assert await client.ask(unnamed) == said_by_broker(unnamed)
+        for topic, code in (("others", 0), (None, 0), ("orders", 6), (None, 6)):
+            named = [] if topic is None else [{"topic": topic}]
+            asked = asks("Fetch", 12, topics=named)
+            orders = decoded(await client.ask(asked), asked).responses[0]
+            assert [part.error_code for part in orders.partitions] == [code]
+
+    faulty(tmp_path, "Fetch topic=orders error=6 after")(job)
+
+
+def test_nothing_follows_a_response_that_is_cut(tmp_path: Path) -> None:
+    first, last = frame(said_by_broker(ends(1))), frame(said_by_broker(ends(2)))
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(len(frame(ends(1)) + frame(ends(2))))
+        # A whole response, and the beginning of the next, in one piece.
+        writer.write(first + last[:-1])
+        await reader.read()
+
+    async def job() -> None:
+        async with (
+            serving(handler) as upstream,
+            tapped(upstream, tmp_path, faults=plan("EndTxn cut after=6 once")) as tap,
+            connected(tap.listen_address) as client,
+        ):
+            await client.send(frame(ends(1)) + frame(ends(2)))
+            assert await client.reader.read() == first[:6]
+
+    run(job())
+
+
+def test_after_a_cut_no_request_goes_on() -> None:
+    passing = FaultForwarder(
+        Faults(plan("EndTxn cut after=6")),
+        TopicNames(),
+        OldResponses(),
+        TapStatistics(),
+        LogLimiter(logging.getLogger("tests")),
+    )
+    conversation = Conversation()
+    turn = conversation.request(ends(1))
+    assert passing.requests([ends(1)], [turn]).outgoing == frame(ends(1))
+    answer = said_by_broker(ends(1))
+    assert passing.response(answer, conversation.response(answer)).length == 6
+    assert passing.requests([ends(2)], [conversation.request(ends(2))]).outgoing == b""
+    assert passing.rest(b"more") == b""
 
 
 @pytest.mark.parametrize(

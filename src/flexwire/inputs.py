@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LOOKED_AT: Final = 1 << 12
 """So many bytes of an input are enough to recognise it."""
+INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
+"""The condition on names of inputs, in the words of an error."""
 # A batch or a message set has its magic at this place, up to 2.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
@@ -96,9 +98,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     a directory, files with other names are left out. Raises `CaptureError` for captures together
     with request logs, because a request that both show would count twice.
     """
-    words = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
     inputs = Inputs([], [], [])
-    for file in _of_one_name(list_files(paths, _has_input_name, words)):
+    for file in _of_one_name(list_files(paths, has_input_name, INPUTS)):
         kind = kind_by_name(file.url.rpartition("/")[2])
         if kind is AnalysisFileKind.LOG:
             inputs.logs.append(file)
@@ -117,7 +118,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     return inputs
 
 
-def _has_input_name(name: str) -> bool:
+def has_input_name(name: str) -> bool:
+    """Return whether a file has the name of an input."""
     return kind_by_name(name) is not None
 
 

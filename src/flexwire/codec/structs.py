@@ -18,7 +18,7 @@ from flexwire.schema.resolve import MOST_NESTED, parse_default
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from flexwire.schema.message_schemas import MessageSchemas
@@ -109,6 +109,21 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         restore, arguments = type(self).definition.restore()
         values = tuple(getattr(self, name) for name in self.__struct_fields__)
         return restore, (*arguments, type(self).__name__, values)
+
+
+def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the structures to which attributes lead from ``struct``, each after those around it.
+
+    Null structures and arrays lead nowhere.
+    """
+    if not path:
+        yield (struct,)
+        return
+    value = getattr(struct, path[0])
+    for inner in value if isinstance(value, list) else [value]:
+        if inner is not None:
+            for found in structs_at(inner, path[1:]):
+                yield (struct, *found)
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:

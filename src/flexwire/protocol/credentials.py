@@ -14,10 +14,11 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from flexwire.codec.structs import structs_at
 from flexwire.schema.spec import snake_case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from flexwire.codec import Message
 
@@ -211,7 +212,7 @@ def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool
     count = _withhold_unknown(message, hide) if fields else 0
     for field in fields:
         *outer, last = field.attributes
-        for holders in _holders(message, outer, ()):
+        for holders in structs_at(message, outer):
             holder = holders[-1]
             value = getattr(holder, last)
             if value is None or (field.if_secret and not _is_secret(holders, field, value)):
@@ -274,14 +275,3 @@ def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> 
         or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )
-
-
-def _holders(struct: Any, path: list[str], outer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Yield the structures that a path leads to, each after those around it."""
-    if not path:
-        yield (*outer, struct)
-        return
-    value = getattr(struct, path[0])
-    for inner in value if isinstance(value, list) else [value]:
-        if inner is not None:
-            yield from _holders(inner, path[1:], (*outer, struct))

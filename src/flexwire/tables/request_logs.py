@@ -181,8 +181,8 @@ class RequestLogRows:
             else:
                 (forwarded if line.item.is_forwarded else own).append(line)
         for line in own:
-            _read_text(line.item)
-            _read_software(line.item)
+            if isinstance(line.item, LoggedRequest):
+                complete_request(line.item)
         self._tell(own, forwarded, refused)
         if own:
             batch = _RequestColumns(own)
@@ -227,6 +227,31 @@ class RequestLogRows:
         yield FRAMES, _frame_rows(facts, bodies)
 
 
+class JsonBody(NamedTuple):
+    """A body as JSON: the name of its message, its version, and its text."""
+
+    message: str
+    version: int
+    text: bytes
+
+
+def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> JsonBody | None:
+    """Return the body of a request or of its response; None if the line has none.
+
+    ``name`` is that of the request, by `name_of`.
+    """
+    text = item.request if is_request else item.response
+    if text is None or name is None:
+        return None
+    header = item.header
+    version = header.request_api_version
+    if is_request:
+        return JsonBody(name, version, text)
+    if header.request_api_key == api_key_of(NEGOTIATES) and text.startswith(_FALLBACK):
+        version = 0
+    return JsonBody(f"{name.removesuffix('Request')}Response", version, text)
+
+
 class _RequestColumns:
     """Lines of requests that were not forwarded, as columns."""
 
@@ -238,7 +263,7 @@ class _RequestColumns:
         self.total = total
         keys = [item.header.request_api_key for item in items]
         versions = [item.header.request_api_version for item in items]
-        self._names = [_name(*pair) for pair in zip(keys, versions, strict=True)]
+        self._names = [name_of(*pair) for pair in zip(keys, versions, strict=True)]
         self.answered = np.flatnonzero([item.has_response and item.error is None for item in items])
         text, number = pa.string(), pa.int32()
         strings = {
@@ -272,19 +297,9 @@ class _RequestColumns:
         """Return which of ``rows`` have a body, by message and version of the body."""
         places_of: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for place, row in enumerate(rows.tolist()):
-            item: LoggedRequest = self._items[row]
-            text = item.request if is_request else item.response
-            name = self._names[row]
-            if text is None or name is None:
-                continue
-            header = item.header
-            version = header.request_api_version
-            if not is_request:
-                name = f"{name.removesuffix('Request')}Response"
-                asks = header.request_api_key == api_key_of(NEGOTIATES)
-                if asks and text.startswith(_FALLBACK):
-                    version = 0
-            places_of[name, version].append(place)
+            body = logged_body(self._items[row], self._names[row], is_request=is_request)
+            if body is not None:
+                places_of[body.message, body.version].append(place)
         return {key: np.array(places) for key, places in places_of.items()}
 
     def facts(self, rows: Array, *, is_request: bool) -> dict[str, pa.Array]:
@@ -332,11 +347,16 @@ class _RequestColumns:
         )
 
 
-def _read_text(item: LoggedRequest | RefusedRequest) -> None:
-    """Convert bodies from text to JSON, if the text is unambiguous."""
-    if isinstance(item, LoggedRequest) and item.is_text:
+def complete_request(item: LoggedRequest) -> None:
+    """Make JSON of bodies in text, if the text is unambiguous, and take the client's software."""
+    _read_text(item)
+    _read_software(item)
+
+
+def _read_text(item: LoggedRequest) -> None:
+    if item.is_text:
         key, version = item.header.request_api_key, item.header.request_api_version
-        name = _name(key, version) or ""
+        name = name_of(key, version) or ""
         answer = f"{name.removesuffix('Request')}Response"
         item.request = _of_text(item.request, name, version)
         asks = key == api_key_of(NEGOTIATES)
@@ -352,10 +372,8 @@ class _Software(msgspec.Struct, rename="camel", gc=False):
 _SOFTWARE: Final = msgspec.json.Decoder(_Software)
 
 
-def _read_software(item: LoggedRequest | RefusedRequest) -> None:
+def _read_software(item: LoggedRequest) -> None:
     """Take the client's software from the request that names it, as the broker does."""
-    if not isinstance(item, LoggedRequest):
-        return
     if item.header.request_api_key != api_key_of(NEGOTIATES):
         return
     if item.software_name is None and item.request is not None:
@@ -372,7 +390,8 @@ def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _name(api_key: int, version: int) -> str | None:
+def name_of(api_key: int, version: int) -> str | None:
+    """Return the name of the request with an api key; None if no release has the key."""
     return request_name(api_key, version) if request_entries(api_key) else None
 
 
@@ -436,7 +455,7 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
         item = line.item
         assert isinstance(item, LoggedRequest)  # noqa: S101 - see `RequestLogRows.of`
         header = item.header
-        name = _name(header.request_api_key, header.request_api_version)
+        name = name_of(header.request_api_key, header.request_api_version)
         rows.append(
             {
                 "time": item.time_us - item.total_us,
@@ -464,7 +483,7 @@ def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
     for line in lines:
         item = line.item
         assert isinstance(item, RefusedRequest)  # noqa: S101 - see `RequestLogRows.of`
-        name = _name(item.api_key, item.api_version)
+        name = name_of(item.api_key, item.api_version)
         shared = {
             "connection": item.ends.name,
             "client": item.ends.client,

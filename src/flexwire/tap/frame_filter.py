@@ -75,10 +75,14 @@ class TopicNames:
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
             for topic in _named(payload, frame.body_offset, name, frame.body_version):
-                if topic.name and topic.topic_id != _NO_ID:
-                    self._names[topic.topic_id] = topic.name
-                    if len(self._names) > _MOST_TOPICS:
-                        self._names.popitem(last=False)
+                self.note(topic.name, topic.topic_id)
+
+    def note(self, name: str | None, topic_id: UUID | None) -> None:
+        """Take in a topic as a response names it; what lacks name or id says nothing."""
+        if name and topic_id is not None and topic_id != _NO_ID:
+            self._names[topic_id] = name
+            if len(self._names) > _MOST_TOPICS:
+                self._names.popitem(last=False)
 
     def of(self, name: str | None, topic_id: UUID | None) -> str | None:
         """Return the name of a topic, None if only an id is known."""

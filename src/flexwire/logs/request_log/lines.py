@@ -71,28 +71,43 @@ def is_enveloped(line: bytes) -> bool:
 
 def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines without their envelopes, and join their parts; other lines stay as they are."""
-    # The parts of an unfinished line, by stream.
-    waiting: dict[bool, _LineParts] = {}
+    unwrapper = LineUnwrapper()
     for line in lines:
+        whole = unwrapper.unwrap(line)
+        if whole is not None:
+            yield whole
+    yield from unwrapper.finish()
+
+
+class LineUnwrapper:
+    """Takes lines out of their envelopes, one after the other, and joins their parts."""
+
+    def __init__(self) -> None:
+        # The parts of an unfinished line. True for the error stream; there are only two streams.
+        self._waiting: dict[bool, _LineParts] = {}
+
+    def unwrap(self, line: Line) -> Line | None:
+        """Return a line without its envelope; None for a part, until the last one has come."""
         part = _part(line)
         if part is None:
-            yield line
-            continue
+            return line
         stream, text_line, is_last = part
-        # True for the error stream; there are only two streams.
         is_error = stream in _ERRORS
-        before = waiting.pop(is_error, None)
+        before = self._waiting.pop(is_error, None)
         if before is None and is_last:
-            yield text_line
-            continue
+            return text_line
         parts = _LineParts(text_line) if before is None else before.add(text_line)
         if is_last:
+            return parts.line()
+        self._waiting[is_error] = parts
+        return None
+
+    def finish(self) -> Iterator[Line]:
+        """Yield the lines whose last part has not come, as cut lines."""
+        for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
+            parts.is_cut = True
             yield parts.line()
-        else:
-            waiting[is_error] = parts
-    for parts in sorted(waiting.values(), key=lambda parts: parts.first.offset):
-        parts.is_cut = True
-        yield parts.line()
+        self._waiting.clear()
 
 
 class _LineParts:

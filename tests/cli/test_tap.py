@@ -99,6 +99,7 @@ VALUES: dict[str, tuple[str | None, Any]] = {
     "max_bytes": ("3", 3 << 20),
     "sample": ("0.25", 0.25),
     "processes": ("2", 2),
+    "live": ("tap.sock", "tap.sock"),
     "most_held": ("7", 7 << 20),
 }
 

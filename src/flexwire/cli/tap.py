@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flexwire.cli.metrics_options import METRICS_OPTIONS, metrics_port
 from flexwire.cli.options import (
     Format,
     InputError,
@@ -102,16 +103,7 @@ _FIELD_OPTIONS = {
             help="Assign each broker one of these ports. A later run with the same --out "
             "assigns the same ports.  [default: those after --listen]",
         ),
-        click.option(
-            "--metrics",
-            metavar="HOST:PORT",
-            help="Serve all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
-        ),
-        click.option(
-            "--metrics-beyond-loopback",
-            is_flag=True,
-            help="Allow --metrics on addresses that other machines can reach.",
-        ),
+        *METRICS_OPTIONS,
     ),
     "security": (
         click.option(
@@ -435,16 +427,6 @@ def _ports(text: str | None) -> PortRange | None:
         raise InputError(f"--ports: {error}") from None
 
 
-def _metrics(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    from flexwire.tap import MetricsPort, parse_host_port
-
-    if address is not None:
-        return MetricsPort(parse_host_port(address), beyond_loopback=beyond_loopback)
-    if beyond_loopback:
-        raise InputError("--metrics-beyond-loopback goes with --metrics")
-    return None
-
-
 def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> StampConfig | None:
     from flexwire.errors import ArgumentError
     from flexwire.tap.header_stamps import StampConfig
@@ -536,7 +518,9 @@ def tap(
 
     stamping = _stamping(parameters["header_tags"], parameters["request_limit"])
     config = to_config(parameters)
-    metrics = _metrics(parameters["metrics"], beyond_loopback=parameters["metrics_beyond_loopback"])
+    metrics = metrics_port(
+        parameters["metrics"], beyond_loopback=parameters["metrics_beyond_loopback"]
+    )
     _log_to_terminal()
     keep_freed_memory()
     security, throwaway = to_security(listen, parameters)

@@ -132,6 +132,12 @@ class TapConfig:
         least=1,
         most=MOST_PROCESSES,
     )
+    live: str | None = _told(
+        None,
+        "--live",
+        "Give the capture, as it is written, to readers of this Unix socket on this machine, for "
+        "example flexwire who. It is for this user alone.",
+    )
     most_held: int = _told(
         MOST_HELD,
         "--hold-mib",
@@ -154,6 +160,8 @@ class TapConfig:
         to_int(self.most_held, "most_held", least=1)
         to_int(self.processes, "processes", least=1)
         check_share(self.sample)
+        if self.live is not None and self.processes > 1:
+            raise refuse("processes", "1, as readers of --live read one process", self.processes)
         if self.rehearsal is not None and self.stamping is not None:
             raise ArgumentError("expected either a rehearsal or header tags, got both")
         if self.faults is None:

@@ -20,7 +20,7 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.retention import KeptFiles
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_failure
-from flexwire.errors import CaptureError
+from flexwire.errors import CaptureError, TapError
 from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
 from flexwire.tap.fault_forwarder import FaultForwarder, OldResponses
@@ -28,6 +28,7 @@ from flexwire.tap.forwarding import DirectForwarder, StampingForwarder
 from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
 from flexwire.tap.header_stamps import Stamper
 from flexwire.tap.listeners import connect_protocol
+from flexwire.tap.live import LiveReaders
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recorder import NoCapture, Recorder, is_sampled
@@ -207,6 +208,7 @@ class LocalRunner:
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
         self._writer: PcapngWriter | None = None
+        self._live: LiveReaders | None = None
         self._connections: set[asyncio.Task[None]] = set()
         # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
         self._waiting: set[socket.socket] = set()
@@ -222,7 +224,10 @@ class LocalRunner:
         self._clients: Counter[str] = Counter()
 
     async def start(self, host: str) -> None:
-        """Read certificates and begin the capture; raises `TlsError` and `CaptureError`."""
+        """Read certificates and begin the capture.
+
+        Raises `TlsError`, `CaptureError`, and `TapError` for the socket of ``live``.
+        """
         config = self._config
         self._host = host
         self._contexts = TapContexts(config.security)
@@ -237,6 +242,13 @@ class LocalRunner:
             keep=self._files,
             comment=file_comments(config, self._faults),
         )
+        if config.live is not None:
+            self._live = LiveReaders(config.live, self._writer, self.stats)
+            try:
+                self._live.start()
+            except TapError:
+                self._writer.close()
+                raise
 
     @property
     def stats(self) -> TapStatistics:
@@ -263,6 +275,8 @@ class LocalRunner:
             client.close()
         self._waiting.clear()
         self._brokers.close()
+        if self._live is not None:
+            self._live.close()
         if self._writer is not None:
             self._writer.close()
             self._count_files(self._writer)

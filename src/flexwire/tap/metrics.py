@@ -127,6 +127,8 @@ class TapStatistics:
     """Frames that were passed on and not captured, as a filter asks for."""
     filtered_bytes: int = 0
     """Their bytes."""
+    live_readers_dropped: int = 0
+    """Readers of the live capture that were closed because they read too slowly."""
     failures: int = 0
     """Connections closed by a defect in the tap; the log has the traceback."""
 

@@ -30,7 +30,7 @@ from flexwire.wire.packet_layout import (
 from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from io import FileIO
     from pathlib import Path
 
@@ -159,7 +159,8 @@ class PcapngWriter(Closeable):
     instance, has that comment at its start only.
 
     A frame is handed to the operating system before `TappedConnection.send` returns, so a killed
-    process loses nothing of it. `CaptureError` says that a write failed; the file then still
+    process loses nothing of it. ``copy_to`` is called with the blocks of each that was written.
+    `CaptureError` says that a write failed; the file then still
     ends with a whole block, and every later write tries again, in a new file if it must. A file
     that is deleted while it is written is followed by another one, and what was in it is counted.
     Not safe for several threads at once.
@@ -182,6 +183,9 @@ class PcapngWriter(Closeable):
         """The files of this writer, without those that it has removed."""
         self.lost_frames = 0
         """Frames that were written to a file that was then deleted, or could not be closed."""
+        self.copy_to: Callable[[bytes], None] | None = None
+        self.told = 0
+        """How often streams began to say anew where their frames begin: in each file once."""
         self._frames = 0  # in the file that is being written
         self._file: FileIO | None = None
         self._size = 0
@@ -216,9 +220,13 @@ class PcapngWriter(Closeable):
         return connection
 
     @property
-    def number(self) -> int:
-        """The number of the file that is being written."""
-        return self._number
+    def header(self) -> bytes:
+        """The blocks with which a file begins."""
+        return self._header
+
+    def tell_again(self) -> None:
+        """Have each stream say once more where a frame of it begins, in the same file."""
+        self.told += 1
 
     def rotate(self) -> bool:
         """Go on in the next file, whole frames here and there; says whether there was one to end.
@@ -244,6 +252,8 @@ class PcapngWriter(Closeable):
         except CaptureError:
             self._header, self._header_size = before, len(before)
             raise
+        if self.copy_to is not None:
+            self.copy_to(self._header)
 
     def write_packets(
         self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
@@ -267,10 +277,12 @@ class PcapngWriter(Closeable):
             # A call of the system costs more than the bytes of a small packet, so packets are
             # written together; of a long frame, one part after the other, to hold one copy less.
             pieces: list[_Bytes] = []
+            copied: list[_Bytes] = []
             for number, packet in enumerate(packets, 1):
                 pieces += _packet_block(packet, timestamp_us)
                 if number % _PACKETS_TOGETHER == 0:
                     self._append(self._file, pieces)
+                    copied += pieces if self.copy_to is not None else ()
                     pieces.clear()
             self._append(self._file, pieces)
         except OSError as error:
@@ -278,6 +290,8 @@ class PcapngWriter(Closeable):
             reason = f"cannot write: {error.strerror or error}"
             raise CaptureError(reason, source=str(self.paths[-1]), offset=start) from error
         self._frames += frames
+        if self.copy_to is not None:
+            self.copy_to(b"".join([*copied, *pieces]))
 
     def _make_room(self, estimate: int) -> None:
         for path in self.kept.make_room(self._size + estimate):
@@ -322,6 +336,7 @@ class PcapngWriter(Closeable):
         self._file = file
         self._size = self._header_size
         self._number = number
+        self.told += 1
         self.paths.append(path)
         self.kept.begin(path)
         self._make_room(0)
@@ -376,7 +391,7 @@ class _TappedSide:
     acknowledged: int = 0  # what the other side has said it received
     packets: int = 0
     sends_frames: bool = True  # whether all that it sent until now were whole frames
-    told_in: int = 0  # the number of the file that says where a frame of it begins
+    told_in: int = 0  # the writer's ``told`` when it last said where a frame of it begins
 
     @classmethod
     def between(cls, own: SocketAddress, other: SocketAddress, sequence: int) -> Self:
@@ -520,9 +535,9 @@ class TappedConnection:
         self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
         # The writer takes the packets one by one once it has decided on their file.
-        if sender.told_in == self._writer.number:
+        if sender.told_in == self._writer.told:
             begins = b""
-        sender.told_in = self._writer.number
+        sender.told_in = self._writer.told
         # Readers look for the beginning of a frame, so that stands first.
         options = begins + said
         options += _NO_MORE_OPTIONS if options else b""

@@ -1,0 +1,216 @@
+"""The capture as it is written, for readers of a Unix socket on this machine.
+
+```
+PcapngWriter ─▶ its files
+             └▶ LiveReaders ─▶ a reader: a section header, then each block that is written
+```
+A reader gets pcapng from the moment that it connects, with frames that begin where a packet says
+so, as in each file of the capture. So it gets nothing that the files do not have: credentials are
+withheld there and here. A reader that is slow never makes the tap wait: beyond `MOST_WAITING` bytes
+it is closed, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flexwire.errors import TapError
+from flexwire.tap.log_limit import LogLimiter
+
+if TYPE_CHECKING:
+    from flexwire.capture.files.pcapng import PcapngWriter
+    from flexwire.tap.metrics import TapStatistics
+
+log = logging.getLogger("flexwire.tap")
+
+MOST_READERS: Final = 16
+"""A reader beyond these is closed at once."""
+MOST_WAITING: Final = 64 * 1024 * 1024
+"""So many bytes may wait for one reader."""
+_PIECE: Final = 1 << 16
+
+
+class _Reader:
+    """A reader, and what waits for it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.waiting = bytearray()
+
+    def send(self, data: bytes) -> bool:
+        """Send, or keep for later; return whether something waits. Raises `OSError`."""
+        if not self.waiting:
+            with suppress(BlockingIOError):
+                sent = self.connection.send(data)
+                data = data[sent:] if sent < len(data) else b""
+        self.waiting += data
+        return bool(self.waiting)
+
+    def flush(self) -> bool:
+        """Send what waits, as far as the reader takes it; return whether something still waits."""
+        with suppress(BlockingIOError):
+            while self.waiting:
+                del self.waiting[: self.connection.send(self.waiting[:_PIECE])]
+        return bool(self.waiting)
+
+
+class LiveReaders:
+    """The readers of a tap's capture, from `start` until `close`.
+
+    ``most_waiting`` is how many bytes may wait for one reader.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        writer: PcapngWriter,
+        statistics: TapStatistics,
+        *,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.path = Path(path)
+        self._writer = writer
+        self._statistics = statistics
+        self._most_waiting = most_waiting
+        self._listening: socket.socket | None = None
+        self._readers: dict[int, _Reader] = {}
+        self._saying = LogLimiter(log)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def start(self) -> None:
+        """Listen, for this user alone. Raises `TapError` where it cannot.
+
+        A socket that another process left behind is replaced; a file of another kind is not.
+        """
+        try:
+            self._listening = self._bind()
+        except (OSError, AttributeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise TapError(f"cannot listen on {self.path}: {reason}") from error
+        asyncio.get_running_loop().add_reader(self._listening, self._accept)
+
+    def close(self) -> None:
+        """End all readers; what waits for them is not sent."""
+        if self._listening is not None:
+            asyncio.get_running_loop().remove_reader(self._listening)
+            self._listening.close()
+            self._listening = None
+            self.path.unlink(missing_ok=True)
+        for number in list(self._readers):
+            self._end(number)
+        self._saying.close()
+
+    def _bind(self) -> socket.socket:
+        if self.path.is_socket() and not _is_served(self.path):
+            self.path.unlink()
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(str(self.path))
+            # Nobody can connect before it listens.
+            self.path.chmod(0o600)
+            listening.listen(MOST_READERS)
+            listening.setblocking(False)
+        except BaseException:
+            listening.close()
+            raise
+        return listening
+
+    def _accept(self) -> None:
+        assert self._listening is not None  # noqa: S101 - it is removed from the loop first
+        try:
+            connection, _ = self._listening.accept()
+        except OSError:
+            # It left at once, or this process has too many open files.
+            return
+        for number, reader in list(self._readers.items()):
+            if _is_gone(reader.connection):
+                self._end(number)
+        if len(self._readers) >= MOST_READERS:
+            connection.close()
+            return
+        connection.setblocking(False)
+        number = connection.fileno()
+        self._readers[number] = _Reader(connection)
+        self._writer.copy_to = self._send
+        # Each stream says again where a frame begins: this reader has not heard it.
+        self._writer.tell_again()
+        asyncio.get_running_loop().add_reader(connection, self._hear, number)
+        self._send_to(number, self._writer.header)
+
+    def _hear(self, number: int) -> None:
+        """Take in that a reader says something, which is ignored, or nothing more."""
+        connection = self._readers[number].connection
+        with suppress(BlockingIOError):
+            try:
+                is_more = bool(connection.recv(_PIECE))
+            except ConnectionError:
+                is_more = False
+            if is_more:
+                return
+            # It may have closed this direction only, and still read.
+            asyncio.get_running_loop().remove_reader(connection)
+            if _is_gone(connection):
+                self._end(number)
+
+    def _send(self, data: bytes) -> None:
+        for number in list(self._readers):
+            self._send_to(number, data)
+
+    def _send_to(self, number: int, data: bytes) -> None:
+        reader = self._readers[number]
+        try:
+            waits = reader.send(data)
+        except OSError:
+            self._end(number)
+            return
+        if len(reader.waiting) > self._most_waiting:
+            self._statistics.live_readers_dropped += 1
+            line = "a reader of --live was closed: it reads more slowly than frames come"
+            self._saying.say(logging.WARNING, line, line)
+            self._end(number)
+        elif waits:
+            asyncio.get_running_loop().add_writer(reader.connection, self._flush, number)
+
+    def _flush(self, number: int) -> None:
+        reader = self._readers[number]
+        try:
+            waits = reader.flush()
+        except OSError:
+            self._end(number)
+            return
+        if not waits:
+            asyncio.get_running_loop().remove_writer(reader.connection)
+
+    def _end(self, number: int) -> None:
+        reader = self._readers.pop(number)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(reader.connection)
+        loop.remove_writer(reader.connection)
+        reader.connection.close()
+        if not self._readers:
+            self._writer.copy_to = None
+
+
+def _is_served(path: Path) -> bool:
+    """Return whether a process listens on a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+    return True
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Return whether the other end has closed both directions."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))

@@ -96,7 +96,8 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
 
 # All other modules are imported without any extra. Of a room, its modules too.
 NEED_EXTRAS = {
-    "activity.growing", "answers", "columnar", "kernels", "measures", "spark", "survey", "tables",
+    "activity.growing", "activity.growing_logs", "activity.live", "activity.logged",
+    "activity.sources", "answers", "columnar", "kernels", "measures", "spark", "survey", "tables",
     "tasks",
     "capture.files.blocks", "capture.pairing", "capture.reassembly.flows",
     "capture.reassembly.frames", "capture.reassembly.merging", "capture.reassembly.packet_scan",

@@ -60,8 +60,8 @@ def test_bytes_and_messages_are_those_that_other_readers_count(name: str) -> Non
     rows = list(reader)
     assert rows
     assert {row.connection for row in rows} <= {one.connection for one in ended}
-    assert sum(row.request_bytes for row in rows) == counted["sent"]
-    assert sum(row.response_bytes for row in rows) == counted["received"]
+    assert sum(row.request_bytes or 0 for row in rows) == counted["sent"]
+    assert sum(row.response_bytes or 0 for row in rows) == counted["received"]
     messages = [one for one in read_messages(files) if isinstance(one, CapturedMessage)]
     kinds = Counter(one.type for one in messages)
     damaged = sum(row.damaged_frames for row in rows)

@@ -67,7 +67,7 @@ def test_growth_in_any_parts_gives_the_same_list(name: str, tmp_path: Path) -> N
 def test_what_a_tap_writes_is_listed_while_it_writes(tmp_path: Path) -> None:
     reader, captures = ActivityReader(), GrowingCaptures([tmp_path])
 
-    def seen() -> list[tuple[bool, int, int]]:
+    def seen() -> list[tuple[bool | None, int, int]]:
         reader.read(captures.poll())
         return [(row.is_open, row.requests, row.responses) for row in reader]
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ from flexwire.activity.listing import COLUMNS
 from flexwire.cli.app import app
 from flexwire.cli.who import _COLUMNS
 from tests.activity.made import VECTORS, capture_files
+from tests.capture.request_lines import PLACE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +118,51 @@ def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "client-4" in text
     assert "Traceback" not in text
+
+
+def test_a_request_log_has_principals_and_no_bytes() -> None:
+    code, out, notes = run(str(PLACE / "4.4.0.log"), "--format", "json", "--filter", "User:alice")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, len(rows)) == (0, 5)
+    assert {row["principal"] for row in rows} == {"User:alice"}
+    assert {row["requestBytes"] for row in rows} == {None}
+    assert "4 requests that brokers forwarded are not counted again" in notes
+    _, text, _ = run(str(PLACE / "4.4.0.log"), "--filter", "payments-writer")
+    assert "User:alice" in text
+
+
+def test_options_that_do_not_go_together_are_refused() -> None:
+    for arguments in (["--metrics", "127.0.0.1:0"], ["--metrics-beyond-loopback"]):
+        done = CliRunner().invoke(app, ["who", EVERYTHING, "--once", *arguments])
+        assert done.exit_code == 1
+        assert "--metrics" in str(done.exception)
+
+
+@pytest.mark.slow
+def test_metrics_are_served_as_a_capture_grows(tmp_path: Path) -> None:
+    one, other = capture_files("everything")[:2]
+    shutil.copy(one, tmp_path)
+    words = ["who", str(tmp_path), "--interval", "0.1", "--metrics", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [sys.executable, "-c", HEARS_CTRL_C, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+
+        def requests() -> int:
+            with urllib.request.urlopen(url, timeout=300) as answer:  # noqa: S310 - loopback
+                lines = answer.read().decode().splitlines()
+            counts = [line for line in lines if line.startswith("flexwire_who_requests_total")]
+            return sum(int(line.rsplit(" ", 1)[1]) for line in counts)
+
+        while not (before := requests()):
+            pass
+        shutil.copy(other, tmp_path)
+        while requests() == before:
+            pass
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=300)
+    assert (process.returncode, out) == (0, "")

@@ -156,7 +156,23 @@ def command_lines(place: Path) -> dict[str, list[str]]:
         ],
         "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
         "who, each line": ["who", str(_some_connections(place))],
+        "who, each line ": ["who", str(_some_lines(place))],
     }
+
+
+def _some_lines(place: Path) -> Path:
+    """Write a request log of one line."""
+    said = {
+        "requestHeader": {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1},
+        "request": {"topics": None},
+        "response": {"throttleTimeMs": 0},
+        "connection": "127.0.0.1:9092-127.0.0.1:50000-0-1",
+        "totalTimeMs": 1.0,
+        "principal": "User:a",
+    }
+    log = place / "kafka-request.log"
+    log.write_text(f"[2026-11-22 20:00:00,123] DEBUG Completed request:{json.dumps(said)}\n")
+    return log
 
 
 def _some_connections(place: Path) -> Path:

@@ -22,7 +22,7 @@ from flexwire.tap.limits import MOST_DECODED, MOST_WALKED, beginning
 from flexwire.wire.field_spans import BoundedReader, field_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.protocol import RequestFrame, Turn
@@ -36,7 +36,9 @@ MOST_COUNTED_TOPICS: Final = 256
 MOST_WAITING: Final = 256
 """So many requests of a connection wait for their response; the oldest then gives up its place."""
 
-_MOST_CHARACTERS: Final = 256
+MOST_CHARACTERS: Final = 256
+"""A name of a client or topic is cut to so many characters."""
+
 _SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
@@ -60,12 +62,14 @@ class WaitingRequest(NamedTuple):
 class ConnectionActivity:
     """A connection: who its client is, what passed on it, and what it waits for.
 
-    Times are microseconds since 1970, as the capture says. ``request_bytes`` and
-    ``response_bytes`` are on the wire, with the lengths of the frames. ``client_id`` is the last
-    one that was sent. ``apis`` counts the requests of each API. ``topics`` are those that requests
-    name, in the order of their first request; ``more_topics`` counts the others.
+    Times are microseconds since 1970, as the capture or the log says. ``request_bytes`` and
+    ``response_bytes`` are on the wire, with the lengths of the frames; None in request logs, which
+    have no sizes. ``client_id`` is the last one that was sent. ``principal`` is in request logs
+    only. ``apis`` counts the requests of each API. ``topics`` are those that requests name, in the
+    order of their first request; ``more_topics`` counts the others.
 
     ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
+    ``is_open`` is None where nothing shows it: in request logs.
     """
 
     connection: str
@@ -76,14 +80,15 @@ class ConnectionActivity:
     client_id: str | None = None
     software_name: str | None = None
     software_version: str | None = None
+    principal: str | None = None
     requests: int = 0
     responses: int = 0
-    request_bytes: int = 0
-    response_bytes: int = 0
+    request_bytes: int | None = 0
+    response_bytes: int | None = 0
     damaged_frames: int = 0
     errors: int = 0
     last_error: LastError | None = None
-    is_open: bool = True
+    is_open: bool | None = True
     is_kafka: bool = False
     closed_by: Literal["client", "broker"] | None = None
     is_reset: bool = False
@@ -107,13 +112,37 @@ class ConnectionActivity:
         """The request that waits longest; None if none waits."""
         return next(iter(self._waiting.values()), None)
 
+    def note_times(self, first_us: int, last_us: int) -> None:
+        """Take in when something passed. Files of several taps may overlap in time."""
+        self.first_us = min(self.first_us, first_us)
+        self.last_us = max(self.last_us, last_us)
+
+    def note_client(
+        self, client_id: str | None, name: str | None = None, version: str | None = None
+    ) -> None:
+        """Take in what a request says of its client. The first software that is named stays."""
+        if client_id is not None:
+            self.client_id = shorten(client_id, MOST_CHARACTERS)
+        if self.software_name is None and (name or version):
+            self.software_name = shorten(name or "", MOST_CHARACTERS) or None
+            self.software_version = shorten(version or "", MOST_CHARACTERS) or None
+
+    def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
+        """Take in the error codes of a response, in their order; 0 is none."""
+        codes = [code for code in codes if code != NO_ERROR]
+        if codes:
+            self.errors += len(codes)
+            if self.last_error is None or at_us >= self.last_error.at_us:
+                name = error_name(codes[-1]) or str(codes[-1])
+                self.last_error = LastError(name, api, at_us)
+
     def note_topics(self, names: Iterable[str | None]) -> None:
         """Take in the topics that a request names; None is a topic without a known name."""
         for name in filter(None, names):
             if len(self._hashes) < MOST_COUNTED_TOPICS:
                 self._hashes.add(hash(name))
                 if len(self.topics) < MOST_TOPICS:
-                    self.topics[shorten(name, _MOST_CHARACTERS)] = None
+                    self.topics[shorten(name, MOST_CHARACTERS)] = None
 
     def wait(self, pair: int, request: WaitingRequest) -> None:
         """Let a request wait for its response."""
@@ -137,7 +166,8 @@ class ActivityTable:
 
     At most ``most`` connections are kept. Beyond it a closed one is forgotten, or the oldest;
     ``left_out`` counts those of Kafka that were forgotten before `forget_closed`. ``last_us`` is
-    the latest time of a frame.
+    the latest time of a frame. ``topics`` are the names of topics by id. ``leaving`` is called with
+    each connection that is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -147,7 +177,8 @@ class ActivityTable:
         self._rows: dict[str, ConnectionActivity] = {}
         self._conversations: dict[str, Conversation] = {}
         self._closed: dict[str, None] = {}
-        self._topics = TopicNames()
+        self.topics = TopicNames()
+        self.leaving: Callable[[ConnectionActivity], None] = _ignore
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -160,17 +191,30 @@ class ActivityTable:
         """Return a connection by its name, also one that is not known to be Kafka."""
         return self._rows.get(connection)
 
+    def row(
+        self, connection: str, client: str, broker: str, times: tuple[int, int]
+    ) -> ConnectionActivity:
+        """Return a connection on which something passed between two times; it may be new."""
+        row = self._rows.get(connection)
+        if row is None:
+            row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)
+            self._make_room()
+        row.note_times(*times)
+        self.last_us = max(self.last_us, times[1])
+        return row
+
     def see(self, frame: CapturedFrame) -> ConnectionActivity:
         """Take in a frame; return its connection."""
-        row = self._rows.get(frame.connection) or self._begin(frame)
-        # Files of several taps may overlap in time.
-        row.first_us = min(row.first_us, frame.first_us)
-        row.last_us = max(row.last_us, frame.timestamp_us)
-        self.last_us = max(self.last_us, frame.timestamp_us)
+        client, _, broker = frame.connection.partition("#")[0].partition(">")
+        times = frame.first_us, frame.timestamp_us
+        row = self.row(frame.connection, client, broker, times)
+        if frame.connection not in self._conversations:
+            conversation = Conversation(MOST_WAITING, most_read=MOST_DECODED)
+            self._conversations[frame.connection] = conversation
         if frame.direction == "request":
-            row.request_bytes += frame.size
+            row.request_bytes = (row.request_bytes or 0) + frame.size
         else:
-            row.response_bytes += frame.size
+            row.response_bytes = (row.response_bytes or 0) + frame.size
         turn = hear(frame, self._conversations[frame.connection])
         if turn.error is not None:
             row.damaged_frames += 1
@@ -200,7 +244,8 @@ class ActivityTable:
     def forget_closed(self) -> None:
         """Forget the connections that are closed, after they were shown."""
         for connection in self._closed:
-            del self._rows[connection], self._conversations[connection]
+            self.leaving(self._rows.pop(connection))
+            self._conversations.pop(connection, None)
         self._closed.clear()
 
     def drop(self, connection: str) -> None:
@@ -208,19 +253,9 @@ class ActivityTable:
         row = self._rows.pop(connection, None)
         if row is not None:
             self.left_out += row.is_kafka
-            del self._conversations[connection]
+            self.leaving(row)
+            self._conversations.pop(connection, None)
             self._closed.pop(connection, None)
-
-    def _begin(self, frame: CapturedFrame) -> ConnectionActivity:
-        client, _, broker = frame.connection.partition("#")[0].partition(">")
-        row = ConnectionActivity(
-            frame.connection, client, broker, frame.first_us, frame.timestamp_us
-        )
-        self._rows[frame.connection] = row
-        conversation = Conversation(MOST_WAITING, most_read=MOST_DECODED)
-        self._conversations[frame.connection] = conversation
-        self._make_room()
-        return row
 
     def _make_room(self) -> None:
         while len(self._rows) > self._most:
@@ -231,19 +266,16 @@ class ActivityTable:
     ) -> None:
         row.requests += 1
         row.apis[request.api_name] += 1
-        if request.client_id is not None:
-            row.client_id = shorten(request.client_id, _MOST_CHARACTERS)
+        row.note_client(request.client_id)
         if turn.pair is not None:
             row.wait(turn.pair, WaitingRequest(request.api_name, frame.timestamp_us))
         if turn.error is not None:
             return
         with suppress(*_UNREADABLE):
-            row.note_topics(self._topics.requested(frame.payload, request))
+            row.note_topics(self.topics.requested(frame.payload, request))
         if row.software_name is None and _names_software(request.message_name):
             with suppress(*_UNREADABLE):
-                name, version = _software(frame.payload, request)
-                row.software_name = shorten(name, _MOST_CHARACTERS) or None
-                row.software_version = shorten(version, _MOST_CHARACTERS) or None
+                row.note_client(None, *_software(frame.payload, request))
 
     def _see_response(self, row: ConnectionActivity, frame: CapturedFrame, turn: Turn) -> None:
         row.answer(turn.pair)
@@ -252,12 +284,13 @@ class ActivityTable:
             row.responses += 1
         if turn.kind != "response" or request is None:
             return
-        self._topics.learn(frame.payload, request)
+        self.topics.learn(frame.payload, request)
         codes = _error_codes(frame.payload, request)
-        if codes:
-            name = error_name(codes[-1]) or str(codes[-1])
-            row.errors += len(codes)
-            row.last_error = LastError(name, request.api_name, frame.timestamp_us)
+        row.note_errors(codes, request.api_name, frame.timestamp_us)
+
+
+def _ignore(_: ConnectionActivity) -> None:
+    """Do nothing with a connection that is forgotten."""
 
 
 @per_catalog
@@ -286,4 +319,4 @@ def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
         reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
         # What was found before a damaged place counts.
         codes.extend(span.value for span in field_spans(schema, reader, paths))
-    return [code for code in codes if code != NO_ERROR]
+    return codes

@@ -194,7 +194,7 @@ class GrowingCaptures:
         with _open_part(file.path, begin, file.whole.end) as content:
             reader = ForwardReader(str(file.path), content)
             blocks = begin_blocks(reader) if file.head is None else resume_blocks(reader, file.head)
-            yield from self._segments(file, _segments_of(str(file.path), blocks))
+            yield from self._segments(file, segments_of(str(file.path), blocks))
             file.head = blocks.head
 
     def _segments(
@@ -231,11 +231,11 @@ def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
     except OSError as error:
         raise _cannot_read(path, reason_of(error)) from error
     file.seek(start)
-    part = LocalRange(file, stop - start, _changes_freely, partial(_cannot_read, path))
+    part = LocalRange(file, stop - start, changes_freely, partial(_cannot_read, path))
     return io.BufferedReader(part)
 
 
-def _changes_freely(_: os.stat_result) -> None:
+def changes_freely(_: os.stat_result) -> None:
     """Take a file as it is now: what was read of it stays."""
 
 
@@ -243,7 +243,8 @@ def _cannot_read(path: Path, reason: str) -> StorageError:
     return StorageError(reason, url=str(path), tried="read")
 
 
-def _segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
+def segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
+    """Yield the segments in blocks of a capture, and what cannot be read as one."""
     for packet in blocks:
         if packet is None:
             continue

@@ -32,8 +32,8 @@ def find_rows(
 ) -> list[ConnectionActivity]:
     """Return the rows that all ``filters`` take, in the order of a column of `COLUMNS`.
 
-    A filter takes a row if its client id, its client, its broker, its software, one of its topics
-    or one of its APIs is the filter's text, where ``*`` stands for any text.
+    A filter takes a row if its client id, its principal, its client, its broker, its software, one
+    of its topics or one of its APIs is the filter's text, where ``*`` stands for any text.
     """
     patterns = [CaptureFilter(client_ids=(text,)) for text in filters]
     column = COLUMNS[order_by]
@@ -53,6 +53,7 @@ def to_form(row: ConnectionActivity) -> dict[str, Any]:
         "clientId": row.client_id,
         "softwareName": row.software_name,
         "softwareVersion": row.software_version,
+        "principal": row.principal,
         "topics": list(row.topics),
         "moreTopics": row.more_topics,
         "apis": [{"api": api, "requests": requests} for api, requests in row.apis.most_common()],
@@ -79,10 +80,9 @@ def to_cells(row: ConnectionActivity, now_us: int) -> dict[str, str]:
 
 
 def _takes(pattern: CaptureFilter, row: ConnectionActivity) -> bool:
-    texts = (row.client_id, row.client, row.broker, row.software_name, _software(row))
-    return any(
-        pattern.takes_client(text) for text in (*texts, *row.topics, *row.apis) if text is not None
-    )
+    names = (row.client_id, row.principal, row.software_name)
+    texts = (*names, _software(row), row.client, row.broker, *row.topics, *row.apis)
+    return any(pattern.takes_client(text) for text in texts if text is not None)
 
 
 def _software(row: ConnectionActivity) -> str:
@@ -117,12 +117,16 @@ def _ago(now_us: int, at_us: int) -> str:
 
 def _state(row: ConnectionActivity) -> str:
     if row.closed_by is None:
-        return "open" if row.is_open else "over"
+        return "" if row.is_open is None else "open" if row.is_open else "over"
     return "reset" if row.is_reset else "closed"
 
 
 def _bytes(row: ConnectionActivity) -> int:
-    return row.request_bytes + row.response_bytes
+    return (row.request_bytes or 0) + (row.response_bytes or 0)
+
+
+def _size(row: ConnectionActivity, _: int) -> str:
+    return "" if row.request_bytes is None else human_bytes(_bytes(row))
 
 
 COLUMNS: Final = {
@@ -132,11 +136,14 @@ COLUMNS: Final = {
         lambda row: row.client_id or "", False, lambda row, _: _short(row.client_id or "")
     ),
     "software": ActivityColumn(_software, False, lambda row, _: _short(_software(row))),
+    "principal": ActivityColumn(
+        lambda row: row.principal or "", False, lambda row, _: _short(row.principal or "")
+    ),
     "topics": ActivityColumn(
         lambda row: len(row.topics) + row.more_topics, True, lambda row, _: _topics(row)
     ),
     "requests": ActivityColumn(lambda row: row.requests, True, lambda row, _: f"{row.requests:,}"),
-    "bytes": ActivityColumn(_bytes, True, lambda row, _: human_bytes(_bytes(row))),
+    "bytes": ActivityColumn(_bytes, True, _size),
     "errors": ActivityColumn(lambda row: row.errors, True, lambda row, _: f"{row.errors:,}"),
     "last-error": ActivityColumn(
         lambda row: 0 if row.last_error is None else row.last_error.at_us, True, _last_error

@@ -1,32 +1,37 @@
-"""`flexwire who`: the connections of a cluster and what they do, from captures that grow."""
+"""`flexwire who`: the connections of a cluster and what they do, as captures or logs grow."""
 
 from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 import time
-from itertools import islice
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from flexwire.cli.options import Format, format_option
-from flexwire.cli.standard_input import capture_name, takes_standard_input
+from flexwire.arguments import DEFAULT_ZONE
+from flexwire.cli.metrics_options import METRICS_OPTIONS, metrics_port
+from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.standard_input import input_name, takes_standard_input
 from flexwire.cli.terminal import note, styled
 
 if TYPE_CHECKING:
+    import asyncio
     from typing import Literal
 
+    from rich.live import Live
     from rich.table import Table
 
-    from flexwire.activity.connections import ConnectionActivity
-    from flexwire.activity.growing import GrowingCaptures
-    from flexwire.activity.reading import ActivityReader
+    from flexwire.activity.connections import ActivityTable, ConnectionActivity
+    from flexwire.activity.sources import ActivitySource
+    from flexwire.tap.metrics import MetricsPort
 
 _COLUMNS: Final = (
-    *("client", "broker", "client-id", "software", "topics", "requests", "bytes", "errors"),
-    *("last-error", "waiting", "state"),
+    *("client", "broker", "client-id", "software", "principal", "topics", "requests", "bytes"),
+    *("errors", "last-error", "waiting", "state"),
 )
 
 
@@ -36,7 +41,7 @@ _COLUMNS: Final = (
     "--once",
     is_flag=True,
     help="Print one table and end. This is the default if standard output is not a terminal, and "
-    "with --format json.",
+    "with --format json. Of a tap's socket it shows what passes during --interval.",
 )
 @click.option(
     "--interval",
@@ -58,8 +63,8 @@ _COLUMNS: Final = (
     "filters",
     metavar="TEXT",
     multiple=True,
-    help="Only connections whose client id, address and port, software, topic or API is this text. "
-    "A * stands for any text. Can be given several times; a connection must fit each.",
+    help="Only connections whose client id, principal, address and port, software, topic or API is "
+    "this text. A * stands for any text. Can be given several times; a connection must fit each.",
 )
 @click.option(
     "--limit",
@@ -68,8 +73,26 @@ _COLUMNS: Final = (
     show_default="all",
     help="Show at most so many connections.",
 )
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    default=DEFAULT_ZONE,
+    show_default=True,
+    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
+    '"+02:00".',
+)
+@METRICS_OPTIONS[0]
+@METRICS_OPTIONS[1]
+@click.option(
+    "--metrics-series",
+    type=click.IntRange(min=1, max=100_000),
+    default=1000,
+    show_default=True,
+    metavar="CLIENTS",
+    help="So many clients get series of their own; all others share one.",
+)
 @format_option
-@takes_standard_input(paths=capture_name)
+@takes_standard_input(paths=input_name)
 def who(
     *,
     paths: tuple[str, ...],
@@ -78,32 +101,56 @@ def who(
     order_by: str,
     filters: tuple[str, ...],
     limit: int | None,
+    timezone: str,
+    metrics: str | None,
+    metrics_beyond_loopback: bool,
+    metrics_series: int,
     output: Format,
 ) -> None:
-    """List the connections in captures: their clients, topics, requests, errors and waiting.
+    """List the connections of clients: their topics, requests, errors and waiting.
 
-    PATHS are captures (pcap or pcapng, also gzipped), directories of them, patterns, and - for
-    standard input. On a terminal the table is drawn again as the captures grow and as new ones
-    appear, until Ctrl-C. A closed connection is shown once. docs/who.md describes the columns.
+    PATHS are captures (pcap or pcapng), or request logs of brokers; both may be gzipped. They are
+    also directories of them, patterns, and - for standard input. Or they are the sockets of running
+    taps (flexwire tap --live), which give what passes from now on. On a terminal the table is drawn
+    again as files grow and as new ones appear, until Ctrl-C. A closed connection is shown once.
+    docs/who.md describes the columns.
 
     JSON has one line for each connection.
     """
     from flexwire.extras import needed_by
 
     with needed_by("flexwire who", "columnar"):
-        from flexwire.activity.growing import GrowingCaptures
-        from flexwire.activity.reading import ActivityReader
+        from flexwire.activity.sources import open_activity
 
-    captures, reader = GrowingCaptures(paths), ActivityReader()
+    port = metrics_port(metrics, beyond_loopback=metrics_beyond_loopback)
+    if port is not None and (once or output is Format.JSON):
+        raise InputError("--metrics goes with neither --once nor --format json")
+    source = open_activity(paths, timezone)
     view = _View(order_by, filters, limit)
-    if once or output is Format.JSON or not sys.stdout.isatty():
-        reader.read(captures.poll(must_exist=True))
-        reader.finish()
-        for text in (*captures.notes, *captures.unfinished()):
+    if port is None and (once or output is Format.JSON or not sys.stdout.isatty()):
+        _read_once(source, interval)
+        for text in source.notes:
             note(text)
-        view.print(reader, output)
+        view.print(source.table, output)
     else:
-        _watch(captures, reader, view, interval)
+        import asyncio
+
+        asyncio.run(_watch(source, view, interval, port, metrics_series))
+
+
+def _read_once(source: ActivitySource, interval: float) -> None:
+    """Read all that is there; what taps give, for some seconds."""
+    from flexwire.activity.sources import LiveActivity
+
+    until = time.monotonic() + (interval if isinstance(source, LiveActivity) else 0)
+    while True:
+        for _ in source.read(must_exist=True):
+            pass
+        left = until - time.monotonic()
+        if left <= 0:
+            break
+        time.sleep(min(left, _LOOK_AGAIN))
+    source.finish()
 
 
 class _View:
@@ -114,25 +161,25 @@ class _View:
         self._filters = filters
         self._limit = limit
 
-    def rows(self, reader: ActivityReader) -> tuple[list[ConnectionActivity], str]:
+    def rows(self, table: ActivityTable) -> tuple[list[ConnectionActivity], str]:
         """Return the rows to show, and a text that says how many others there are."""
         from flexwire.activity.listing import find_rows
 
-        found = find_rows(reader, self._filters, self._order_by)
+        found = find_rows(table, self._filters, self._order_by)
         shown = found[: self._limit]
-        more = len(found) - len(shown) + reader.table.left_out
+        more = len(found) - len(shown) + table.left_out
         return shown, f"{more:,} more connections are not shown" if more else ""
 
-    def print(self, reader: ActivityReader, output: Format) -> None:
+    def print(self, table: ActivityTable, output: Format) -> None:
         """Print the list once."""
         from flexwire.activity.listing import to_form
 
-        rows, more = self.rows(reader)
+        rows, more = self.rows(table)
         if output is Format.JSON:
             for row in rows:
                 print(json.dumps(to_form(row), ensure_ascii=False))
         else:
-            _print_table(rows, reader.table.last_us)
+            _print_table(rows, table.last_us)
         if more:
             note(more)
 
@@ -152,12 +199,17 @@ def _print_table(rows: list[ConnectionActivity], now_us: int) -> None:
 
 
 # Terminals below these widths have no room for a column.
-_LEAST_WIDTHS: Final = {"broker": 150, "errors": 150, "topics": 110, "software": 90}
+_LEAST_WIDTHS: Final = {
+    "principal": 170,
+    "broker": 150,
+    "errors": 150,
+    "topics": 110,
+    "software": 90,
+}
 _WHOLE: Final = ("client", "requests", "bytes", "errors", "state")
 _AMOUNTS: Final = ("requests", "bytes", "errors")
 _PIPE_WIDTH: Final = 400
-# So many segments are read in a few seconds.
-_DRAWN_AFTER: Final = 20_000
+_LOOK_AGAIN: Final = 0.1
 
 
 def _table(
@@ -186,34 +238,80 @@ def _table(
     return table
 
 
-def _watch(captures: GrowingCaptures, reader: ActivityReader, view: _View, interval: float) -> None:
-    """Draw the table again and again, until Ctrl-C."""
+async def _watch(
+    source: ActivitySource, view: _View, interval: float, port: MetricsPort | None, series: int
+) -> None:
+    """Draw the table again and again, and give metrics, until Ctrl-C or SIGTERM."""
+    import asyncio
+
     from rich.console import Console
     from rich.live import Live
 
-    from flexwire.printable import printable
+    from flexwire.activity.metrics import ActivityMetrics
 
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+    is_drawn = sys.stdout.isatty()
     console = Console(file=styled(sys.stdout), highlight=False)
     live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-    polls, is_growing, grown_at = 0, False, time.monotonic()
     try:
-        with live:
-            while True:
-                segments, count = captures.poll(), _DRAWN_AFTER
-                # A capture that takes minutes to be read is shown meanwhile.
-                while count == _DRAWN_AFTER:
-                    count = reader.read(islice(segments, _DRAWN_AFTER))
-                    if count:
-                        # What was there at the beginning may be years old.
-                        is_growing, grown_at = polls > 0, time.monotonic()
-                    silent_us = int((time.monotonic() - grown_at) * 1e6) if is_growing else 0
-                    rows, more = view.rows(reader)
-                    remarks = (more, *map(printable, captures.notes[-1:]))
-                    now_us = reader.table.last_us + silent_us
-                    live.update(_table(rows, now_us, console.width, remarks), refresh=True)
-                    reader.table.forget_closed()
-                polls += 1
-                time.sleep(interval)
-    except KeyboardInterrupt:
-        for text in captures.notes:
+        if port is not None:
+            await port.start(ActivityMetrics(source.table, series).render)
+            note(f"metrics at http://{port.address}/metrics")
+        if is_drawn:
+            live.start()
+        await _follow(source, _Drawing(view, live) if is_drawn else None, interval, stop)
+    finally:
+        live.stop()
+        if port is not None:
+            await port.close()
+        source.close()
+        for text in source.notes:
             note(text)
+
+
+class _Drawing:
+    """The table on the terminal."""
+
+    def __init__(self, view: _View, live: Live) -> None:
+        self._view = view
+        self._live = live
+        self._grown_at: float | None = None
+
+    def draw(self, source: ActivitySource, *, has_grown: bool) -> None:
+        """Draw the table; "ago" counts from now once the files have grown."""
+        from flexwire.printable import printable
+
+        if has_grown:
+            self._grown_at = time.monotonic()
+        silent = 0.0 if self._grown_at is None else time.monotonic() - self._grown_at
+        rows, more = self._view.rows(source.table)
+        remarks = (more, *map(printable, source.notes[-1:]))
+        now_us = source.table.last_us + int(silent * 1e6)
+        table = _table(rows, now_us, self._live.console.width, remarks)
+        self._live.update(table, refresh=True)
+
+
+async def _follow(
+    source: ActivitySource, drawing: _Drawing | None, interval: float, stop: asyncio.Event
+) -> None:
+    """Read what is added until it is time to stop."""
+    import asyncio
+
+    is_first = True
+    while not stop.is_set():
+        for count in source.read():
+            # A capture that takes minutes to be read is shown meanwhile.
+            if drawing is not None:
+                # What was there at the beginning may be years old.
+                drawing.draw(source, has_grown=bool(count) and not is_first)
+            source.table.forget_closed()
+            await asyncio.sleep(0)
+            if stop.is_set():
+                return
+        is_first = False
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), interval)

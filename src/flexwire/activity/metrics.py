@@ -1,0 +1,112 @@
+"""The activity of connections as OpenMetrics, with a bound on the number of series.
+
+A series is that of a client id with its software. Addresses are no labels: a client takes another
+port with each connection. A counter never falls, so what a connection did stays in it when the
+connection is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.activity.connections import ActivityTable, ConnectionActivity
+
+MOST_SERIES: Final = 1000
+"""So many clients have series of their own; all others share those of `OTHERS`."""
+
+_PREFIX: Final = "flexwire_who_"
+_COUNTERS: Final = ("requests", "responses", "request_bytes", "response_bytes", "errors")
+_SIZES: Final = ("request_bytes", "response_bytes")
+_GAUGES: Final = ("connections", "waiting")
+
+
+class ClientLabels(NamedTuple):
+    """The labels of a series; a text is empty if it is not known."""
+
+    client_id: str
+    software: str
+    software_version: str
+
+
+OTHERS: Final = ClientLabels("(others)", "", "")
+"""The labels of all clients beyond `MOST_SERIES`."""
+
+
+class ActivityMetrics:
+    """Adds up what the connections of a table do, by client; at most ``most`` clients."""
+
+    def __init__(self, table: ActivityTable, most: int = MOST_SERIES) -> None:
+        self._table = table
+        self._most = most
+        self._counts: dict[ClientLabels, Counter[str]] = {}
+        # What of a connection is in the counters.
+        self._taken: dict[str, tuple[int, ...]] = {}
+        table.leaving = self._leave
+
+    def update(self) -> None:
+        """Take in what was added since the last time."""
+        for row in self._table:
+            self._take(row)
+
+    def render(self) -> bytes:
+        """Return the text that a monitor reads."""
+        self.update()
+        gauges: dict[ClientLabels, Counter[str]] = {labels: Counter() for labels in self._counts}
+        for row in self._table:
+            if row.is_open is not False:
+                gauge = gauges[self._labels(row)]
+                gauge["connections"] += 1
+                gauge["waiting"] += row.waiting
+        lines: list[str] = []
+        has_sizes = any(count[name] for count in self._counts.values() for name in _SIZES)
+        for name in _COUNTERS:
+            if name not in _SIZES or has_sizes:
+                lines += _family(name, self._counts, is_counter=True)
+        for name in _GAUGES:
+            lines += _family(name, gauges, is_counter=False)
+        family = f"{_PREFIX}left_out_connections"
+        lines += [f"# TYPE {family} counter", f"{family}_total {self._table.left_out}"]
+        return "\n".join([*lines, "# EOF", ""]).encode()
+
+    def _labels(self, row: ConnectionActivity) -> ClientLabels:
+        labels = ClientLabels(
+            row.client_id or "", row.software_name or "", row.software_version or ""
+        )
+        if labels in self._counts or len(self._counts) < self._most:
+            return labels
+        return OTHERS
+
+    def _take(self, row: ConnectionActivity) -> None:
+        now = tuple(getattr(row, name) or 0 for name in _COUNTERS)
+        before = self._taken.get(row.connection, (0,) * len(now))
+        self._taken[row.connection] = now
+        counts = self._counts.setdefault(self._labels(row), Counter())
+        for name, count, taken in zip(_COUNTERS, now, before, strict=True):
+            counts[name] += count - taken
+
+    def _leave(self, row: ConnectionActivity) -> None:
+        if row.is_kafka:
+            self._take(row)
+        self._taken.pop(row.connection, None)
+
+
+def _family(
+    name: str, series: dict[ClientLabels, Counter[str]], *, is_counter: bool
+) -> Iterator[str]:
+    family = _PREFIX + name
+    yield f"# TYPE {family} {'counter' if is_counter else 'gauge'}"
+    if name in _SIZES:
+        yield f"# UNIT {family} bytes"
+    for labels, counts in series.items():
+        texts = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels._asdict().items())
+        yield f"{family}{'_total' if is_counter else ''}{{{texts}}} {counts[name]}"
+
+
+def _escaped(text: str) -> str:
+    """Return a label's value; surrogates cannot be written as UTF-8."""
+    text = text.encode("utf-8", "replace").decode()
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -49,6 +49,7 @@ from flexwire.survey.survey import (
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
 from flexwire.tasks import spark_schema
+from tests.activity.made import CAPTURES, capture_files, listed
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.schema.own import own_catalog
 from tests.spark.traffic import Traffic, made, nested
@@ -431,3 +432,20 @@ def test_rows_of_a_stream_do_not_depend_on_its_cuts_in_any_shape(name: str, tmp_
 
     for seed in range(5):
         assert_cut_as_whole(name, seed, tmp_path / str(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAPTURES)
+def test_who_lists_the_connections_that_the_source_has(name: str) -> None:
+    files = capture_files(name)
+    found = [row for row in rows_of(files[0].parent, rows="connections") if row["is_kafka"]]
+    said = ("connection", "client", "broker", "request_bytes", "response_bytes", "closed_by")
+    of_source = {(*tuple(row[column] for column in said), row["reset"]) for row in found}
+    listed_rows = list(listed(files))
+    of_who = {
+        (*tuple(getattr(row, column) for column in said), row.is_reset) for row in listed_rows
+    }
+    # It has each connection with a frame; the source also those without one.
+    silent = {row["connection"] for row in found if not row["captured_bytes"]}
+    assert of_who == {row for row in of_source if row[0] not in silent}
+    assert of_who

@@ -1,8 +1,9 @@
 """Specs shaped as those of Kafka's trunk after 4.4, made of the bundled catalog's newest release.
 
 Every request and response says its header versions, the request header has a version 3 with a
-tagged client instance id (KIP-1313), and three requests have a version with that header. Source:
-Kafka's pull requests 23317, 23511, 23544 and 23651.
+tagged client instance id (KIP-1313), and three requests have a version with that header. From that
+version on the bodies of telemetry requests have no such id. Source: Kafka's pull requests 23317,
+23511, 23544 and 23651.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from flexwire.schema.catalog import bundled_catalog
 from flexwire.schema.header_versions import spec_header_versions
 from flexwire.schema.importer import import_specs
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.spec import HeaderVersions, MessageSpec
+from flexwire.schema.spec import HeaderVersions, MessageSpec, MessageType
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 
@@ -52,8 +53,15 @@ def trunk_spec(spec: MessageSpec) -> MessageSpec:
         return parse_spec(REQUEST_HEADER, spec.name)
     if spec.name in WITH_HEADER_3:
         headers, valid, flexible = WITH_HEADER_3[spec.name]
+        is_request = spec.type is MessageType.REQUEST
         return replace(
             spec,
+            fields=tuple(
+                replace(field, versions=Versions(0, 0), ignorable=True)
+                if is_request and field.identifies_client_instance
+                else field
+                for field in spec.fields
+            ),
             valid_versions=valid,
             flexible_versions=Versions.parse(flexible),
             header_versions=HeaderVersions.parse(headers),

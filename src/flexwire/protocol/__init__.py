@@ -19,6 +19,10 @@ The laws of this room (tests below `tests/`):
 from __future__ import annotations
 
 from flexwire.protocol.apis import Verdict, accepted, api_name, verdict
+from flexwire.protocol.client_instances import (
+    assigned_client_instance_id,
+    client_instance_id,
+)
 from flexwire.protocol.conversation import Conversation, Turn, expects_response
 from flexwire.protocol.credentials import (
     WITHHELD,
@@ -52,7 +56,9 @@ __all__ = [
     "Verdict",
     "accepted",
     "api_name",
+    "assigned_client_instance_id",
     "carries_credentials",
+    "client_instance_id",
     "credential_fields",
     "expects_response",
     "is_believable",

@@ -199,6 +199,11 @@ class FieldSpec:
         """Whether it holds the id of one topic (KIP-516), which has no ``entityType`` in specs."""
         return (self.name, str(self.type)) == ("TopicId", "uuid")
 
+    @property
+    def identifies_client_instance(self) -> bool:
+        """Whether it holds the id of the client instance (KIP-714), also in a header (KIP-1313)."""
+        return (self.name, str(self.type)) == ("ClientInstanceId", "uuid")
+
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:

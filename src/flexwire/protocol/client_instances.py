@@ -1,0 +1,75 @@
+"""The client instance id: which message gives it, and to whom it belongs (KIP-714, KIP-1313).
+
+A client instance is one producer, consumer or admin client of a process, on all its connections. Up
+to Kafka 4.4 a broker assigns the id in the response to the client's first request for telemetry
+subscriptions, and later telemetry requests give it in their bodies. With request header 3 the
+client makes the id itself and gives it in the header. The zero uuid stands for no id everywhere.
+
+The specs say where the id is (`FieldSpec.identifies_client_instance`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from flexwire.codec import message
+from flexwire.errors import CodecError, UnknownMessageError
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import HEADER_NAMES
+from flexwire.schema.spec import MessageType
+from flexwire.wire.field_spans import BoundedReader, field_spans
+
+if TYPE_CHECKING:
+    from flexwire.protocol.headers import RequestFrame, ResponseFrame
+
+_NO_ID: Final = UUID(int=0)
+# So many elements and tagged fields before the id are walked over. No release has any there.
+_MOST_WALKED: Final = 1_000
+
+
+def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
+    """Return the client instance id that a request gives in its header or its body, or None.
+
+    ``payload`` is that of the request's frame. The header counts before the body. None too for a
+    body that breaks off before the id, and for a version that the catalog lacks.
+    """
+    header = HEADER_NAMES[MessageType.REQUEST]
+    attribute = client_instance_field(header)
+    given: UUID = _NO_ID if attribute is None else getattr(request.header, attribute)
+    if given != _NO_ID:
+        return given
+    return _in_body(request.message_name, request.api_version, payload, request.body_offset)
+
+
+def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:
+    """Return the client instance id that a response assigns to its client, or None.
+
+    ``payload`` is that of the response's frame. None too for a body that breaks off before the id.
+    """
+    return _in_body(response.message_name, response.body_version, payload, response.body_offset)
+
+
+@per_catalog
+@cache
+def client_instance_field(name: str) -> str | None:
+    """Return the attribute of a message that holds its client's instance id; None without one.
+
+    ``name`` is in the catalog, also that of a header. Only fields outside structures count.
+    """
+    fields = (field for spec in catalog().entry(name).all_specs() for field in spec.fields)
+    return next((field.attribute for field in fields if field.identifies_client_instance), None)
+
+
+def _in_body(name: str, version: int, payload: bytes, offset: int) -> UUID | None:
+    attribute = client_instance_field(name)
+    if attribute is None:
+        return None
+    try:
+        schema = message(name).definition.schema(version)
+        reader = BoundedReader(payload, offset, _MOST_WALKED)
+        found = [span.value for span in field_spans(schema, reader, [(attribute,)])]
+    except (CodecError, UnknownMessageError):
+        return None
+    return found[0] if found and found[0] != _NO_ID else None

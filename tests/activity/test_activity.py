@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import uuid
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from flexwire.activity.connections import (
     MOST_TOPICS,
     MOST_WAITING,
     ActivityTable,
+    ConnectionActivity,
 )
 from flexwire.activity.growing import GrowingCaptures
 from flexwire.activity.listing import COLUMNS, find_rows, to_cells, to_form
@@ -27,10 +29,12 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.errors import FlexwireError
 from flexwire.schema.spec import MessageType
 from flexwire.wire.segment_layout import RST
+from flexwire.wire.varint import uuid_text
 from tests.activity.made import CAPTURES, capture_files, frame_of, listed
-from tests.capture.traffic import CLIENT, SERVER, farewell, framed, handshake, tcp
+from tests.capture.traffic import CLIENT, CONNECTION, SERVER, farewell, framed, handshake, tcp
 from tests.each import each
 from tests.protocol.payloads import make, request_payload, response_payload
+from tests.schema.trunk import GET_TELEMETRY, PUSH_TELEMETRY
 from tests.searching import times
 
 if TYPE_CHECKING:
@@ -102,6 +106,32 @@ def test_a_conversation_is_listed_with_its_client_topics_error_and_waiting() -> 
     cells = to_cells(row, 6_000_000)
     assert cells["waiting"] == "1: Metadata, 2.0 s"
     assert cells["last-error"] == "UNKNOWN_TOPIC_OR_PARTITION (Metadata, 3.0 s)"
+
+
+def test_a_client_instance_is_known_whoever_names_it() -> None:
+    asked = make("GetTelemetrySubscriptionsRequest")
+    given, assigned = uuid.UUID(int=7), uuid.UUID(int=8)
+    told = make("GetTelemetrySubscriptionsResponse", client_instance_id=assigned)
+    pushed = make("PushTelemetryRequest", client_instance_id=given)
+    table = ActivityTable()
+    sent: list[tuple[Direction, bytes]] = [
+        ("request", request_payload(GET_TELEMETRY, 0, asked, correlation_id=1)),
+        ("response", response_payload(GET_TELEMETRY, 0, told, correlation_id=1)),
+        ("request", request_payload(PUSH_TELEMETRY, 0, pushed, correlation_id=2)),
+        ("request", request_payload(METADATA, 4, make("MetadataRequest"))),
+    ]
+    seen = [table.see(frame_of(*one)).instance_id for one in sent]
+    assert seen == [None, uuid_text(assigned), uuid_text(given), uuid_text(given)]
+    cells = to_cells(next(iter(listed_rows(table))), 0)
+    assert cells["instance-id"] == uuid_text(given)
+
+
+def listed_rows(table: ActivityTable) -> list[ConnectionActivity]:
+    """The connections of a table whose frames nobody has judged."""
+    row = table.find(CONNECTION)
+    assert row is not None
+    row.is_kafka = True
+    return list(table)
 
 
 def test_credentials_and_other_protocols_are_not_listed() -> None:

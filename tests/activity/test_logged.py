@@ -114,6 +114,16 @@ def test_a_topic_that_is_known_by_its_id_has_its_name() -> None:
     assert all(row.topics for row in fetching)
 
 
+def test_a_line_names_the_client_instance(tmp_path: Path) -> None:
+    asked = {"requestApiKey": 71, "requestApiVersion": 0, "correlationId": 1, "clientId": "c"}
+    log = tmp_path / "kafka-request.log"
+    told = {"errorCode": 0, "clientInstanceId": "AAAAAAAAAAAAAAAAAAAACA"}
+    log.write_bytes(
+        line(requestHeader=asked, request={"clientInstanceId": "A" * 22}, response=told) + b"\n"
+    )
+    assert [row.instance_id for row in at_once(log).table] == ["AAAAAAAAAAAAAAAAAAAACA"]
+
+
 def test_a_connection_that_a_broker_refused_is_closed_by_it() -> None:
     rows = list(at_once(PLACE / "4.4.0-server.log").table)
     assert [(row.requests, row.closed_by, row.is_open) for row in rows] == [

@@ -12,7 +12,13 @@ from flexwire.capture.reassembly.connections import hear
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.facts.units import shorten
-from flexwire.protocol import Conversation, parse_response
+from flexwire.protocol import (
+    Conversation,
+    assigned_client_instance_id,
+    client_instance_id,
+    parse_response,
+)
+from flexwire.protocol.client_instances import client_instance_field
 from flexwire.protocol.error_codes import NO_ERROR, error_name
 from flexwire.protocol.sasl import is_believable
 from flexwire.schema.catalog import catalog, per_catalog
@@ -20,9 +26,11 @@ from flexwire.tables.spec_places import error_places
 from flexwire.tap.frame_filter import TopicNames
 from flexwire.tap.limits import MOST_DECODED, MOST_WALKED, beginning
 from flexwire.wire.field_spans import BoundedReader, field_spans
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from uuid import UUID
 
     from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.protocol import RequestFrame, Turn
@@ -65,8 +73,9 @@ class ConnectionActivity:
     Times are microseconds since 1970, as the capture or the log says. ``request_bytes`` and
     ``response_bytes`` are on the wire, with the lengths of the frames; None in request logs, which
     have no sizes. ``client_id`` is the last one that was sent. ``principal`` is in request logs
-    only. ``apis`` counts the requests of each API. ``topics`` are those that requests name, in the
-    order of their first request; ``more_topics`` counts the others.
+    only. ``instance_id`` is the client instance id (KIP-714, KIP-1313), as Kafka writes it, whoever
+    gave it last. ``apis`` counts the requests of each API. ``topics`` are those that requests name,
+    in the order of their first request; ``more_topics`` counts the others.
 
     ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
     ``is_open`` is None where nothing shows it: in request logs.
@@ -81,6 +90,7 @@ class ConnectionActivity:
     software_name: str | None = None
     software_version: str | None = None
     principal: str | None = None
+    instance_id: str | None = None
     requests: int = 0
     responses: int = 0
     request_bytes: int | None = 0
@@ -126,6 +136,11 @@ class ConnectionActivity:
         if self.software_name is None and (name or version):
             self.software_name = shorten(name or "", MOST_CHARACTERS) or None
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
+
+    def note_instance(self, instance_id: UUID | None) -> None:
+        """Take in the client instance id that a message gives; None if it gives none."""
+        if instance_id is not None:
+            self.instance_id = uuid_text(instance_id)
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
         """Take in the error codes of a response, in their order; 0 is none."""
@@ -267,6 +282,7 @@ class ActivityTable:
         row.requests += 1
         row.apis[request.api_name] += 1
         row.note_client(request.client_id)
+        row.note_instance(client_instance_id(request, frame.payload))
         if turn.pair is not None:
             row.wait(turn.pair, WaitingRequest(request.api_name, frame.timestamp_us))
         if turn.error is not None:
@@ -285,6 +301,7 @@ class ActivityTable:
         if turn.kind != "response" or request is None:
             return
         self.topics.learn(frame.payload, request)
+        row.note_instance(_assigned(frame.payload, request))
         codes = _error_codes(frame.payload, request)
         row.note_errors(codes, request.api_name, frame.timestamp_us)
 
@@ -307,6 +324,16 @@ def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
     found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
     name, version = (found.get(path, "") for path in _SOFTWARE)
     return name, version
+
+
+def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
+    """Return the client instance id that a response assigns, None for most responses."""
+    if client_instance_field(request.message_name.removesuffix("Request") + "Response") is None:
+        return None
+    with suppress(*_UNREADABLE):
+        response = parse_response(beginning(payload), request.api_key, request.api_version)
+        return assigned_client_instance_id(response, payload)
+    return None
 
 
 def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:

@@ -32,8 +32,9 @@ def find_rows(
 ) -> list[ConnectionActivity]:
     """Return the rows that all ``filters`` take, in the order of a column of `COLUMNS`.
 
-    A filter takes a row if its client id, its principal, its client, its broker, its software, one
-    of its topics or one of its APIs is the filter's text, where ``*`` stands for any text.
+    A filter takes a row if its client id, its principal, its instance id, its client, its broker,
+    its software, one of its topics or one of its APIs is the filter's text, where ``*`` stands for
+    any text.
     """
     patterns = [CaptureFilter(client_ids=(text,)) for text in filters]
     column = COLUMNS[order_by]
@@ -54,6 +55,7 @@ def to_form(row: ConnectionActivity) -> dict[str, Any]:
         "softwareName": row.software_name,
         "softwareVersion": row.software_version,
         "principal": row.principal,
+        "clientInstanceId": row.instance_id,
         "topics": list(row.topics),
         "moreTopics": row.more_topics,
         "apis": [{"api": api, "requests": requests} for api, requests in row.apis.most_common()],
@@ -80,7 +82,7 @@ def to_cells(row: ConnectionActivity, now_us: int) -> dict[str, str]:
 
 
 def _takes(pattern: CaptureFilter, row: ConnectionActivity) -> bool:
-    names = (row.client_id, row.principal, row.software_name)
+    names = (row.client_id, row.principal, row.instance_id, row.software_name)
     texts = (*names, _software(row), row.client, row.broker, *row.topics, *row.apis)
     return any(pattern.takes_client(text) for text in texts if text is not None)
 
@@ -138,6 +140,9 @@ COLUMNS: Final = {
     "software": ActivityColumn(_software, False, lambda row, _: _short(_software(row))),
     "principal": ActivityColumn(
         lambda row: row.principal or "", False, lambda row, _: _short(row.principal or "")
+    ),
+    "instance-id": ActivityColumn(
+        lambda row: row.instance_id or "", False, lambda row, _: row.instance_id or ""
     ),
     "topics": ActivityColumn(
         lambda row: len(row.topics) + row.more_topics, True, lambda row, _: _topics(row)

@@ -30,8 +30,17 @@ if TYPE_CHECKING:
     from flexwire.tap.metrics import MetricsPort
 
 _COLUMNS: Final = (
-    *("client", "broker", "client-id", "software", "principal", "topics", "requests", "bytes"),
-    *("errors", "last-error", "waiting", "state"),
+    *(
+        "client",
+        "broker",
+        "client-id",
+        "software",
+        "principal",
+        "instance-id",
+        "topics",
+        "requests",
+    ),
+    *("bytes", "errors", "last-error", "waiting", "state"),
 )
 
 
@@ -63,8 +72,9 @@ _COLUMNS: Final = (
     "filters",
     metavar="TEXT",
     multiple=True,
-    help="Only connections whose client id, principal, address and port, software, topic or API is "
-    "this text. A * stands for any text. Can be given several times; a connection must fit each.",
+    help="Only connections whose client id, principal, instance id, address and port, software, "
+    "topic or API is this text. A * stands for any text. Can be given several times; a connection "
+    "must fit each.",
 )
 @click.option(
     "--limit",
@@ -200,7 +210,8 @@ def _print_table(rows: list[ConnectionActivity], now_us: int) -> None:
 
 # Terminals below these widths have no room for a column.
 _LEAST_WIDTHS: Final = {
-    "principal": 170,
+    "instance-id": 170,
+    "principal": 110,
     "broker": 150,
     "errors": 150,
     "topics": 110,
@@ -228,12 +239,15 @@ def _table(
         caption=Text(below) if below else None,
         caption_justify="left",
     )
+    all_cells = [to_cells(row, now_us) for row in rows]
     names = [name for name in COLUMNS if width >= _LEAST_WIDTHS.get(name, 0)]
+    if rows and width < _PIPE_WIDTH:
+        # A terminal has no room for columns in which nothing stands.
+        names = [name for name in names if any(cells[name] for cells in all_cells)]
     for name in names:
         justify: Literal["right", "left"] = "right" if name in _AMOUNTS else "left"
         table.add_column(name, justify=justify, no_wrap=name in _WHOLE)
-    for row in rows:
-        cells = to_cells(row, now_us)
+    for cells in all_cells:
         table.add_row(*(Text(cells[name], no_wrap=True, overflow="ellipsis") for name in names))
     return table
 

@@ -22,11 +22,12 @@ from flexwire.spark.answers import audit
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import table
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.inputs import SHOWN, UnreadableFiles, output_directory
+from flexwire.spark.inputs import output_directory
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
+from flexwire.survey.surveyed_files import SHOWN, UnreadableFiles
 from flexwire.tables.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of

@@ -69,8 +69,6 @@ from flexwire.spark.capture_job import (
 )
 from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
-    CaptureMarks,
-    UnreadableFiles,
     begin_output,
     left_out_notes,
     open_captures,
@@ -117,6 +115,7 @@ from flexwire.spark.settings import (
 )
 from flexwire.spark.tables import Tables
 from flexwire.survey.request import read_marks
+from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.facts.answers import moment_notes
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
-from flexwire.spark.inputs import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
@@ -48,6 +47,7 @@ from flexwire.survey.survey import (
     is_overlap_likely,
     list_readable_files,
 )
+from flexwire.survey.surveyed_files import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflation import InflationMeter, within_allowance

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,15 +17,7 @@ from flexwire.arguments import DELTA, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.extras import needed_by
-from flexwire.facts.captures import (
-    NO_ADDED_TAGS,
-    AddedTags,
-    SampledCaptures,
-    added_tags,
-    sampled_files,
-    sampled_notes,
-)
-from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
+from flexwire.facts.facts import TlsFacts, TlsReason
 from flexwire.inputs import Inputs, capture_sources, input_sources  # their old place
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
@@ -172,82 +164,3 @@ def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -
 
 def _reasons(counted: Counter[str]) -> tuple[TlsReason, ...]:
     return tuple(TlsReason(*reason) for reason in counted.most_common(_MOST_REASONS))
-
-
-SHOWN: Final = 200
-"""Of so many files the report says why."""
-REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadableFiles:
-    """A count of files that cannot be opened or are no captures, with reasons for the first."""
-
-    count: int = 0
-    shown: tuple[UnreadableFile, ...] = ()
-
-    @classmethod
-    def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
-        """Return the files that gave these errors."""
-        shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
-        return cls(len(errors), tuple(shown))
-
-    def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
-        """Raise `CaptureError` if there are any, of this many files, and they are not skipped."""
-        if not self.count or (skip and self.count < files):
-            return
-        first = self.shown[0]
-        reason = first.reason
-        if self.count == files > 1:
-            reason = f"{reason}; none of the {files:,} files can be read"
-        elif self.count < files:
-            more = self.count - 1
-            others = f", nor can {more:,} other{'s' * (more > 1)}" if more else ""
-            reason = (
-                f"{reason}; so it cannot be read{others}, of {files:,} files. Leave out what is "
-                f"not a capture, or {remedy}"
-            )
-        raise CaptureError(reason, source=first.source)
-
-    def add_to(self, facts: Facts) -> Facts:
-        """Return the same facts with these files in them."""
-        return replace(facts, unreadable=self.shown, unreadable_files=self.count)
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureMarks:
-    """The marks of all captures of an analysis, in bounded space but for those of rehearsals.
-
-    ``rehearsed`` has the name of each capture of a tap that rehearsed, and the release.
-    """
-
-    sampled: tuple[SampledCaptures, ...] = ()
-    added_tags: AddedTags = NO_ADDED_TAGS
-    rehearsed: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, marked: Marked) -> CaptureMarks:
-        """Return the marks of these files."""
-        marks_by_file = list(marked)
-        return cls(
-            sampled_files(marks.part for _, marks in marks_by_file if marks.part is not None),
-            added_tags((name, marks.added_tags) for name, marks in marks_by_file),
-            tuple((name, marks.rehearsed) for name, marks in marks_by_file if marks.rehearsed),
-        )
-
-    def add_to(self, facts: Facts) -> Facts:
-        """Return the same facts with these marks in them."""
-        return replace(facts, sampled=self.sampled, added_tags=self.added_tags)
-
-    def notes(self) -> tuple[str, ...]:
-        """Return notes for the user."""
-        return mark_notes(self.sampled, self.added_tags)
-
-
-NO_MARKS: Final = CaptureMarks()
-"""No capture says anything of itself."""
-
-
-def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
-    """Return notes on captures that hold only a part, or whose taps added tags."""
-    return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

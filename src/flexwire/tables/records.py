@@ -17,7 +17,7 @@ stay in runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -38,7 +38,7 @@ from flexwire.tables.spec_places import KNOWN_TOPICS
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from flexwire.columnar.record_columns import SizeHints
     from flexwire.columnar.record_pieces import PieceGroup, RefusedPiece
@@ -107,6 +107,26 @@ class RunRows:
 
 Rows: TypeAlias = pa.RecordBatch | RunRows
 """Rows of a table."""
+
+
+def cut_rows(row_batches: Iterable[Rows], most_rows: int, most_bytes: int) -> Iterator[Rows]:
+    """Yield rows in batches of at most so many rows, and of about so many bytes; none is empty."""
+    for rows in row_batches:
+        if not len(rows):
+            continue
+        each = max(1, rows.nbytes // len(rows))
+        step = max(1, min(most_rows, most_bytes // each))
+        for start in range(0, len(rows), step):
+            yield rows.slice(start, step)
+
+
+def with_columns(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows as a batch of a schema, which has some of their columns, in any order."""
+    if isinstance(rows, RunRows):
+        chosen = pa.schema([rows.schema.field(name) for name in schema.names])
+        rows = replace(rows, schema=chosen).batch()
+    return pa.RecordBatch.from_arrays([rows[name] for name in schema.names], schema=schema)
+
 
 OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
 """The columns of the records table that the bytes of a partition decide, in order."""

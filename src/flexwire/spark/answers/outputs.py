@@ -40,12 +40,12 @@ from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures
-from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.session import SessionStart, session_for_job
 from flexwire.spark.settings import are_small, java_for, set_for_answers
 from flexwire.spark.tables import FORMAT
+from flexwire.survey.surveyed_files import mark_notes
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
 from flexwire.tables.schema import schema_of

@@ -5,7 +5,7 @@ The offset of a stream says how many bytes of each file were read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from flexwire.spark.sources.requests import (
     user_schema,
 )
 from flexwire.survey.follower import CaptureFollower, Stretch, decode_stretch
-from flexwire.tables.records import RunRows
+from flexwire.tables.records import cut_rows, with_columns
 from flexwire.tasks import begin_task, spark_schema
 
 if TYPE_CHECKING:
@@ -58,22 +58,9 @@ class CaptureRows:
 
     def batches(self, row_batches: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Yield rows of the table in batches."""
-        for rows in row_batches:
-            if not len(rows):
-                continue
-            each = max(1, rows.nbytes // len(rows))
-            step = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
-            for start in range(0, len(rows), step):
-                yield self._batch(rows.slice(start, step))
-
-    def _batch(self, rows: Rows) -> pa.RecordBatch:
-        if isinstance(rows, RunRows):
-            schema = pa.schema([rows.schema.field(name) for name in self.schema.names])
-            rows = replace(rows, schema=schema).batch()
-        elif self._is_variant:
-            rows = _bodies_as_variants(rows)
-        columns = [rows[name] for name in self.schema.names]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        for rows in cut_rows(row_batches, BATCH_ROWS, BATCH_BYTES):
+            is_whole = self._is_variant and isinstance(rows, pa.RecordBatch)
+            yield with_columns(_bodies_as_variants(rows) if is_whole else rows, self.schema)
 
 
 def _bodies_as_variants(rows: pa.RecordBatch) -> pa.RecordBatch:

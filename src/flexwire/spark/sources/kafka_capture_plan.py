@@ -22,7 +22,6 @@ from pyspark.sql.datasource import InputPartition
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
 from flexwire.inputs import capture_sources
-from flexwire.spark.inputs import CaptureMarks, UnreadableFiles
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
@@ -30,6 +29,7 @@ from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decode_range_rows
 from flexwire.survey.request import NAMES, RangeContext, range_context_name, range_start_name
 from flexwire.survey.survey import Surveyor
+from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
 from flexwire.wire.limits import INT64_MAX

@@ -5,7 +5,6 @@ The offset of a stream is that of Spark's own Kafka source: the next offset of e
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -32,13 +31,9 @@ from flexwire.logs.records import (
     LOG_COLUMNS,
     REPLICA,
     SUM_COLUMNS,
-    BatchDamage,
     LogPiece,
-    LogRows,
-    LogSums,
-    damaged_row,
-    read_piece,
 )
+from flexwire.logs.rows import RowOptions, read_rows
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.sources.options import SourceOptions
@@ -90,7 +85,6 @@ ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
 _NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
-_LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,29 +227,9 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task; without anything to read, Spark has a task of its own."""
     begin_task()
-    rows, sums = LogRows(schema), None
-    if options.groups:
-        sums = LogSums(schema, options.groups)
-    for piece in task.pieces if isinstance(task, LogTask) else ():
-        counted = None if sums is None else sums.counted
-        columns, bounds = (sums or rows).read, options.inflation
-        for result in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
-            if not isinstance(result, BatchDamage):
-                if sums is None:
-                    yield rows.records(piece, result)
-                    continue
-                sums.add(result)
-                if sums.is_full:
-                    yield sums.take(piece)
-            elif result.is_torn and not tells_torn:
-                continue
-            elif options.mode == "PERMISSIVE":
-                yield damaged_row(schema, piece, result)
-            else:
-                where = f"{piece.log.name}, byte {result.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, result.reason)
-        if sums is not None:
-            yield sums.take(piece)
+    pieces = task.pieces if isinstance(task, LogTask) else ()
+    how = RowOptions(options.mode, options.groups, options.inflation, tells_torn=tells_torn)
+    yield from read_rows(pieces, schema, how)
 
 
 def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:

@@ -1,0 +1,65 @@
+"""The rows of pieces of logs: records, or sums of them."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from flexwire.logs.records import BatchDamage, LogRows, LogSums, damaged_row, read_piece
+from flexwire.records.inflation import INFLATION, Inflation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from flexwire.columnar.records import Mode
+    from flexwire.logs.records import LogPiece
+
+_LOGGER = logging.getLogger("flexwire")
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """How rows are made of logs.
+
+    ``groups`` are the columns by which records are counted; without any, the rows are records.
+    ``mode`` says what becomes of damage: "PERMISSIVE" makes a row of it, "FAILFAST" an error. What
+    a broker would leave out too is logged then. ``tells_torn`` says whether that holds for a batch
+    that is cut off at the end of a log.
+    """
+
+    mode: Mode = "FAILFAST"
+    groups: tuple[str, ...] = ()
+    inflation: Inflation = INFLATION
+    tells_torn: bool = True
+
+
+def read_rows(
+    pieces: Iterable[LogPiece], schema: pa.Schema, options: RowOptions
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of pieces with the columns of a schema, as `flexwire.logs.records` has them."""
+    rows, sums = LogRows(schema), None
+    if options.groups:
+        sums = LogSums(schema, options.groups)
+    for piece in pieces:
+        counted = None if sums is None else sums.counted
+        columns, bounds = (sums or rows).read, options.inflation
+        for result in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
+            if not isinstance(result, BatchDamage):
+                if sums is None:
+                    yield rows.records(piece, result)
+                    continue
+                sums.add(result)
+                if sums.is_full:
+                    yield sums.take(piece)
+            elif result.is_torn and not options.tells_torn:
+                continue
+            elif options.mode == "PERMISSIVE":
+                yield damaged_row(schema, piece, result)
+            else:
+                where = f"{piece.log.name}, byte {result.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, result.reason)
+        if sums is not None:
+            yield sums.take(piece)

@@ -97,13 +97,13 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
 # All other modules are imported without any extra. Of a room, its modules too.
 NEED_EXTRAS = {
     "activity.growing", "activity.growing_logs", "activity.live", "activity.logged",
-    "activity.sources", "answers", "columnar", "kernels", "measures", "spark", "survey", "tables",
-    "tasks",
+    "activity.sources", "answers", "columnar", "kernels", "measures", "scan", "spark", "survey",
+    "tables", "tasks",
     "capture.files.blocks", "capture.pairing", "capture.reassembly.flows",
     "capture.reassembly.frames", "capture.reassembly.merging", "capture.reassembly.packet_scan",
     "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
     "logs.follower", "logs.holes", "logs.metadata", "logs.pieces", "logs.positions",
-    "logs.records", "logs.replicas", "specs.cost.columns", "specs.guide.traffic",
+    "logs.records", "logs.replicas", "logs.rows", "specs.cost.columns", "specs.guide.traffic",
     "storage.arrow_files", "tap.authority", "testing", "__main__",
 }  # fmt: skip
 

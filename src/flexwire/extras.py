@@ -38,6 +38,7 @@ EXTRAS: Final = {
     "deltalake": "delta",
     "cryptography": "tls",
     "opentelemetry": "telemetry",
+    "polars": "polars",
     "hypothesis": "testing",
     "matplotlib": "notebook",
     "confluent_kafka": "demo",

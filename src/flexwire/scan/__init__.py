@@ -1,0 +1,25 @@
+"""Captures and logs as rows for engines that are not Spark: Arrow, Polars, DuckDB, pandas.
+
+```
+paths ─▶ read_capture, read_kafka_log ─▶ pyarrow.RecordBatchReader ─▶ DuckDB, pandas, Parquet
+      └▶ scan_capture, scan_kafka_log ─▶ polars.LazyFrame
+```
+One process reads, batch after batch, so what is larger than memory can be read. The columns are
+those of Spark's data sources `kafka-capture` and `kafka-log`.
+
+Laws of this room:
+
+- **Rows are those of the data sources of Spark**, so a query may move there when one machine is not
+  enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
+- **A reader holds some batches at a time**, whatever it reads. `tests/scan/test_captures.py`
+- **What Polars may leave out is left out, and nothing else**: columns that are not asked for, and
+  rows after the last that is. Every filter is Polars' own. `tests/scan/test_frames.py`
+"""
+
+from __future__ import annotations
+
+from flexwire.scan.captures import read_capture
+from flexwire.scan.frames import scan_capture, scan_kafka_log
+from flexwire.scan.logs import read_kafka_log
+
+__all__ = ["read_capture", "read_kafka_log", "scan_capture", "scan_kafka_log"]

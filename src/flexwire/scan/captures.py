@@ -1,0 +1,224 @@
+"""Rows of captures, without Spark."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import pyarrow as pa
+
+from flexwire.arguments import refuse, to_flag, to_list, to_text
+from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.errors import ArgumentError, CaptureError
+from flexwire.facts.captures import sampled_notes
+from flexwire.facts.units import microseconds_of
+from flexwire.inputs import capture_sources
+from flexwire.scan.columns import choose_columns
+from flexwire.schema.catalog import catalog
+from flexwire.storage.local import compress, decompress
+from flexwire.survey.ranges import decode_range_rows
+from flexwire.survey.request import AnalysisRequest
+from flexwire.survey.survey import Surveyor
+from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
+from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.records import cut_rows, with_columns
+from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, RowFilter
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
+from flexwire.tables.schema import RECORDS as RECORDS_TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+    from datetime import datetime
+
+    from flexwire.survey.survey import Survey
+    from flexwire.tables.records import Rows
+
+CaptureRowKind = Literal["frames", "messages", "records", "connections", "packets"]
+"""The kinds of rows of a capture."""
+
+_CONNECTIONS, _PACKETS = "connections", "packets"
+_SCHEMAS: Final = {
+    FRAMES: FRAMES_TABLE,
+    RECORDS: RECORDS_TABLE,
+    _CONNECTIONS: CONNECTIONS_TABLE,
+    _PACKETS: PACKETS_TABLE,
+}
+_BATCH_ROWS: Final = 10_000
+_BATCH_BYTES: Final = 16 << 20
+_REMEDY: Final = "pass skip_unreadable=True to read the rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureScan:
+    """What is read of captures.
+
+    Attributes:
+        rows: "frames", "messages", "records", "connections" or "packets", as docs/tables.md has
+            these tables.
+        message: for "messages": the message ("FetchRequest") whose table it is. For "frames": only
+            frames that carry it.
+        client_ids: only frames of these client ids; not for connections and packets.
+        topics: for "records": only records of these topics.
+        since, until: only frames whose last byte was captured at ``since`` or later, and before
+            ``until``. A time without a zone is in UTC. Not for connections and packets.
+        brokers, ports: the ends that are brokers, as "10.0.0.1:9092", and the ports of brokers.
+        release: the release of the captured brokers, as "3.9.2".
+        show_credentials: whether possible credentials are shown.
+        record_bytes: whether messages have the bytes of records, and not their sizes.
+        skip_unreadable: whether files that are no captures are left out.
+        accept_sampled: whether captures are read that hold only a part of the traffic.
+    """
+
+    rows: CaptureRowKind = "frames"
+    message: str | None = None
+    client_ids: Iterable[str] | None = None
+    topics: Iterable[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    brokers: Iterable[str] = ()
+    ports: Iterable[int] = ()
+    release: str | None = None
+    show_credentials: bool = False
+    record_bytes: bool = False
+    skip_unreadable: bool = False
+    accept_sampled: bool = False
+
+    def __post_init__(self) -> None:
+        kinds = get_args(CaptureRowKind)
+        if self.rows not in kinds:
+            raise refuse("rows", f"one of {', '.join(kinds)}", self.rows)
+        if self.message is not None:
+            catalog().entry(to_text(self.message, "message"))
+        if self.rows == MESSAGES and self.message is None:
+            raise refuse("message", "the message whose rows they are", self.message)
+        for name, others in _NARROWING.items():
+            if getattr(self, name) is not None and self.rows not in others:
+                raise ArgumentError(f"{name} is for rows of {', '.join(others)}, not {self.rows}")
+        for flag in ("show_credentials", "record_bytes", "skip_unreadable", "accept_sampled"):
+            to_flag(getattr(self, flag), flag)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns."""
+        if self.rows == MESSAGES:
+            release = self._release
+            return table_schema(self.message or "", release, record_bytes=self.record_bytes)
+        return _SCHEMAS[self.rows]
+
+    @property
+    def _release(self) -> str | None:
+        return None if self.release is None else catalog().release(self.release)
+
+    def request(self, paths: Iterable[str | Path]) -> AnalysisRequest:
+        """Return the input of a survey. Raises `CaptureError` for paths without a capture."""
+        return AnalysisRequest(
+            tuple(capture_sources(paths)),
+            BrokerEnds.parse(self.ports, self.brokers),
+            self._release,
+            show_credentials=self.show_credentials,
+            record_bytes=self.record_bytes,
+            skip_unreadable=self.skip_unreadable,
+            takes_sampled=self.accept_sampled,
+        )
+
+    def row_filter(self) -> RowFilter:
+        """Return the rows that are wanted."""
+        return RowFilter(
+            self.rows,
+            None if self.message is None else {self.message},
+            _texts(self.client_ids, "client_ids"),
+            _texts(self.topics, "topics"),
+            None if self.since is None else microseconds_of(self.since),
+            None if self.until is None else microseconds_of(self.until),
+        )
+
+
+_OF_FRAMES: Final = (FRAMES, MESSAGES, RECORDS)
+_NARROWING: Final = {
+    "message": (FRAMES, MESSAGES),
+    "client_ids": _OF_FRAMES,
+    "topics": (RECORDS,),
+    "since": _OF_FRAMES,
+    "until": _OF_FRAMES,
+}
+"""Of which rows an option says which are wanted."""
+
+
+def _texts(values: Iterable[str] | None, name: str) -> frozenset[str] | None:
+    if values is None:
+        return None
+    return frozenset(to_text(value, name) for value in to_list(values, name, "a list of texts"))
+
+
+def read_capture(
+    paths: str | Path | Iterable[str | Path],
+    rows: CaptureRowKind = "frames",
+    *,
+    columns: Iterable[str] | None = None,
+    **options: Any,
+) -> pa.RecordBatchReader:
+    """Return the rows of captures, batch after batch, with some ``columns`` or all.
+
+    ``paths`` are files, directories, patterns and URLs. ``options`` are the attributes of
+    `CaptureScan`. All files are read twice: first as a whole, because what a frame is may be known
+    only later, and then decoded.
+
+    Raises `CaptureError` for paths without a capture and `ArgumentError` for what an option does
+    not take; while rows are read, `CaptureError` for captures that cannot be read, or that hold
+    only a part of the traffic.
+    """
+    scan = CaptureScan(rows=rows, **options)
+    schema = choose_columns(scan.schema, columns)
+    request = scan.request(to_paths(paths))
+    return pa.RecordBatchReader.from_batches(schema, capture_batches(scan, request, schema))
+
+
+def to_paths(paths: str | Path | Iterable[str | Path]) -> list[str | Path]:
+    """Return one path, or several, as a list."""
+    return [paths] if isinstance(paths, str | Path) else to_list(paths, "paths", "a list of paths")
+
+
+def capture_batches(
+    scan: CaptureScan, request: AnalysisRequest, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan with the columns of a schema."""
+    with (
+        tempfile.TemporaryDirectory(prefix="flexwire-") as directory,
+        closing(_rows(scan, request, Path(directory))) as rows,
+    ):
+        for part in cut_rows(rows, _BATCH_ROWS, _BATCH_BYTES):
+            yield with_columns(part, schema)
+
+
+def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[Rows]:
+    def keep(name: str, data: bytes) -> None:
+        (kept / name).write_bytes(compress(data))
+
+    def read_kept(name: str) -> bytes:
+        return decompress((kept / name).read_bytes())
+
+    survey = Surveyor(request, keep).run()
+    _check(survey, request)
+    if scan.rows == _PACKETS:
+        yield packet_rows(survey.notes)
+    elif scan.rows == _CONNECTIONS:
+        for first in range(0, len(survey.connections), _BATCH_ROWS):
+            yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
+    else:
+        for number in range(survey.ranges):
+            # What is kept for a range is not needed after it, but for the names of all.
+            for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
+                yield rows
+
+
+def _check(survey: Survey, request: AnalysisRequest) -> None:
+    unreadable = UnreadableFiles.of(survey.unreadable)
+    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=_REMEDY)
+    sampled = CaptureMarks.of(survey.marks).sampled
+    if sampled and not request.takes_sampled:
+        (note, *_) = sampled_notes(sampled)
+        raise CaptureError(f"{note} To read them so, pass accept_sampled=True.")

@@ -259,6 +259,10 @@ class ClientConfigError(FlexwireError):
     """A client's properties file, or a value in it, that no connection can be made with."""
 
 
+class VectorsError(FlexwireError):
+    """A package of vectors that cannot be read, or a codec's command that cannot be started."""
+
+
 # The names that pickled errors of earlier releases use; they go with the next release.
 _rebuild_spec: Final = partial(_rebuild, SpecError)
 _rebuild_record: Final = partial(_rebuild, RecordError)

@@ -39,6 +39,7 @@ WITHOUT = {
         f"tables {one}": "needs Delta tables; tests/spark/test_upkeep.py runs it"
         for one in ("compact", "retain", "vacuum")
     },
+    "vectors check": "needs a codec; tests/codec_vectors/test_command.py runs it",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
 # What is found is the answer that was asked for: `specs` has two of all messages, and one more.

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -46,6 +47,7 @@ from flexwire.tap import HostPort, TapStatistics
 from tests.capture.traffic import framed, packet, pcap
 from tests.cli.test_json_page import _leaves
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
+from tests.codec_vectors.kept import FEW
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import request_payload
 from tests.report.sample import SAMPLE
@@ -205,6 +207,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
 }
 LINES = {"who", "records dump", "tap", "decode --lines", "generate"}
 FILES = {"html": of_html, "markdown": of_markdown}
+REPEATING = 'while read line; do printf "%s\\n" "$0"; done'
 CLIENT = f"{IN_UTF8}Größe 日本語 \U0001f600"
 HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
 
@@ -256,6 +259,10 @@ def room(place: Path) -> dict[str, list[str]]:
         **{f"tables {one}": ["tables", one, "out"] for one in ("compact", "vacuum")},
         "tables retain": ["tables", "retain", "out", "--days", "1"],
         "warmup": ["warmup"],
+        "vectors check": [
+            *("vectors", "check", str(FEW), "--case", "HeartbeatRequest/0/*", "--codec"),
+            shlex.join(["sh", "-c", REPEATING, json.dumps({"refused": SOME})]),
+        ],
         "call": ["call", "ADDRESS", "Metadata", '{"topics": null}', "--version", "4"],
         "call --apis": ["call", "ADDRESS", "--apis"],
     }

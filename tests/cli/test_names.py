@@ -104,6 +104,8 @@ def test_every_name_that_a_command_takes_is_tried_with_a_slip() -> None:
         ("schema import", "release"),
         # As for lint, from the same function.
         ("schema breaking", "use"), ("schema breaking", "leave_out"),
+        # Any pattern of the names of cases, and any program.
+        ("vectors check", "cases"), ("vectors check", "codec"),
         # Any text that a capture may have.
         ("who", "filters"),
     }  # fmt: skip

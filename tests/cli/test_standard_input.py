@@ -40,6 +40,7 @@ WITHOUT = {
     "--capture": "what analyze wrote, which is a directory",
     "out": "what analyze wrote, which is a directory",
     "names": "names of answers",
+    "package": DIRECTORY,
     "address": "a broker's address",
     "message": "a message's name",
     "name": "a part of a name",

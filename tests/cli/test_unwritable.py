@@ -15,6 +15,7 @@ from tests.capture.made_logs import TIME, MadeSegment
 from tests.capture.traffic import packet, pcap
 from tests.cli.test_terminal import _Run, commands
 from tests.cli.unwritable import obeying_modes
+from tests.codec_vectors.kept import FEW
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ READING = [
     "explain MetadataRequest 00000000 --version 0",
     "records dump LOG --deep",
     "who CAPTURE",
+    "vectors check KEPT --decode-only --case */full --codec cat",
 ]
 # What needs Spark or a broker, or is there to write where it may.
 LEFT_OUT = {"analyze", "answers", "demo", "call", "warmup"}
@@ -86,6 +88,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     vector = {"message": "FooRequest", "version": 0, "hex": "0000"}
     found["VECTORS"].write_text(json.dumps(vector), encoding="utf-8")
     (found["OUT"] / "kept").write_text("as it was", encoding="utf-8")
+    found["KEPT"] = FEW
     home = tmp_path / "home"
     home.mkdir()
     (found["OUT"] / "empty").mkdir()
@@ -102,7 +105,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         tmp_path / "log",
         tmp_path,
     ):
-        if directory.is_dir():
+        if directory.is_dir() and directory != FEW:
             directory.chmod(0o555)
     found["HALF"].chmod(0o755)
     for variable in ("HOME", "XDG_CACHE_HOME", "TMPDIR"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import shlex
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -35,6 +36,7 @@ from flexwire.spark.delta.upkeep import FileGroup
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
+from tests.codec_vectors.kept import FEW
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.report.sample import EMPTY, SAMPLE
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 PAGE = DOCS / "json.md"
+_SAYING_NOTHING = """while read line; do echo '{"hex": ""}'; done"""
 _HEAD = """# What commands print as JSON
 
 This page shows the shape of what each command prints with `--format json`. It is made by running
@@ -155,6 +158,11 @@ def command_lines(place: Path) -> dict[str, list[str]]:
             *("schema", "import", str(specs.parents[1]), "--fresh", "--out", str(place / "c"))
         ],
         "records dump --deep, each line": ["records", "dump", str(log), "--deep"],
+        "vectors check": [
+            *("vectors", "check", str(FEW), "--case", "HeartbeatRequest/0/full"),
+            *("--case", "HeartbeatRequest/0/hostile/appended-0"),
+            *("--codec", "sh -c " + shlex.quote(_SAYING_NOTHING)),
+        ],
         "who, each line": ["who", str(_some_connections(place))],
         "who, each line ": ["who", str(_some_lines(place))],
     }

@@ -38,6 +38,7 @@ from flexwire.cli import (
     schema_resolve,
     tables,
     tap,
+    vectors,
     warmup,
     who,
 )
@@ -108,6 +109,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tables compact": ("flexwire tables compact s3://bucket/kafka",),
     "tables retain": ("flexwire tables retain out --days 90 --dry-run",),
     "tables vacuum": ("flexwire tables vacuum out",),
+    "vectors check": (
+        "flexwire vectors check --codec ./my-codec",
+        "flexwire vectors check vectors --codec 'python my_codec.py' --case 'Fetch*'",
+    ),
     "warmup": ("flexwire warmup",),
     "who": (
         "flexwire who captures",
@@ -255,6 +260,11 @@ def tables_group() -> None:
     """Keep tables that grow small."""
 
 
+@app.group("vectors")
+def vectors_group() -> None:
+    """Test a codec with vectors of Apache Kafka."""
+
+
 for command in (
     demo.demo,
     analyze.analyze,
@@ -285,6 +295,7 @@ records.add_command(records_dump.records_dump)
 tables_group.add_command(tables.compact)
 tables_group.add_command(tables.retain)
 tables_group.add_command(tables.vacuum)
+vectors_group.add_command(vectors.vectors_check)
 
 
 def _every_command(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Command]]:

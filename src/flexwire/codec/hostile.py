@@ -55,7 +55,7 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
     valid = _encoded(message, version, seed_of_message)
     places = [place for place in explain(message, valid, version).annotations if place.length]
     source.shuffle(places)
-    damages: list[Damage] = [*_DAMAGES, partial(_version, message, version)]
+    damages = list(_damages(message, version).values())
     source.shuffle(damages)
     candidates = (
         damaged
@@ -64,12 +64,40 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
         if damaged[0] != valid
     )
     # A message without fields has no place to damage.
-    data, words = next(candidates, (valid + b"\0", "a byte follows the message"))
+    damaged = next(candidates, (valid + b"\0", "a byte follows the message"))
+    return _judged(message, version, damaged)
+
+
+def hostile_kinds(message: type[Message], version: int, seed: int) -> dict[str, HostileBytes]:
+    """Return the bytes of a random message with each kind of damage that it has a place for.
+
+    The keys are ``cut``, ``appended``, ``length``, ``varint``, ``value``, ``tags``, ``flipped`` and
+    ``version``, in that order. The same seed gives the same bytes. Raises what `hostile_bytes`
+    raises.
+
+    >>> from flexwire.codec import message
+    >>> list(hostile_kinds(message("HeartbeatRequest"), 0, 3))
+    ['cut', 'appended', 'length', 'value', 'flipped', 'version']
+    """
+    source = random.Random(seed)  # noqa: S311 - no secret
+    valid = _encoded(message, version, source.getrandbits(32))
+    places = [place for place in explain(message, valid, version).annotations if place.length]
+    source.shuffle(places)
+    found = {}
+    for kind, damage in _damages(message, version).items():
+        damaged = (one for one in damage(valid, places, source) if one[0] != valid)
+        first = next(damaged, None)
+        if first is not None:
+            found[kind] = _judged(message, version, first)
+    return found
+
+
+def _judged(message: type[Message], version: int, damaged: Damaged) -> HostileBytes:
     try:
-        message.decode(data, version)
+        message.decode(damaged[0], version)
     except DecodeError as error:
-        return HostileBytes(data, words, error.reason)
-    return HostileBytes(data, words, None)
+        return HostileBytes(*damaged, error.reason)
+    return HostileBytes(*damaged, None)
 
 
 def _encoded(message: type[Message], version: int, seed: int) -> bytes:
@@ -191,7 +219,19 @@ _SECTIONS: Final = (
     (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
     (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
 )
-_DAMAGES: Final[tuple[Damage, ...]] = (_cut, _append, _length, _varint, _value, _tags, _flip)
+_DAMAGES: Final[dict[str, Damage]] = {
+    "cut": _cut,
+    "appended": _append,
+    "length": _length,
+    "varint": _varint,
+    "value": _value,
+    "tags": _tags,
+    "flipped": _flip,
+}
+
+
+def _damages(message: type[Message], version: int) -> dict[str, Damage]:
+    return {**_DAMAGES, "version": partial(_version, message, version)}
 
 
 def _prefix_width(annotation: Annotation) -> int | None:

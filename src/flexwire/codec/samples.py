@@ -1,7 +1,7 @@
-"""Messages made up from a schema: random ones, and one with every field set.
+"""Messages made up from a schema: random ones, one with every field set, and those at the ends.
 
-Both are valid: they can be written in the version that they were made for, and are read back as
-they are. `flexwire.codec.hostile` damages their bytes.
+All are valid: they can be written in the version that they were made for, and are read back as they
+are. `flexwire.codec.hostile` damages their bytes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 import random
 import struct
+import sys
 import uuid
 import zlib
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.records import Record, encode_batch
 from flexwire.wire.encoding import Encoding
-from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER
+from flexwire.wire.limits import HIGHEST_TAG, HIGHEST_TAG_IN_BUFFER, RANGES
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
 from flexwire.wire.types import (
@@ -64,18 +66,53 @@ def random_message(
     return sample
 
 
-def filled_message(message: type[M], version: int, encoding: Encoding = Encoding.KAFKA) -> M:
+def filled_message(
+    message: type[M],
+    version: int,
+    encoding: Encoding = Encoding.KAFKA,
+    *,
+    unknown_tags: bool = False,
+) -> M:
     """Return a message in which every field of the version has a value other than its default.
 
     Arrays have one element. A text is the name of its field, and a number depends on that name
-    alone, so a field has the same value in every version.
+    alone, so a field has the same value in every version. With ``unknown_tags``, each flexible
+    structure also has two tagged fields that no spec has. One is empty, and the other has the
+    highest tag that Kafka's Java writes, which is one below the highest.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
     'groupInstanceId'
     """
     schema = message.definition.schema(version, encoding)
-    sample: M = _FilledValues(message).struct(schema)
+    sample: M = _FilledValues(message, unknown_tags=unknown_tags).struct(schema)
+    return sample
+
+
+class Boundary(StrEnum):
+    """Which end of their ranges the values of a message have."""
+
+    NULL = "null"
+    """Every nullable field is null."""
+    EMPTY = "empty"
+    """Texts, bytes and arrays are empty, numbers are 0, and nothing is null."""
+    LOWEST = "lowest"
+    """Numbers are the lowest. Texts and bytes have the most bytes whose length takes one byte."""
+    HIGHEST = "highest"
+    """Numbers are the highest. Lengths of texts and bytes, and of arrays of numbers, take two."""
+
+
+def boundary_message(
+    message: type[M], version: int, boundary: Boundary, encoding: Encoding = Encoding.KAFKA
+) -> M:
+    """Return a message whose values are at the ends of their ranges.
+
+    >>> from flexwire.codec import message
+    >>> boundary_message(message("HeartbeatRequest"), 4, Boundary.NULL).group_instance_id is None
+    True
+    """
+    schema = message.definition.schema(version, encoding)
+    sample: M = _BoundaryValues(message, boundary).struct(schema)
     return sample
 
 
@@ -168,12 +205,16 @@ class _RandomValues:
 class _FilledValues:
     """A value for each field, none of which is its default."""
 
-    def __init__(self, message: type[Message]) -> None:
+    def __init__(self, message: type[Message], *, unknown_tags: bool = False) -> None:
         self._message = message
+        self._unknown_tags = unknown_tags
 
     def struct(self, schema: Schema) -> Any:
         present = (field for field in schema.fields if field.presence is not Presence.ABSENT)
         values = {field.attribute: self._value(field, field.type) for field in present}
+        if self._unknown_tags and schema.flexible:
+            highest = HIGHEST_TAG_IN_BUFFER if schema.form is TagForm.BUFFER else HIGHEST_TAG
+            values[UNKNOWN_TAGGED_FIELDS] = {10_000: b"", highest - 1: b"unknown"}
         return self._message.definition.classes[schema.name](**values)
 
     def _value(self, field: Field, kind: Type) -> Any:
@@ -196,6 +237,58 @@ class _FilledValues:
         if isinstance(kind, Uuid):
             return uuid.UUID(int=number)
         return float(number) if isinstance(kind, Float64) else number
+
+
+class _BoundaryValues(_FilledValues):
+    """A value at an end of its range for each field."""
+
+    def __init__(self, message: type[Message], boundary: Boundary) -> None:
+        super().__init__(message)
+        self._boundary = boundary
+
+    def _value(self, field: Field, kind: Type) -> Any:
+        if self._boundary is Boundary.NULL:
+            is_null = field.nullable and kind is field.type
+            return None if is_null else super()._value(field, kind)
+        if not isinstance(kind, ArrayType):
+            return super()._value(field, kind)
+        if self._boundary is Boundary.EMPTY:
+            return []
+        count = 1
+        if self._boundary is Boundary.HIGHEST:
+            is_number = isinstance(kind.element, Integer | Boolean | Float64)
+            count = _TWO_BYTES if is_number else 2
+        return [self._value(field, kind.element) for _ in range(count)]
+
+    def _scalar(self, field: Field, kind: Type) -> Any:
+        if self._boundary is Boundary.NULL or is_records(kind):
+            return super()._scalar(field, kind)
+        if isinstance(kind, String | Bytes):
+            text = _EDGES[self._boundary]
+            return text if isinstance(kind, String) else text.encode()
+        low, high = self._range(kind)
+        if self._boundary is Boundary.EMPTY:
+            return _LOWEST_UUID if isinstance(kind, Uuid) else type(low)()
+        return low if self._boundary is Boundary.LOWEST else high
+
+    @staticmethod
+    def _range(kind: Type) -> tuple[Any, Any]:
+        if isinstance(kind, Integer):
+            return RANGES[kind.name]
+        if isinstance(kind, Float64):
+            return (-math.inf, sys.float_info.max)
+        return (False, True) if isinstance(kind, Boolean) else (_LOWEST_UUID, _HIGHEST_UUID)
+
+
+# A compact length is one more than the length, so 127 is the first that takes two bytes.
+_TWO_BYTES: Final = 127
+_EDGES: Final = {
+    Boundary.EMPTY: "",
+    Boundary.LOWEST: "a" * (_TWO_BYTES - 1),
+    Boundary.HIGHEST: "é" * (_TWO_BYTES // 2) + "z",
+}
+_LOWEST_UUID: Final = uuid.UUID(int=0)
+_HIGHEST_UUID: Final = uuid.UUID(int=2**128 - 1)
 
 
 def is_records(kind: Type) -> bool:

@@ -1,0 +1,42 @@
+"""Vectors of Kafka's wire protocol, and a runner that tests a codec in any language with them.
+
+A codec finds out from its users what it reads wrongly, because nobody publishes the bytes. A
+package of vectors holds the bytes: every version of every message, with what Apache Kafka's own
+Java classes make of it. `run_codec` starts any command, gives it one case a line over standard
+input, and judges one line of answer. It knows no message and decodes nothing: everything that it
+compares with stands in the package. `tools/vectors_package.py` builds the package.
+
+- `package` reads a package: its manifest, its files, and each `Vector`.
+- `process` talks to the command, with a limit on time, lines and starts.
+- `judging` compares an answer with a vector, and has the classes of outcomes.
+- `running` asks for each vector in each direction, and starts the command again after a fault.
+- `results` sums the verdicts up by message and version, as text and as JSON.
+
+Laws of this room (tests in `tests/codec_vectors/`):
+
+- A codec that is silent, crashes, writes without end or writes what nobody asked for costs a case,
+  and never hangs the run (`test_running.py`).
+- What Kafka takes although the protocol does not ask for it is never a deviation
+  (`test_judging.py`).
+- Nothing is judged by what flexwire makes of the bytes: this room imports no codec
+  (`test_running.py`).
+"""
+
+from flexwire.vectors.judging import Outcome, Verdict
+from flexwire.vectors.package import Expected, Manifest, Vector, VectorPackage, read_package
+from flexwire.vectors.process import CodecLimits
+from flexwire.vectors.results import CodecResults
+from flexwire.vectors.running import run_codec
+
+__all__ = [
+    "CodecLimits",
+    "CodecResults",
+    "Expected",
+    "Manifest",
+    "Outcome",
+    "Vector",
+    "VectorPackage",
+    "Verdict",
+    "read_package",
+    "run_codec",
+]

@@ -1,0 +1,223 @@
+"""A package of vectors: a directory with a manifest and files of JSON lines.
+
+The classes here are the format: `json_schema` writes the package's own schema from them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.util
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from flexwire.arguments import refuse
+from flexwire.errors import VectorsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FORMAT: Final = 1
+"""The version of the format. A reader refuses any other; new optional keys do not change it."""
+MANIFEST: Final = "manifest.json"
+INSTALLED: Final = "flexwire_vectors"
+"""The Python package that the wheel installs."""
+LONGEST_LINE: Final = 16 * 1024 * 1024
+"""The longest line of a file, in bytes."""
+_HEX: Final = "^([0-9a-f]{2})*$"
+
+
+class Expected(StrEnum):
+    """What a codec has to do with the bytes of a vector."""
+
+    TAKE = "take"
+    """It must read them: they are a valid message."""
+    REFUSE = "refuse"
+    """It must refuse them: Apache Kafka does."""
+    EITHER = "either"
+    """It may do as it likes. Apache Kafka takes them, although it would not write them."""
+
+
+class Vector(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """The bytes of a message, a header or record batches, and what Apache Kafka makes of them."""
+
+    case: Annotated[str, Meta(description="The name of the case. It is stable between packages.")]
+    expected: Annotated[
+        Expected,
+        Meta(
+            description="take: a valid message, which a codec must read. refuse: Apache Kafka "
+            "refuses it, and so must a codec. either: Kafka takes it, but would not write it."
+        ),
+    ]
+    message: Annotated[
+        str | None, Meta(description="The name in Kafka's spec. Record batches have none.")
+    ] = None
+    type: Annotated[str | None, Meta(description="The type of the message in Kafka's spec.")] = None
+    api_key: Annotated[int | None, Meta(description="Of requests and responses.")] = None
+    version: Annotated[int | None, Meta(description="The version of the message.")] = None
+    header_version: Annotated[
+        int | None, Meta(description="The header version before this version of a message.")
+    ] = None
+    hex: Annotated[str, Meta(pattern=_HEX, description="The bytes, without a length before them.")]
+    damage: Annotated[
+        str | None, Meta(description="What is wrong with the bytes. A valid message has none.")
+    ] = None
+    json: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="What Apache Kafka reads, in the form of its JSON converters. Records are "
+            "base64, and a structure may have _unknownTaggedFields. Absent if Kafka refuses."
+        ),
+    ] = None
+    read: Annotated[
+        int | None,
+        Meta(description="How many bytes Apache Kafka reads, if that is not all of them."),
+    ] = None
+    written: Annotated[
+        str | UnsetType | None,
+        Meta(
+            description="What Apache Kafka writes of what it read, if these are other bytes. Null "
+            "if it refuses to write. Never present for record batches."
+        ),
+    ] = UNSET
+    known: Annotated[
+        str | None,
+        Meta(
+            description="What Apache Kafka writes once unknown tagged fields are taken out, if "
+            "there are any."
+        ),
+    ] = None
+    decode_only: Annotated[
+        bool,
+        Meta(
+            description="Apache Kafka's converter does not read its own JSON back, so a codec is "
+            "not asked to."
+        ),
+    ] = False
+    refused: Annotated[
+        str | None, Meta(description="The class of the exception with which Kafka refuses.")
+    ] = None
+
+    @property
+    def is_hostile(self) -> bool:
+        """Whether the bytes were damaged; a damaged message may still be valid."""
+        return self.damage is not None
+
+    @property
+    def can_be_encoded(self) -> bool:
+        """Whether a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
+        is_plain = self.message is not None and not self.is_hostile and not self.decode_only
+        return is_plain and self.written is UNSET
+
+
+class PackageFile(msgspec.Struct, frozen=True):
+    """A file of JSON lines, as it is without gzip: ``bytes`` long, with this SHA-256."""
+
+    name: str
+    cases: int
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a package holds, and what made it."""
+
+    format: int
+    version: str
+    """The package's version: the release of Kafka, and a number that counts up from 1."""
+    kafka: str
+    """The release of Apache Kafka whose classes made or confirmed every case."""
+    jars: dict[str, str]
+    """The SHA-256 of each jar of Kafka that was asked, by its name."""
+    expected: dict[Expected, int]
+    """The number of cases by what is expected."""
+    files: list[PackageFile]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPackage:
+    """A directory of vectors."""
+
+    directory: Path
+    manifest: Manifest
+
+    def vectors(self) -> Iterator[Vector]:
+        """Yield the vectors of all files, in the order of the manifest.
+
+        Raises `VectorsError` for a file that is missing, damaged or another than the manifest says.
+        The digest of a file is compared at its end.
+        """
+        for file in self.manifest.files:
+            yield from self._of_file(file)
+
+    def _of_file(self, file: PackageFile) -> Iterator[Vector]:
+        path = self.directory / Path(file.name).name
+        digest, cases = hashlib.sha256(), 0
+        try:
+            with gzip.open(path, "rb") as lines:
+                while line := lines.readline(LONGEST_LINE + 1):
+                    if len(line) > LONGEST_LINE:
+                        raise VectorsError(
+                            f"{path}: line {cases + 1} is above {LONGEST_LINE} bytes"
+                        )
+                    digest.update(line)
+                    cases += 1
+                    yield _DECODER.decode(line)
+        except msgspec.DecodeError as error:
+            raise VectorsError(f"{path}: line {cases}: {error}") from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise VectorsError(f"{path}: cannot read: {error}") from None
+        if digest.hexdigest() != file.sha256:
+            raise VectorsError(f"{path}: the manifest has another SHA-256; build the package again")
+
+
+_DECODER: Final = msgspec.json.Decoder(Vector)
+
+
+def read_package(directory: Path | str | None = None) -> VectorPackage:
+    """Return the package of a directory, or without one, the package that pip installed.
+
+    Raises `VectorsError` if there is no package, or one of another format.
+    """
+    if directory is not None and not isinstance(directory, Path | str):
+        raise refuse("directory", "a path", directory)
+    place = installed() if directory is None else Path(directory)
+    path = place / MANIFEST
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise VectorsError(f"{path}: cannot read: {reason}; name a directory of vectors") from None
+    try:
+        found = msgspec.json.decode(raw)
+        number = found.get("format") if isinstance(found, dict) else None
+        if number != FORMAT:
+            raise VectorsError(f"{path}: expected format {FORMAT}, got {number!r}")
+        manifest = msgspec.convert(found, Manifest)
+    except msgspec.DecodeError as error:
+        raise VectorsError(f"{path}: {error}") from None
+    return VectorPackage(place, manifest)
+
+
+def installed() -> Path:
+    """Return the directory of the package that pip installed; `VectorsError` if there is none."""
+    spec = importlib.util.find_spec(INSTALLED)
+    if spec is None or spec.origin is None:
+        raise VectorsError(
+            "no package of vectors is installed; install flexwire-vectors or name a directory"
+        )
+    return Path(spec.origin).parent
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a line."""
+    schema = msgspec.json.schema(Vector)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -8,6 +8,8 @@ GUARD_ARGS ?=
 SITE_ARGS ?=
 KILLS_ARGS ?=
 CLIENTS ?=
+VECTORS_ARGS ?=
+CODECS ?=
 # What `make preview` reads: a source tree of Kafka, or REV: of git in one.
 SOURCE ?=
 PREVIEW_ARGS ?=
@@ -16,7 +18,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial rehearse faults pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -54,6 +56,9 @@ help:
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
 	@echo "make faults  eight client libraries behind a tap that breaks their requests, for docs/faults.md"
+	@echo "make vectors  test vectors of Kafka's protocol, made by Kafka's own Java, as a directory and a wheel in"
+	@echo "            out/vectors: a minute; takes Maven"
+	@echo "make codecs  codecs in Java, Go, Rust and Python, tested with these vectors, for docs/codecs.md: ten minutes"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
@@ -108,6 +113,14 @@ rehearse: environment
 
 faults: environment
 	.venv/bin/python -m tests.kafka.trial.breaking $(CLIENTS)
+
+# It compares with tests/vectors/package/manifest.json; VECTORS_ARGS=--keep writes that anew.
+vectors: environment
+	.venv/bin/python -m tools.vectors_package out/vectors $(VECTORS_ARGS)
+
+# It writes docs/codecs.md and tests/vectors/codecs.json. CODECS=go: only that one.
+codecs: environment
+	.venv/bin/python -m tools.vectors_codecs $(CODECS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: export FLEXWIRE_TEST_MINUTES = 120

@@ -66,6 +66,8 @@ def outcome(vector: Vector, answer: Any, direction: Direction = Direction.DECODE
         (EITHER, {"hex": "02"}, Outcome.OTHERWISE),
         (UNWRITABLE, {"hex": "0102"}, Outcome.PASSED),
         (UNWRITABLE, {"refused": "a tag"}, Outcome.STRICTER),
+        (UNWRITABLE, {"hex": "01"}, Outcome.OTHERWISE),
+        (msgspec.structs.replace(UNWRITABLE, read=1), {"hex": "01"}, Outcome.PASSED),
     ],
 )
 def test_an_answer_has_its_outcome(vector: Vector, answer: Any, expected: Outcome) -> None:

@@ -12,14 +12,14 @@ compares with stands in the package. `tools/vectors_package.py` builds the packa
 - `running` asks for each vector in each direction, and starts the command again after a fault.
 - `results` sums the verdicts up by message and version, as text and as JSON.
 
-Laws of this room (tests in `tests/codec_vectors/`):
+Laws of this room (tests below `tests/`):
 
 - A codec that is silent, crashes, writes without end or writes what nobody asked for costs a case,
-  and never hangs the run (`test_running.py`).
+  and never hangs the run (`codec_vectors/test_running.py`).
 - What Kafka takes although the protocol does not ask for it is never a deviation
-  (`test_judging.py`).
+  (`codec_vectors/test_judging.py`).
 - Nothing is judged by what flexwire makes of the bytes: this room imports no codec
-  (`test_running.py`).
+  (`codec_vectors/test_running.py`).
 """
 
 from flexwire.vectors.judging import Outcome, Verdict

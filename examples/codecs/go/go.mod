@@ -1,0 +1,5 @@
+module flexwire/examples/codecs/franz
+
+go 1.26.0
+
+require github.com/twmb/franz-go/pkg/kmsg v1.15.0

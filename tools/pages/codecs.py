@@ -1,0 +1,108 @@
+"""docs/codecs.md: what codecs of other projects do with the vectors, as `make codecs` found it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tools.pages.files import DOCS, ROOT, write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = DOCS / "codecs.md"
+KEPT = ROOT / "tests" / "vectors" / "codecs.json"
+_HEAD = """# What five codecs do with the vectors
+
+This page shows what codecs of other projects do with the test vectors of Apache Kafka {kafka}
+([how they are asked](vectors.md)). `make codecs` brings each codec, runs its program of
+`examples/codecs`, and writes this page. The columns:
+
+- **right**: the codec did what Apache Kafka does. **No tags** is how many of these lost unknown
+  tagged fields, which KIP-482 allows.
+- **failed**: it read another content, crashed, or did not answer within 2 seconds.
+- **refused** and **taken**: it refused a valid message, or read what Apache Kafka refuses.
+- **remarks**: it differs where Apache Kafka reads bytes that it would not write. That is no
+  deviation.
+- **unknown**: the codec has no such message or version, or has no JSON to encode from.
+
+| language | library | right | no tags | failed | refused | taken | remarks | unknown |
+|---|---|---|---|---|---|---|---|---|
+"""
+_COLUMNS = (
+    ("passed", "droppedUnknownTags"),
+    ("droppedUnknownTags",),
+    ("failed",),
+    ("refusedWrongly",),
+    ("takenWrongly",),
+    ("stricterThanKafka", "readOtherwise"),
+    ("unsupported", "notAsked"),
+)
+_DETAILS = """
+A program that writes a message again shows less than one that prints JSON: two mistakes that cancel
+each other stay unseen. Only Java's was asked to encode from JSON too.
+
+"""
+_NOTES = {
+    "java": """\
+kafka-clients made the vectors, so it must agree with them. Two weaknesses of its own are not in the
+table, because its behavior defines what is right. It reads a tagged field with the tag 2^31-1 and
+refuses to write it. Its JSON converter writes an infinite double as text and does not read that
+text back. The remarks are about messages that it reads, and refuses to write again.""",
+    "go": """\
+A section of tagged fields that claims 2^31-1 fields keeps kmsg busy for half a minute after the
+bytes have ended ([report](upstream/franz-go-tag-count.md)). kmsg reads null as an empty array where
+the spec allows no null.""",
+    "rust": """\
+An array count above what the bytes can hold aborts the process
+([report](upstream/kafka-protocol-count.md)). A varint of six bytes is read. For three requests the
+crate names a version as valid (`valid_versions`) that its messages refuse.""",
+    "kio": """\
+Unknown tagged fields are refused, although KIP-482 asks a reader to skip them. An error code that
+kio does not know is refused too, so a new error code of a broker makes a response unreadable. An
+array count above what the bytes can hold aborts the process ([report](upstream/kio-count.md)).""",
+    "kafka-python": """\
+A string that is cut off at the end of a message is read as a shorter string
+([report](upstream/kafka-python-cut.md)). An ApiVersions response with any error code is read as
+version 0, although only error 35 (UNSUPPORTED_VERSION) has that form.""",
+}
+
+
+def files() -> dict[Path, str]:
+    """Return the page."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    parts = [_HEAD.format(kafka=next(iter(kept.values()))["kafka"])]
+    parts += [_row(row) for row in kept.values()]
+    parts.append(_DETAILS)
+    parts += [_section(name, row) for name, row in kept.items()]
+    return {PAGE: "".join(parts).rstrip("\n") + "\n"}
+
+
+def _row(row: dict[str, Any]) -> str:
+    counts = (sum(row["counts"][one] for one in names) for names in _COLUMNS)
+    cells = [row["language"], f"{row['library']} {row['version']}", *(f"{one:,}" for one in counts)]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _section(name: str, row: dict[str, Any]) -> str:
+    head = f"## {row['library']} {row['version']}\n\n{_NOTES[name]}\n\n"
+    head += f"The program is `examples/codecs/{row['program']}`.\n\n"
+    remarks = {"stricter than Kafka", "read otherwise"}
+    rows = [one for one in row["kinds"] if one["outcome"] not in remarks]
+    if not rows:
+        return f"{head}No deviation.\n\n"
+    lines = [
+        f"| `{one['kind']}` | {one['outcome']}{_told(one['fault'])} | {one['cases']:,} | "
+        f"`{one['first']}` |\n"
+        for one in rows
+    ]
+    table = "| kind of case | outcome | cases | the first |\n|---|---|---|---|\n"
+    return f"{head}{table}{''.join(lines)}\n"
+
+
+def _told(fault: str) -> str:
+    return f": {fault}" if fault else ""
+
+
+if __name__ == "__main__":
+    write_files(files())

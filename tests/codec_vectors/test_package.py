@@ -110,6 +110,8 @@ def test_the_ends_of_ranges_are_on_the_wire() -> None:
     assert boundary_message(kind, 4, Boundary.LOWEST).encode(4).startswith(b"\x7f" + b"a" * 126)
     assert boundary_message(kind, 4, Boundary.EMPTY).encode(4) == b"\1\0\0\0\0\1\1\0"
     assert boundary_message(kind, 4, Boundary.NULL).encode(4).endswith(b"\x09memberId\0\0")
+    told: Any = boundary_message(message("MetadataResponse", RELEASE), 12, Boundary.HIGHEST)
+    assert [len(told.brokers), len(told.topics[0].partitions[0].replica_nodes)] == [2, 127]
     tags = filled_message(kind, 4, unknown_tags=True).encode(4)
     # Tag 10,000 is empty, and tag 2**31 - 2 has seven bytes.
     assert tags.endswith(b"\2\x90\x4e\0\xfe\xff\xff\xff\x07\x07unknown")

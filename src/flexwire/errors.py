@@ -243,6 +243,28 @@ class CallError(FlexwireError):
     """A broker that cannot be reached, gives no answer, or gives one that is not Kafka's."""
 
 
+class ConnectionEndedError(CallError):
+    """A broker that ended the connection before its answer was complete.
+
+    ``held`` is how many bytes of the answer had come.
+    """
+
+    _keywords = ("held",)
+
+    def __init__(self, reason: str, *, held: int = 0) -> None:
+        self.reason = reason
+        self.held = held
+        super().__init__(reason)
+
+
+class NoAnswerError(CallError):
+    """A broker that gave no complete answer within the time limit."""
+
+
+class UnreadableFrameError(CallError):
+    """A broker whose bytes do not begin with the length of a frame."""
+
+
 class VersionNotOfferedError(CallError):
     """A version of a request that the broker does not offer; it says which versions it offers."""
 

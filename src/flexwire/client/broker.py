@@ -332,6 +332,13 @@ class Broker(Closeable):
         """Send a bare SASL token, as SaslHandshake v0 wants, and give the broker's."""
         return self._connection.exchange(token)
 
+    def exchange_bytes(self, data: bytes) -> bytes:
+        """Send bytes as they are, a frame or not, and return the payload of the next frame.
+
+        Raises `ConnectionEndedError`, `NoAnswerError` or `UnreadableFrameError`.
+        """
+        return self._connection.exchange_bytes(data)
+
     def close(self) -> None:
         """End the connection; a second call does nothing."""
         self._connection.close()

@@ -9,9 +9,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from flexwire.client.tls import explain_failure
-from flexwire.errors import CallError, FrameError
+from flexwire.errors import (
+    CallError,
+    ConnectionEndedError,
+    FrameError,
+    NoAnswerError,
+    UnreadableFrameError,
+)
 from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.first_bytes import find_foreign_protocol
+from flexwire.protocol.frames import to_frame
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -48,20 +55,29 @@ class Connection:
 
     def exchange(self, payload: bytes, *, is_answered: bool = True) -> bytes:
         """Send a frame and give the payload of the next that comes; b"" where none is expected."""
+        return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
+
+    def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
+        """Send bytes as they are, a frame or not, and return the payload of the next frame.
+
+        Raises `NoAnswerError`, `UnreadableFrameError` or `ConnectionEndedError`.
+        """
         self._deadline = time.monotonic() + self._timeout
         try:
-            self._send(len(payload).to_bytes(PREFIX_LENGTH, "big") + payload)
+            self._send(data)
             return self._receive() if is_answered else b""
         except TimeoutError:
             self.close()
-            raise CallError(f"{self.address}: no answer after {self._timeout:g} s") from None
+            raise NoAnswerError(f"{self.address}: no answer after {self._timeout:g} s") from None
         except FrameError as error:
             hint = self._hint()
             self.close()
-            raise CallError(f"{self.address}: {error}{hint}") from None
+            raise UnreadableFrameError(f"{self.address}: {error}{hint}") from None
         except OSError as error:  # an ssl.SSLError too
             self.close()
-            raise CallError(f"{self.address}: the connection ended: {error}") from error
+            reason = f"{self.address}: the connection ended: {error}"
+            held = self._splitter.pending_length
+            raise ConnectionEndedError(reason, held=held) from error
         except BaseException:
             self.close()
             raise
@@ -106,9 +122,10 @@ class Connection:
                 held = self._splitter.pending_length
                 within = f" after {held} bytes of an answer" if held else " without an answer"
                 self.close()
-                raise CallError(
+                raise ConnectionEndedError(
                     f"{self.address} closed the connection{within}, as brokers do where they do "
-                    "not read a request's version, or want TLS or SASL first"
+                    "not read a request's version, or want TLS or SASL first",
+                    held=held,
                 )
             self._frames.extend(self._splitter.feed(data))
         return self._frames.popleft()

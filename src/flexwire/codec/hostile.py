@@ -106,7 +106,7 @@ def _encoded(message: type[Message], version: int, seed: int) -> bytes:
 
 _COMPACT: Final = "COMPACT"
 _SIZED: Final = ("STRING", "BYTES", "RECORDS", "ARRAY")
-_OVERLONG: Final = b"\x80\x80\x80\x80\x80\x01"
+OVERLONG_VARINT: Final = b"\x80\x80\x80\x80\x80\x01"
 """Six bytes, and a varint of 32 bits has five at most."""
 
 
@@ -124,7 +124,7 @@ def _append(data: bytes, annotations: list[Annotation], source: random.Random) -
 def _length(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
     """Yield bytes in which a length is another one."""
     for annotation in annotations:
-        width = _prefix_width(annotation)
+        width = prefix_width(annotation)
         if width is None:
             continue
         start = annotation.offset
@@ -154,7 +154,7 @@ def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -
         stop = start + _varint_width(data, start)
         if source.random() < 0.5:  # noqa: PLR2004 - a chance
             yield (
-                data[:start] + _OVERLONG + data[stop:],
+                data[:start] + OVERLONG_VARINT + data[stop:],
                 f"a varint of 6 bytes at {annotation.path}",
             )
             continue
@@ -179,9 +179,9 @@ def _value(data: bytes, annotations: list[Annotation], source: random.Random) ->
 def _tags(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
     """Yield bytes in which tagged fields repeat, are out of order, or do not end."""
     for annotation in annotations:
-        if annotation.type != _TAG_COUNT or annotation.value:
+        if annotation.type != TAG_COUNT or annotation.value:
             continue
-        section, words = source.choice(_SECTIONS)
+        section, words = source.choice(LENIENT_TAG_SECTIONS + UNREADABLE_TAG_SECTIONS)
         start = annotation.offset
         yield data[:start] + section + data[start + 1 :], f"{words} at {annotation.path}"
 
@@ -209,16 +209,22 @@ def _version(
         yield data, f"the message is one of version {other}"
 
 
-_TAG_COUNT: Final = "tagged field count"
-_VARINTS: Final = frozenset({_TAG_COUNT, "tag", "tagged field size"})
+TAG_COUNT: Final = "tagged field count"
+"""The type of the annotation of a tag section's first byte."""
+_VARINTS: Final = frozenset({TAG_COUNT, "tag", "tagged field size"})
 _TAG: Final = write_unsigned_varint(20_000)
 _HIGHER_TAG: Final = write_unsigned_varint(20_001)
-_SECTIONS: Final = (
-    (b"\x02" + _TAG + b"\0" + _TAG + b"\0", "the same tag twice"),
-    (b"\x02" + _HIGHER_TAG + b"\0" + _TAG + b"\0", "tags out of order"),
+UNREADABLE_TAG_SECTIONS: Final = (
     (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
     (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
 )
+"""Tag sections that nobody can read, each with words for it."""
+
+LENIENT_TAG_SECTIONS: Final = (
+    (b"\x02" + _TAG + b"\0" + _TAG + b"\0", "the same tag twice"),
+    (b"\x02" + _HIGHER_TAG + b"\0" + _TAG + b"\0", "tags out of order"),
+)
+"""Tag sections that Apache Kafka reads and a strict decoder refuses, each with words for it."""
 _DAMAGES: Final[dict[str, Damage]] = {
     "cut": _cut,
     "appended": _append,
@@ -234,7 +240,7 @@ def _damages(message: type[Message], version: int) -> dict[str, Damage]:
     return {**_DAMAGES, "version": partial(_version, message, version)}
 
 
-def _prefix_width(annotation: Annotation) -> int | None:
+def prefix_width(annotation: Annotation) -> int | None:
     """Return how many bytes a length takes that is no varint; None where there is no length."""
     kind = annotation.type.removesuffix(" length")
     if not kind.endswith(_SIZED):

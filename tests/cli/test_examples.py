@@ -31,6 +31,7 @@ WITHOUT = {
     "answers": SPARK,
     "demo": SPARK,
     "call": BROKER,
+    "conform": BROKER,
     "tap": BROKER,
     "capture open": "needs TLS and its secrets; test_capture_open.py runs it",
     "completion": "begins in a shell; test_completion.py runs it",

@@ -265,6 +265,8 @@ def room(place: Path) -> dict[str, list[str]]:
         ],
         "call": ["call", "ADDRESS", "Metadata", '{"topics": null}', "--version", "4"],
         "call --apis": ["call", "ADDRESS", "--apis"],
+        "conform": ["conform", "ADDRESS"],
+        "conform --dry-run": ["conform", "ADDRESS", "--dry-run"],
     }
 
 
@@ -310,7 +312,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             stack.enter_context(patch(name, replacement))
         stack.enter_context(patch.object(logging.root, "handlers", [logging.NullHandler()]))
         address = ""
-        if command.startswith("call"):
+        if command.startswith(("call", "conform")):
             told = {"topics": [{"name": IN_UTF8, "errorCode": 3}]}
             broker = Answers({"ApiVersions": (0, 3), "Metadata": (0, 12)}, Metadata=told)
             address, _ = stack.enter_context(answering(broker))
@@ -331,6 +333,7 @@ def formats() -> Iterator[tuple[str, str]]:
 MORE = [("decode --lines", "json"), ("decode --frame", "json"), ("decode --frame", "text")]
 MORE += [("explain --frame", "json"), ("explain --frame", "text")]
 MORE += [("call --apis", "json"), ("call --apis", "text")]
+MORE += [("conform --dry-run", "json"), ("conform --dry-run", "text")]
 
 
 @pytest.mark.parametrize(("command", "output"), [*formats(), *MORE])

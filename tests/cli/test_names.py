@@ -33,6 +33,8 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("generate", "message"): (["generate", "Metadta", "-V", "4"], "MetadataRequest"),
     ("generate", "release"): (["generate", "FetchRequest", "-V4", "--release", "4.9"], "4.4.0"),
     ("call", "message"): (["call", "localhost:1", "Metadta"], "'Metadata'"),
+    ("conform", "apis"): (["conform", "localhost:1", "--apis", "Fetch,Metadta"], "'Metadata'"),
+    ("conform", "release"): (["conform", "localhost:1", "--release", "4.9"], "4.4.0"),
     ("tap", "only_apis"): (
         ["tap", "--upstream", "localhost:1", "--out", "no-such", "--only-api", "Metadta"],
         "'Metadata'",

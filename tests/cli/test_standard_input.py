@@ -53,6 +53,7 @@ WITHOUT = {
     "--fault-file": "a list that a tap is started with, which then runs on",
     "--reset-plan": "a file that is written",
     "--throwaway-ca": "a file that is written",
+    "--html": "a file that is written",
     "--upstream-ca": OF_A_TAP,
     "--upstream-certificate": OF_A_TAP,
     "--upstream-key": OF_A_TAP,

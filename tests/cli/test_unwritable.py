@@ -60,7 +60,7 @@ READING = [
     "vectors check KEPT --decode-only --case */full --codec cat",
 ]
 # What needs Spark or a broker, or is there to write where it may.
-LEFT_OUT = {"analyze", "answers", "demo", "call", "warmup"}
+LEFT_OUT = {"analyze", "answers", "demo", "call", "conform", "warmup"}
 LEFT_OUT |= {"tables compact", "tables retain", "tables vacuum"}
 
 FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions": "0+"}]

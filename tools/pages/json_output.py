@@ -24,6 +24,7 @@ from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, tables, warmup
 from flexwire.cli.app import app
+from flexwire.codec import message
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import UnansweredQuestion
@@ -37,6 +38,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.codec_vectors.kept import FEW
+from tests.conformance.brokers import SILENCE, kafka_like, with_correlation_id
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.report.sample import EMPTY, SAMPLE
@@ -45,6 +47,7 @@ from tools.pages.files import DOCS, write_files
 
 if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
+    from flexwire.protocol import RequestFrame
 
 PAGE = DOCS / "json.md"
 _SAYING_NOTHING = """while read line; do echo '{"hex": ""}'; done"""
@@ -248,7 +251,29 @@ def _of_calls() -> dict[str, list[Any]]:
         _,
     ):
         asked = _run(["call", address, "Metadata", '{"topics": null}', "--version", "4"])
-        return {"call": asked, "call --apis": _run(["call", address, "--apis"])}
+        called = {"call": asked, "call --apis": _run(["call", address, "--apis"])}
+    return called | _of_conformance()
+
+
+def _of_conformance() -> dict[str, list[Any]]:
+    """A run against a broker that answers as Kafka does but for three versions of Metadata."""
+
+    def plant(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        if request.api_name != "Metadata" or request.api_version not in {5, 6, 7}:
+            return frame(answer)
+        if request.api_version == 5:  # noqa: PLR2004 - a version
+            return frame(with_correlation_id(answer, 1))
+        refused = kind.of(topics=[{"error_code": 29, "name": "a"}])
+        told = response_payload(3, 7, refused, correlation_id=request.correlation_id)
+        return frame(told) if request.api_version == 7 else SILENCE  # noqa: PLR2004 - a version
+
+    kind: Any = message("MetadataResponse")
+    with kafka_like(plant) as (address, _):
+        given = ["conform", address, "--apis", "Metadata,FindCoordinator", "--hostile"]
+        return {
+            "conform": _run([*given, "--timeout", "5"]),
+            "conform --dry-run": _run([*given, "--dry-run"]),
+        }
 
 
 def tap_output() -> list[Any]:

@@ -20,6 +20,7 @@ from flexwire.cli import (
     call,
     capture_open,
     completion,
+    conform,
     decode,
     demo,
     encode,
@@ -63,6 +64,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire answers analysis chargeback errors --labels teams.csv",
     ),
     "capture open": ("flexwire capture open tls.pcapng --keys secrets.log --out opened",),
+    "conform": (
+        "flexwire conform localhost:9092",
+        "flexwire conform localhost:9092 --apis Metadata,Fetch --hostile --html conform.html",
+        "flexwire conform broker:9093 --command-config client.properties --dry-run",
+    ),
     "demo": ("flexwire demo --out out/demo",),
     "encode": (
         """flexwire encode MetadataRequest '{"topics": null}' --version 4 --defaults""",
@@ -272,6 +278,7 @@ for command in (
     tap.tap,
     who.who,
     call.call,
+    conform.conform,
     warmup.warmup,
     completion.completion,
     decode.decode,

@@ -1,0 +1,397 @@
+"""The cases: for each API and version a request in several forms, as bytes, and what must follow.
+
+The requests are those of `flexwire.conformance.questions`, written by the spec of their version.
+The correlation ids of a run differ, and are above 24 bits, so a broker that mixes up answers or
+keeps less of an id is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.client.broker import read_body
+from flexwire.codec import message
+from flexwire.conformance.questions import filled, has_names, question, why_not_asked
+from flexwire.errors import UnknownMessageError
+from flexwire.protocol.apis import api_key_of, api_name, is_released, request_entries
+from flexwire.protocol.frames import to_frame
+from flexwire.protocol.headers import request_header_version, request_name
+from flexwire.protocol.readable_json import walk_structures
+from flexwire.protocol.sasl import NEGOTIATES
+from flexwire.schema.catalog import catalog
+from flexwire.versions import HIGHEST, Versions
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from flexwire.codec import Message
+    from flexwire.conformance.questions import Question
+    from flexwire.wire.schema import Schema
+
+FIRST_CORRELATION_ID: Final = 0x4B61_0000
+CLIENT_ID: Final = "flexwire"
+MANY: Final = 200
+"""How many elements a long list has: more than a varint of one byte says."""
+UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
+"""Tagged fields that no release knows; the tags and sizes take one, two and three bytes."""
+
+
+class Expected(Enum):
+    """What follows a case if the broker does as Apache Kafka does."""
+
+    TAKEN = "must take"
+    REFUSED = "must refuse"
+    TAKEN_BY_KAFKA = "Kafka takes"
+    FALLEN_BACK = "must fall back"
+
+
+class Kind(Enum):
+    """The form of a request, by the words that name it."""
+
+    PLAIN = "plain"
+    BODY_TAGS = "unknown tags"
+    HEADER_TAGS = "header tags"
+    NULL_CLIENT_ID = "null client id"
+    EMPTY = "empty lists"
+    MANY = "long lists"
+    UNOFFERED = "not offered"
+    HOSTILE = "hostile"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request and what must follow it.
+
+    ``data`` is what is sent, its length first. ``body_offset`` counts from behind the length.
+    ``damage`` says in words what is wrong with a hostile request. ``asked`` are the values that the
+    answer has to repeat, by the entity type of the spec.
+    """
+
+    api_key: int
+    api_name: str
+    version: int
+    kind: Kind
+    expected: Expected
+    correlation_id: int
+    data: bytes
+    body: Mapping[str, Any]
+    asked: Mapping[str, frozenset[str]]
+    damage: str = ""
+    is_alone: bool = False
+
+    @property
+    def name(self) -> str:
+        """The API, the version and the kind, as a person reads them."""
+        return f"{self.api_name} {self.version}, {self.damage or self.kind.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """An API, or versions of it, that are offered and not asked, and why."""
+
+    api_key: int
+    api_name: str | None
+    versions: Versions
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CasePlan:
+    """What is sent to a broker that offers some versions, and what is not."""
+
+    cases: tuple[Case, ...]
+    unasked: tuple[Unasked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a broker is asked.
+
+    ``release`` is the one whose layouts are used, and that the broker is compared with. ``apis``
+    are the api keys to ask; None for all. ``hostile``: also send what no client sends.
+    """
+
+    release: str
+    apis: frozenset[int] | None = None
+    hostile: bool = False
+    client_id: str = CLIENT_ID
+
+    def with_client_id(self, client_id: str) -> Asking:
+        """Return the same with another client id in the headers."""
+        return replace(self, client_id=client_id)
+
+
+def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
+    """Return the cases for a broker that offers these versions, those of an API together."""
+    cases: list[Case] = []
+    unasked: list[Unasked] = []
+    for api_key in sorted(offered):
+        if asking.apis is not None and api_key not in asking.apis:
+            continue
+        if not request_entries(api_key):
+            reason = "no release of Kafka in the catalog has it"
+            unasked.append(Unasked(api_key, None, offered[api_key], reason))
+            continue
+        unasked += _unasked(api_key, offered[api_key])
+        for version in asked_versions(api_key, offered[api_key]):
+            cases += _cases(api_key, version, asking, len(cases))
+        cases += _version_cases(api_key, offered[api_key], asking, len(cases))
+    return CasePlan(tuple(cases), tuple(unasked))
+
+
+def asked_versions(api_key: int, offered: Versions) -> list[int]:
+    """Return the versions that are offered, that the catalog has, and that have a question."""
+    name = api_name(api_key)
+    return [
+        version
+        for version in offered
+        if is_released(api_key, version) and question(name, version) is not None
+    ]
+
+
+def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
+    name = api_name(api_key)
+    known = [version for version in offered if is_released(api_key, version)]
+    without = [version for version in known if question(name, version) is None]
+    if without:
+        yield Unasked(api_key, name, version_set(without), why_not_asked(api_key, name))
+    unknown = [version for version in offered if version not in known]
+    if unknown:
+        reason = "no release of Kafka in the catalog has these versions"
+        yield Unasked(api_key, name, version_set(unknown), reason)
+
+
+def version_set(versions: Iterable[int]) -> Versions:
+    """Return numbers as ranges.
+
+    >>> version_set([0, 1, 5])
+    Versions('0-1,5')
+    """
+    found = Versions.NONE
+    for version in versions:
+        found |= Versions(version, version)
+    return found
+
+
+class RequestWriter:
+    """Writes the requests of one API and version, with the layout of a release."""
+
+    def __init__(self, api_key: int, version: int, asking: Asking) -> None:
+        self.api_key = api_key
+        self._client_id = asking.client_id
+        self.version = version
+        self.name = request_name(api_key, version)
+        self.message_class = _message_of(self.name, version, asking.release)
+        self.schema = self.message_class.definition.schema(version)
+        self.header_version = request_header_version(api_key, version)
+        found = question(api_name(api_key), version)
+        if found is None:
+            raise UnknownMessageError(f"{self.name} v{version} has no question")
+        self.question: Question = found
+        self.form = fitting(found.form, self.schema)
+
+    def body(self, form: Mapping[str, Any]) -> Message:
+        """Return the message of a form, with the defaults of the client."""
+        return read_body(self.message_class, form, self.version)
+
+    def header(
+        self,
+        correlation_id: int,
+        *,
+        has_client_id: bool = True,
+        tags: Mapping[int, bytes] | None = None,
+        version: int | None = None,
+    ) -> bytes:
+        """Return the bytes of a request header; ``version`` is the one that it names."""
+        client_id = self._client_id if has_client_id else None
+        fields = {
+            "request_api_key": self.api_key,
+            "request_api_version": self.version if version is None else version,
+            "correlation_id": correlation_id,
+            "client_id": client_id if self.header_version else "",
+            UNKNOWN_TAGGED_FIELDS: dict(tags or {}),
+        }
+        return message("RequestHeader")(**fields).encode(self.header_version)
+
+    def case(
+        self,
+        kind: Kind,
+        correlation_id: int,
+        form: Mapping[str, Any],
+        *,
+        expected: Expected = Expected.TAKEN,
+        body: Message | None = None,
+        **header: Any,
+    ) -> Case:
+        """Return a case whose body is that of a form; ``header`` as in `header`."""
+        sent = self.body(form) if body is None else body
+        data = to_frame(self.header(correlation_id, **header) + sent.encode(self.version))
+        return Case(
+            self.api_key,
+            api_name(self.api_key),
+            header.get("version", self.version),
+            kind,
+            expected,
+            correlation_id,
+            data,
+            sent.to_json(self.version),
+            {} if self.question.is_filter else self._asked(form),
+            is_alone=self.question.ends_connection or expected is not Expected.TAKEN,
+        )
+
+    def _asked(self, form: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+        return entity_values(dict(form), self.schema, self.message_class, self.version)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the request names something."""
+        return has_names(self.form)
+
+    def empty_form(self) -> dict[str, Any] | None:
+        """Return the form with its lists of names empty; None if it has no list."""
+        names = [key for key, value in self.form.items() if _is_list_of_names(value)]
+        if not names or self.question.one_only:
+            return None
+        return {**self.form, **{name: [] for name in names}}
+
+    def long_form(self) -> dict[str, Any] | None:
+        """Return the form with `MANY` elements in its lists of names; None if it has no list."""
+        names = [key for key, value in self.form.items() if _is_list_of_names(value)]
+        if not names or self.question.one_only:
+            return None
+        longer = {
+            name: [filled(element, number) for number in range(MANY) for element in self.form[name]]
+            for name in names
+        }
+        return {**self.form, **longer}
+
+
+def _message_of(name: str, version: int, release: str) -> type[Message]:
+    """Return the message with the layout of a release, or of the newest that has the version."""
+    has = version in catalog().entry(name).releases.get(release, Versions.NONE)
+    return message(name, release if has else None)
+
+
+def _cases(api_key: int, version: int, asking: Asking, before: int) -> list[Case]:
+    writer = RequestWriter(api_key, version, asking)
+    plain = filled(writer.form)
+    numbers = iter(range(FIRST_CORRELATION_ID + before, FIRST_CORRELATION_ID + before + len(Kind)))
+    cases = [writer.case(Kind.PLAIN, next(numbers), plain)]
+    if writer.schema.flexible:
+        tagged = writer.body(plain)
+        add_tags(tagged, writer.schema)
+        cases.append(writer.case(Kind.BODY_TAGS, next(numbers), plain, body=tagged))
+    if message("RequestHeader").definition.schema(writer.header_version).flexible:
+        cases.append(writer.case(Kind.HEADER_TAGS, next(numbers), plain, tags=UNKNOWN_TAGS))
+    if writer.header_version:
+        cases.append(writer.case(Kind.NULL_CLIENT_ID, next(numbers), plain, has_client_id=False))
+    for kind, form in ((Kind.EMPTY, writer.empty_form()), (Kind.MANY, writer.long_form())):
+        if form is not None:
+            cases.append(writer.case(kind, next(numbers), filled(form)))
+    return cases
+
+
+def _version_cases(api_key: int, offered: Versions, asking: Asking, before: int) -> Iterator[Case]:
+    """Yield the requests of the versions next to those that are offered.
+
+    A broker that takes one all the same may read it as that version's spec has it. So the request
+    is the question of that version, and without a question none is sent.
+    """
+    asked = asked_versions(api_key, offered)
+    if not asked:
+        return
+    falls_back = api_key == api_key_of(NEGOTIATES)
+    expected = Expected.FALLEN_BACK if falls_back else Expected.REFUSED
+    number = FIRST_CORRELATION_ID + before
+    for version in (offered.highest + 1, offered.lowest - 1):
+        written = version if is_released(api_key, version) else asked[-1]
+        is_written_so = written == version or version > offered.highest
+        if (
+            not 0 <= version <= HIGHEST
+            or not is_written_so
+            or question(api_name(api_key), written) is None
+        ):
+            continue
+        writer = RequestWriter(api_key, written, asking)
+        form = filled(writer.form)
+        yield writer.case(Kind.UNOFFERED, number, form, expected=expected, version=version)
+        number += 1
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return isinstance(value, list) and has_names(value)
+
+
+def fitting(form: Any, schema: Schema) -> Any:
+    """Return a form without the fields that a version does not have."""
+    found = {}
+    for field in schema.fields:
+        if field.presence is Presence.ABSENT or field.json_name not in form:
+            continue
+        value, struct = form[field.json_name], struct_of(field.type)
+        if struct is not None and isinstance(value, list):
+            value = [fitting(element, struct) for element in value]
+        found[field.json_name] = value
+    return found
+
+
+def add_tags(value: Any, schema: Schema) -> None:
+    """Put `UNKNOWN_TAGS` into each structure of a message that has room for them."""
+    if schema.flexible:
+        setattr(value, UNKNOWN_TAGGED_FIELDS, dict(UNKNOWN_TAGS))
+    for field in schema.fields:
+        struct = struct_of(field.type)
+        if struct is None or field.presence is Presence.ABSENT:
+            continue
+        inner = getattr(value, field.attribute)
+        for element in inner if isinstance(inner, list) else [inner]:
+            if element is not None:
+                add_tags(element, struct)
+
+
+def entity_values(
+    form: dict[str, Any], schema: Schema, message_class: type[Message], version: int
+) -> dict[str, frozenset[str]]:
+    """Return the names and topic ids in a JSON form, by the entity type that the spec gives.
+
+    A topic id has no entity type in specs; it stands under "topicId".
+    """
+    types = entity_types(message_class, version)
+    found: dict[str, set[str]] = {}
+    for structure in walk_structures(form, schema):
+        for field in structure.schema.fields:
+            entity = types.get((structure.schema.name, field.json_name))
+            value = structure.form.get(field.json_name)
+            if entity is None or value is None:
+                continue
+            found.setdefault(entity, set()).update(value if isinstance(value, list) else [value])
+    return {entity: frozenset(values) for entity, values in found.items()}
+
+
+def entity_types(message_class: type[Message], version: int) -> dict[tuple[str, str], str]:
+    """Return the entity type of each text or topic id, by structure and JSON name.
+
+    Only fields that the version has are listed.
+    """
+    spec = message_class.entry.spec(version, message_class.definition.served.release)
+    present = set(_present_fields(message_class.definition.schema(version)))
+    return {
+        (name, field.json_name): "topicId" if field.identifies_topic else field.entity_type
+        for name, fields in spec.fields_by_structure().items()
+        for field in fields
+        if (name, field.json_name) in present
+        and (field.identifies_topic or (field.entity_type and field.type.name == "string"))
+    }
+
+
+def _present_fields(schema: Schema) -> Iterator[tuple[str, str]]:
+    for field in schema.fields:
+        if field.presence is Presence.ABSENT:
+            continue
+        yield schema.name, field.json_name
+        struct = struct_of(field.type)
+        if struct is not None:
+            yield from _present_fields(struct)

@@ -1,0 +1,324 @@
+"""Judges what followed a case: by the spec of its version, by KIPs, and by Apache Kafka.
+
+A response is judged from its first byte to its last: correlation id, header version, fields, end.
+Only then its values count. An error code is never a deviation by itself, because no list of an
+API's error codes exists. Missing rights and features that are off are not judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.codec import message
+from flexwire.conformance import rules
+from flexwire.conformance.cases import Case, Expected, Kind, entity_types, entity_values
+from flexwire.conformance.rules import NOT_JUDGED_CODES, ConformanceRule, find_quirk
+from flexwire.errors import DecodeError, UnknownMessageError
+from flexwire.protocol.apis import api_key_of
+from flexwire.protocol.error_codes import NO_ERROR, RETRIABLE
+from flexwire.protocol.headers import (
+    UNSUPPORTED_VERSION,
+    parse_correlation_id,
+    response_header_version,
+    response_name,
+)
+from flexwire.protocol.readable_json import (
+    describe_error_code,
+    error_code_names,
+    walk_structures,
+)
+from flexwire.protocol.sasl import NEGOTIATES
+from flexwire.schema.catalog import catalog
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from flexwire.codec import Message
+
+
+MOST_DECODED: Final = 8 * 1024 * 1024
+"""A longer response is not judged: one byte of it may become 100 bytes of objects."""
+_CORRELATION_BYTES: Final = 4
+
+
+class Ending(Enum):
+    """The way in which an exchange ended without a response."""
+
+    CLOSED = "the broker closed the connection"
+    SILENT = "no answer within the time limit"
+    NO_FRAME = "what came is no frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What followed a request: the payload of a response, or how the exchange ended, in words."""
+
+    payload: bytes | None = None
+    ending: Ending | None = None
+    detail: str = ""
+
+
+class CaseVerdict(Enum):
+    """The verdict about a case."""
+
+    AS_KAFKA = "as Kafka"
+    QUIRK = "as Kafka, a quirk"
+    DIFFERS = "differs"
+    DEVIATES = "deviates"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDeviation:
+    """A rule that is broken, with what was found.
+
+    ``offset`` counts bytes of the response from behind its length; None where no byte is meant.
+    ``path`` is the field in the JSON form's names.
+    """
+
+    rule: ConformanceRule
+    found: str
+    offset: int | None = None
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case, what followed, and the verdict.
+
+    ``deviation`` is the first broken rule. ``remark`` says what is worth knowing and breaks
+    nothing. ``error_codes`` are those of the response that are not 0.
+    """
+
+    case: Case
+    verdict: CaseVerdict
+    outcome: Outcome
+    deviation: CaseDeviation | None = None
+    remark: str = ""
+    error_codes: frozenset[int] = frozenset()
+
+
+class _Broken(Exception):  # noqa: N818 - it ends a judgement, and is no error
+    """A rule that is broken."""
+
+    def __init__(
+        self, rule: ConformanceRule, found: str, offset: int | None = None, path: str = ""
+    ) -> None:
+        super().__init__(found)
+        self.deviation = CaseDeviation(rule, found, offset, path)
+
+
+_RULE_OF_KIND: Final = {
+    Kind.PLAIN: rules.ANSWERED,
+    Kind.BODY_TAGS: rules.TAGS,
+    Kind.HEADER_TAGS: rules.TAGS,
+    Kind.NULL_CLIENT_ID: rules.CLIENT_ID,
+    Kind.EMPTY: rules.LISTS,
+    Kind.MANY: rules.LISTS,
+    Kind.UNOFFERED: rules.REFUSED,
+    Kind.HOSTILE: rules.DAMAGED,
+}
+
+
+def judge(
+    case: Case, outcome: Outcome, *, release: str, plain: CaseResult | None = None
+) -> CaseResult:
+    """Return the verdict about a case.
+
+    ``release`` is the one to compare with. ``plain`` is the result of the plain request of the same
+    API and version.
+    """
+    result = CaseResult(case, CaseVerdict.AS_KAFKA, outcome)
+    try:
+        if case.expected is Expected.REFUSED:
+            _judge_refusal(case, outcome)
+        elif case.expected is Expected.FALLEN_BACK:
+            _judge_fallback(case, outcome)
+        elif case.expected is Expected.TAKEN_BY_KAFKA and outcome.payload is None:
+            found = outcome.ending.value if outcome.ending else ""
+            deviation = CaseDeviation(rules.KAFKA_TAKES, found)
+            return replace(result, verdict=CaseVerdict.DIFFERS, deviation=deviation)
+        else:
+            result = _judge_answer(result, release, plain)
+    except _Broken as broken:
+        deviation = broken.deviation
+        quirk = find_quirk(deviation.rule, case.api_name, case.version, release)
+        if quirk is not None:
+            return replace(result, verdict=CaseVerdict.QUIRK, remark=quirk.reason)
+        return replace(result, verdict=CaseVerdict.DEVIATES, deviation=deviation)
+    return result
+
+
+def _judge_refusal(case: Case, outcome: Outcome) -> None:
+    if outcome.ending is Ending.CLOSED:
+        return
+    rule = _RULE_OF_KIND[case.kind]
+    if outcome.payload is None:
+        raise _Broken(rule, f"{outcome.ending.value if outcome.ending else ''}{_of(outcome)}")
+    raise _Broken(rule, f"an answer of {len(outcome.payload)} bytes", 0)
+
+
+def _of(outcome: Outcome) -> str:
+    return f": {outcome.detail}" if outcome.detail else ""
+
+
+def _payload(case: Case, outcome: Outcome, rule: ConformanceRule) -> bytes:
+    """Return the payload of a response, or raise that there is none."""
+    if outcome.ending is Ending.NO_FRAME:
+        raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
+    if outcome.payload is None:
+        raise _Broken(rule, f"{outcome.ending.value if outcome.ending else ''}{_of(outcome)}")
+    _check_correlation_id(case, outcome.payload)
+    return outcome.payload
+
+
+def _check_correlation_id(case: Case, payload: bytes) -> None:
+    if len(payload) < _CORRELATION_BYTES:
+        found = f"a response of {len(payload)} bytes"
+        raise _Broken(rules.CORRELATION_ID, found, 0, "correlationId")
+    got = parse_correlation_id(payload)
+    if got != case.correlation_id:
+        found = f"expected correlation id {case.correlation_id}, got {got}"
+        raise _Broken(rules.CORRELATION_ID, found, 0, "correlationId")
+
+
+def _judge_fallback(case: Case, outcome: Outcome) -> None:
+    payload = _payload(case, outcome, rules.FALLBACK)
+    kind, body = message(f"{NEGOTIATES.removesuffix('Request')}Response"), payload[4:]
+    try:
+        answer: Any = kind.decode(body, 0)
+    except DecodeError as error:
+        found = f"the body is not one of version 0: {error.reason}"
+        offset = _CORRELATION_BYTES + (error.offset or 0)
+        raise _Broken(rules.FALLBACK, found, offset, error.path) from None
+    if answer.error_code != UNSUPPORTED_VERSION:
+        code = f"{answer.error_code} {describe_error_code(answer.error_code)}"
+        raise _Broken(rules.FALLBACK, f"error code {code}", _CORRELATION_BYTES, "errorCode")
+    listed = {api.api_key for api in answer.api_keys}
+    if api_key_of(NEGOTIATES) not in listed:
+        found = f"{len(listed)} APIs are listed, and ApiVersions is not among them"
+        raise _Broken(rules.FALLBACK, found, _CORRELATION_BYTES + 2, "apiKeys")
+
+
+def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) -> CaseResult:
+    """Judge a response to a request that the broker has to take."""
+    case, outcome = result.case, result.outcome
+    rule = _RULE_OF_KIND[case.kind]
+    if outcome.payload is not None and len(outcome.payload) > MOST_DECODED:
+        remark = f"a response of {len(outcome.payload)} bytes is not decoded"
+        return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
+    payload = _payload(case, outcome, rule)
+    reading = ResponseReading(case, release)
+    body = reading.read(payload)
+    form = body.to_json(case.version)
+    codes = error_codes(form, type(body), case.version)
+    result = replace(result, error_codes=frozenset(codes.values()) - {NO_ERROR})
+    refused = result.error_codes & NOT_JUDGED_CODES
+    if refused:
+        names = ", ".join(f"{code} {describe_error_code(code)}" for code in sorted(refused))
+        return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=f"the answer is {names}")
+    if rule is rules.TAGS and plain is not None:
+        _compare_with_plain(result, codes, plain)
+    _check_echo(case, form, type(body), codes)
+    return result
+
+
+def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseResult) -> None:
+    new = result.error_codes - plain.error_codes - RETRIABLE
+    for path, code in codes.items():
+        if code in new:
+            found = f"error code {code} {describe_error_code(code)}, which the plain request lacks"
+            raise _Broken(rules.TAGS, found, None, path)
+
+
+class ResponseReading:
+    """Reads the responses to a case, with the layout of a release."""
+
+    def __init__(self, case: Case, release: str) -> None:
+        self._case = case
+        name = response_name(case.api_key, case.version)
+        has = case.version in catalog().entry(name).releases.get(release, Versions.NONE)
+        self._kind = message(name, release if has else None)
+        self._header = message("ResponseHeader")
+        self._header_version = response_header_version(case.api_key, case.version)
+
+    def read(self, payload: bytes) -> Message:
+        """Return the body of a response; raise what is wrong with the response."""
+        try:
+            return self._decoded(payload, self._header_version)
+        except DecodeError as error:
+            for other in self._header.entry.versions:
+                if other != self._header_version and self._decodes(payload, other):
+                    found = f"expected a header of version {self._header_version}, got {other}"
+                    raise _Broken(
+                        rules.RESPONSE_HEADER, found, _CORRELATION_BYTES, "header"
+                    ) from None
+            raise self._wording(payload, error) from None
+
+    def _decodes(self, payload: bytes, header_version: int) -> bool:
+        try:
+            self._decoded(payload, header_version)
+        except DecodeError:
+            return False
+        return True
+
+    def _decoded(self, payload: bytes, header_version: int) -> Message:
+        _, start = self._header.decode_prefix(payload, header_version)
+        try:
+            return self._kind.decode(payload[start:], self._case.version)
+        except DecodeError as error:
+            error.offset = start + (error.offset or 0)
+            raise
+
+    def _wording(self, payload: bytes, error: DecodeError) -> _Broken:
+        """Return the rule that a response breaks which no header version makes readable."""
+        if error.message == self._header.entry.name:
+            return _Broken(rules.RESPONSE_HEADER, error.reason, error.offset, error.path)
+        also = (
+            "; Apache Kafka's Java client reads it all the same"
+            if self._is_read_by_kafka(payload)
+            else ""
+        )
+        _, start = self._header.decode_prefix(payload, self._header_version)
+        try:
+            _, length = self._kind.decode_prefix(payload[start:], self._case.version)
+        except DecodeError:
+            return _Broken(rules.BODY, f"{error.reason}{also}", error.offset, error.path)
+        return _Broken(rules.END, f"{error.reason}{also}", start + length, error.path)
+
+    def _is_read_by_kafka(self, payload: bytes) -> bool:
+        try:
+            _, start = self._header.decode_prefix(payload, self._header_version, lenient=True)
+            self._kind.decode(payload[start:], self._case.version, lenient=True)
+        except (DecodeError, UnknownMessageError):
+            return False
+        return True
+
+
+def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
+    """Return the error codes of a JSON form by their paths."""
+    return {
+        structure.at(name): structure.form[name]
+        for structure in walk_structures(form, kind.definition.schema(version))
+        for name in error_code_names(structure.schema)
+        if structure.form.get(name) is not None
+    }
+
+
+def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
+    """Raise if the response leaves out a name that was asked about.
+
+    A response whose spec has no such field in this version cannot. Below an error there may be no
+    more than the error.
+    """
+    has = set(entity_types(kind, case.version).values())
+    said = entity_values(form, kind.definition.schema(case.version), kind, case.version)
+    for entity, asked in case.asked.items():
+        left_out = asked - said.get(entity, frozenset())
+        is_excused = entity not in said and any(code != NO_ERROR for code in codes.values())
+        if entity not in has or not left_out or is_excused:
+            continue
+        example = min(left_out)
+        found = f"{entity} {example} is missing, {len(left_out)} of {len(asked)} asked"
+        raise _Broken(rules.ECHO, found, None, entity)

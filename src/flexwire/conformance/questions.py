@@ -1,0 +1,256 @@
+"""The requests that may be sent to somebody's cluster, and why all others are not.
+
+A request stands here only if it changes nothing: it creates no topic, group, member, session or
+producer id, and it asks about names that nobody has. "Null or empty means all" is work for a large
+cluster, so such a list is sent only where the protocol has no other question. An API that has no
+question is not asked, and `why_not_asked` says why.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.client.write_requests import READING, why_it_writes
+from flexwire.codec import message
+from flexwire.protocol.apis import request_entries
+from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.versions import HIGHEST, Versions
+from flexwire.wire.varint import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME: Final = "flexwire-conform-{number}"
+"""The names of topics, groups and users that requests ask about; nobody has them."""
+
+NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
+"""Topic ids are made of this and a name, so they are the same in each run."""
+
+_ID: Final = f"id of {NAME}"
+_ALL: Final = Versions(0, HIGHEST)
+_TOPIC_RESOURCE: Final = 2
+_CLIENT_METRICS_RESOURCE: Final = 16
+_NOBODYS_PRODUCER_ID: Final = 2**62
+
+
+class Question(NamedTuple):
+    """A request of an API in some versions: its JSON form, with the fields of all of them.
+
+    Texts with ``{number}`` are names that nobody has. The lists of the form that hold such names
+    are emptied and lengthened in cases of their own, unless ``one_only`` says why not.
+    ``is_filter``: the answer has only what exists, so it need not repeat what was asked.
+    ``ends_connection``: what follows on the same connection may be read otherwise.
+    """
+
+    form: Mapping[str, Any]
+    versions: Versions = _ALL
+    one_only: str = ""
+    is_filter: bool = False
+    ends_connection: bool = False
+
+
+def _about(topics: str, name: str, partitions: str, *partition: Any) -> dict[str, Any]:
+    """Return the form that asks about one topic and its partitions."""
+    return {topics: [{name: NAME, "topicId": _ID, partitions: list(partition)}]}
+
+
+_GROUPS: Final = {"groupIds": [NAME], "includeAuthorizedOperations": False}
+
+QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
+    "ApiVersions": (Question({}),),
+    "Metadata": (
+        # An empty list is all topics here, and a name would create its topic.
+        Question({"topics": []}, Versions(0, 0)),
+        # A name would create its topic: the field that forbids that came with version 4.
+        Question({"topics": []}, Versions(1, 3)),
+        Question(
+            {"topics": [{"name": NAME}], "allowAutoTopicCreation": False}, Versions(4, HIGHEST)
+        ),
+    ),
+    "Fetch": (
+        # Session epoch -1 takes none of the broker's places for sessions, and nothing waits.
+        Question(
+            {
+                "replicaId": -1,
+                "maxWaitMs": 0,
+                "minBytes": 0,
+                "maxBytes": 1024,
+                "sessionId": 0,
+                "sessionEpoch": -1,
+                "topics": [
+                    {
+                        "topic": NAME,
+                        "topicId": _ID,
+                        "partitions": [
+                            {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1024}
+                        ],
+                    }
+                ],
+            }
+        ),
+    ),
+    "ListOffsets": (
+        Question(
+            {
+                "replicaId": -1,
+                **_about(
+                    *("topics", "name", "partitions"),
+                    {"partitionIndex": 0, "timestamp": -1, "maxNumOffsets": 1},
+                ),
+            }
+        ),
+    ),
+    "OffsetFetch": (
+        Question(
+            {
+                "groupId": NAME,
+                **_about("topics", "name", "partitionIndexes", 0),
+                "groups": [{"groupId": NAME, **_about("topics", "name", "partitionIndexes", 0)}],
+            }
+        ),
+    ),
+    "OffsetForLeaderEpoch": (
+        Question(_about("topics", "topic", "partitions", {"partition": 0, "leaderEpoch": 0})),
+    ),
+    "FindCoordinator": (
+        # A coordinator that is looked for is created with its internal topic.
+        Question({"coordinatorKeys": []}, Versions(4, HIGHEST)),
+    ),
+    "DescribeGroups": (Question({"groups": [NAME], "includeAuthorizedOperations": False}),),
+    "ListGroups": (
+        Question(
+            {"statesFilter": [NAME]},
+            one_only="an empty list is all states, and the states are few",
+            is_filter=True,
+        ),
+    ),
+    "SaslHandshake": (Question({"mechanism": NAME}, is_filter=True, ends_connection=True),),
+    "DescribeConfigs": (
+        Question(
+            {
+                "resources": [
+                    {
+                        "resourceType": _TOPIC_RESOURCE,
+                        "resourceName": NAME,
+                        "configurationKeys": [NAME],
+                    }
+                ]
+            }
+        ),
+    ),
+    "DescribeAcls": (
+        Question(
+            {
+                "resourceTypeFilter": _TOPIC_RESOURCE,
+                "resourceNameFilter": NAME,
+                "principalFilter": None,
+                "hostFilter": None,
+            },
+            is_filter=True,
+        ),
+    ),
+    "DescribeLogDirs": (Question(_about("topics", "topic", "partitions", 0), is_filter=True),),
+    "DescribeDelegationToken": (
+        Question({"owners": [{"principalType": "User", "principalName": NAME}]}, is_filter=True),
+    ),
+    "ListPartitionReassignments": (
+        Question(_about("topics", "name", "partitionIndexes", 0), is_filter=True),
+    ),
+    "DescribeClientQuotas": (
+        Question(
+            {
+                "components": [{"entityType": "client-id", "matchType": 0, "match": NAME}],
+                "strict": True,
+            },
+            one_only="an empty list is all quotas, and a type may stand once",
+            is_filter=True,
+        ),
+    ),
+    "DescribeUserScramCredentials": (
+        Question({"users": [{"name": NAME}]}, one_only="an empty list is all users"),
+    ),
+    "DescribeQuorum": (
+        Question(
+            {"topics": [{"topicName": METADATA_TOPIC, "partitions": [{"partitionIndex": 0}]}]}
+        ),
+    ),
+    "DescribeCluster": (Question({"includeClusterAuthorizedOperations": False}),),
+    "DescribeProducers": (Question(_about("topics", "name", "partitionIndexes", 0)),),
+    "DescribeTransactions": (Question({"transactionalIds": [NAME]}),),
+    "ListTransactions": (Question({"producerIdFilters": [_NOBODYS_PRODUCER_ID]}, is_filter=True),),
+    "ConsumerGroupDescribe": (Question(_GROUPS),),
+    "ListConfigResources": (
+        Question({"resourceTypes": [_CLIENT_METRICS_RESOURCE]}, is_filter=True),
+    ),
+    "DescribeTopicPartitions": (
+        Question({"topics": [{"name": NAME}], "responsePartitionLimit": 1}),
+    ),
+    "ShareGroupDescribe": (Question(_GROUPS),),
+    "StreamsGroupDescribe": (Question(_GROUPS),),
+    "DescribeShareGroupOffsets": (
+        Question(
+            {"groups": [{"groupId": NAME, "topics": [{"topicName": NAME, "partitions": [0]}]}]}
+        ),
+    ),
+}
+"""By API the requests that are sent, one for each range of versions."""
+
+NOT_ASKED: Final = {
+    "FindCoordinator": "the first request makes the cluster create its internal topic of that kind",
+    "GetTelemetrySubscriptions": "it registers a client instance at the broker",
+    "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
+    "SaslAuthenticate": "a login that fails may count against somebody's account",
+}
+"""APIs that only read and are not asked, or not in each version, and why."""
+
+
+def question(api_name: str, version: int) -> Question | None:
+    """Return the request that an API is asked in a version; None if it is not asked.
+
+    >>> question("Metadata", 12).form["allowAutoTopicCreation"]
+    False
+    >>> question("FindCoordinator", 3) is None
+    True
+    """
+    return next((one for one in QUESTIONS.get(api_name, ()) if version in one.versions), None)
+
+
+def why_not_asked(api_key: int, api_name: str) -> str:
+    """Return why an API, or a version of it, is not asked.
+
+    >>> why_not_asked(20, "DeleteTopics")
+    'DeleteTopics may change something'
+    """
+    if api_name in READING:
+        return NOT_ASKED[api_name]
+    request = message(request_entries(api_key)[0].name)
+    return why_it_writes(api_name, request()) or NOT_ASKED[api_name]
+
+
+def filled(form: Any, number: int = 0) -> Any:
+    """Return a form with names in the places of ``{number}``, and topic ids made of names.
+
+    >>> filled({"groups": [NAME]}, 7)
+    {'groups': ['flexwire-conform-7']}
+    """
+    if isinstance(form, dict):
+        return {key: filled(value, number) for key, value in form.items()}
+    if isinstance(form, list):
+        return [filled(value, number) for value in form]
+    if form == _ID:
+        return uuid_text(uuid.uuid5(NAMESPACE, NAME.format(number=number)))
+    return form.format(number=number) if isinstance(form, str) else form
+
+
+def has_names(form: Any) -> bool:
+    """Return whether a form or a part of one holds a name that nobody has.
+
+    >>> has_names([{"name": NAME}]), has_names([7])
+    (True, False)
+    """
+    if isinstance(form, dict):
+        return any(map(has_names, form.values()))
+    if isinstance(form, list):
+        return any(map(has_names, form))
+    return isinstance(form, str) and NAME in form

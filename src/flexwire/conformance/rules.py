@@ -1,0 +1,132 @@
+"""The rules that a response is judged by, each with its sentence and where it comes from.
+
+A rule is broken or kept. What Apache Kafka itself does against a rule is a quirk: `QUIRKS` has each
+with the releases that have it and its reason.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from flexwire.versions import Versions
+
+
+class ConformanceRule(NamedTuple):
+    """A rule: its name, what it asks of a broker, and its source."""
+
+    name: str
+    sentence: str
+    source: str
+
+
+_SPEC: Final = "the message specs of Apache Kafka"
+_GUIDE: Final = "the protocol guide of Apache Kafka"
+_MEASURED: Final = "measured on Apache Kafka 3.9.2 and 4.4.0"
+
+ANSWERED: Final = ConformanceRule(
+    "ANSWERED", "A broker answers each request of a version that it offers.", "KIP-35"
+)
+FRAME: Final = ConformanceRule(
+    "FRAME",
+    "A response is a frame: a length of four bytes, and then as many bytes.",
+    _GUIDE,
+)
+CORRELATION_ID: Final = ConformanceRule(
+    "CORRELATION_ID",
+    "A response begins with the correlation id of its request, in all of its four bytes.",
+    _GUIDE,
+)
+RESPONSE_HEADER: Final = ConformanceRule(
+    "RESPONSE_HEADER",
+    "A response header has tagged fields if its version is flexible, and never for ApiVersions.",
+    "KIP-482 and KIP-511",
+)
+BODY: Final = ConformanceRule(
+    "BODY",
+    "A response has the fields that the spec gives to the version of the request.",
+    _SPEC,
+)
+END: Final = ConformanceRule("END", "A response ends with its last field.", _SPEC)
+ECHO: Final = ConformanceRule(
+    "ECHO",
+    "A response names each topic, group or transactional id that the request asks about.",
+    _SPEC,
+)
+TAGS: Final = ConformanceRule(
+    "TAGS",
+    "A broker skips tagged fields that it does not know, and answers as if they were not there.",
+    "KIP-482",
+)
+CLIENT_ID: Final = ConformanceRule("CLIENT_ID", "The client id of a request may be null.", _SPEC)
+LISTS: Final = ConformanceRule(
+    "LISTS", "A list may be empty, and it may have hundreds of elements.", _SPEC
+)
+FALLBACK: Final = ConformanceRule(
+    "FALLBACK",
+    "A broker answers an ApiVersions request of a version that it lacks in version 0, with error "
+    "35 and with the versions of ApiVersions that it has.",
+    "KIP-511",
+)
+REFUSED: Final = ConformanceRule(
+    "REFUSED",
+    "A broker closes the connection if it lacks the version of a request, except for ApiVersions.",
+    _MEASURED,
+)
+DAMAGED: Final = ConformanceRule(
+    "DAMAGED", "A broker closes the connection if it cannot read a request.", _MEASURED
+)
+KAFKA_TAKES: Final = ConformanceRule(
+    "KAFKA_TAKES",
+    "Apache Kafka takes this request. Another broker may refuse it.",
+    _MEASURED,
+)
+
+RULES: Final = (
+    *(ANSWERED, FRAME, CORRELATION_ID, RESPONSE_HEADER, BODY, END, ECHO, TAGS, CLIENT_ID, LISTS),
+    *(FALLBACK, REFUSED, DAMAGED, KAFKA_TAKES),
+)
+"""Every rule, in the order in which a response is judged."""
+
+NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
+"""The error codes of a missing right, or of a feature that is off: the answer says no more."""
+
+
+class Quirk(NamedTuple):
+    """What releases of Apache Kafka do against a rule.
+
+    ``releases`` are the beginnings of their names. ``reason`` has the number of the Jira issue, or
+    says how it was measured.
+    """
+
+    rule: ConformanceRule
+    api_name: str
+    versions: Versions
+    releases: tuple[str, ...]
+    reason: str
+
+
+QUIRKS: Final = (
+    Quirk(
+        LISTS,
+        "OffsetFetch",
+        Versions(8, 9),
+        ("3.9", "4.0"),
+        "measured: 3.9.2 and 4.0.2 never answer an OffsetFetch without groups, and 4.4.0 does",
+    ),
+)
+"""The quirks that the cases reach."""
+
+
+def find_quirk(rule: ConformanceRule, api_name: str, version: int, release: str) -> Quirk | None:
+    """Return the quirk of a release that explains a broken rule; None if there is none."""
+    return next(
+        (
+            quirk
+            for quirk in QUIRKS
+            if quirk.rule is rule
+            and quirk.api_name == api_name
+            and version in quirk.versions
+            and release.startswith(quirk.releases)
+        ),
+        None,
+    )

@@ -1,0 +1,124 @@
+"""A broker of a few lines that answers as Apache Kafka does, and the deviations planted in it.
+
+It answers from the catalog and with the error responses of `flexwire.protocol`, so it knows nothing
+of what a conformance run sends or expects.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flexwire.codec import Message, message
+from flexwire.errors import ArgumentError, CodecError, FrameError
+from flexwire.protocol import read_request
+from flexwire.protocol.apis import api_key_of
+from flexwire.protocol.audit.evidence import offered_versions
+from flexwire.protocol.error_responses import error_response
+from flexwire.protocol.frames import SENT_FRAME_LIMIT
+from flexwire.protocol.headers import parse_correlation_id
+from tests.net.answering import served
+from tests.net.releases import versions_answer
+from tests.protocol.payloads import frame, response_payload
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator
+
+    from flexwire.protocol import RequestFrame
+
+    Plant = Callable[[RequestFrame, bytes, bytes], bytes | None]
+
+RELEASE = "4.4.0"
+API_VERSIONS, METADATA = api_key_of("ApiVersions"), api_key_of("Metadata")
+UNKNOWN_TOPIC = 3
+SHORTEST = 8
+SILENCE = b""
+
+
+def soundly(_: RequestFrame, __: bytes, answer: bytes) -> bytes | None:
+    """Plant nothing."""
+    return frame(answer)
+
+
+def response(request: RequestFrame, body: Message) -> Any:
+    """The body of a sound response: what was asked about, with an error where there is a place."""
+    name = f"{request.api_name}Response"
+    if request.api_name == "DescribeQuorum":
+        kind: Any = message(name)
+        return kind.of(topics=[{"topic_name": "__cluster_metadata", "partitions": []}])
+    try:
+        return error_response(body, request.api_version, UNKNOWN_TOPIC)
+    except ArgumentError:
+        return message(name)()
+
+
+class KafkaLike:
+    """Reads, answers and refuses as a release does; ``plant`` alters what goes out.
+
+    A plant returns the bytes to send, `SILENCE` for none, or None to close. It is given the request
+    and its payload, or None for a frame that cannot be read, where ``of_damaged`` is what is sent.
+    """
+
+    def __init__(self, plant: Plant = soundly, of_damaged: bytes | None = None) -> None:
+        self.plant = plant
+        self.of_damaged = of_damaged
+        self.asked: list[tuple[str, int, bytes]] = []
+        self.closes = False
+        """Whether every request is refused from now on."""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while prefix := await reader.readexactly(4):
+            length = int.from_bytes(prefix, "big", signed=True)
+            if not SHORTEST <= length <= SENT_FRAME_LIMIT:
+                writer.write(self.of_damaged or b"")
+                return
+            sent = self.answer(await reader.readexactly(length))
+            if sent is None or self.closes:
+                return
+            writer.write(sent)
+            await writer.drain()
+
+    def answer(self, payload: bytes) -> bytes | None:
+        """The bytes to send; None to close."""
+        try:
+            request = read_request(payload)
+        except (FrameError, CodecError):
+            return self.of_damaged
+        self.asked.append((request.api_name, request.api_version, payload))
+        version = request.api_version
+        if request.api_key == API_VERSIONS and version not in offered_versions(18, RELEASE):
+            return self.plant(request, payload, versions_answer(RELEASE, request))
+        if version not in offered_versions(request.api_key, RELEASE):
+            return None
+        try:
+            kind = message(request.message_name)
+            body = kind.decode(payload[request.body_offset :], version, lenient=True)
+        except CodecError:
+            return self.of_damaged
+        if request.api_key == API_VERSIONS:
+            answer = versions_answer(RELEASE, request)
+        else:
+            answer = response_payload(
+                request.api_key,
+                version,
+                response(request, body),
+                correlation_id=request.correlation_id,
+            )
+        return self.plant(request, payload, answer)
+
+
+@contextmanager
+def kafka_like(
+    plant: Plant = soundly, of_damaged: bytes | None = None
+) -> Iterator[tuple[str, KafkaLike]]:
+    """Serve a broker: its address, and the broker."""
+    broker = KafkaLike(plant, of_damaged)
+    with served(broker) as address:
+        yield str(address), broker
+
+
+def with_correlation_id(payload: bytes, add: int) -> bytes:
+    """The payload of a response with another correlation id."""
+    told = parse_correlation_id(payload) + add
+    return told.to_bytes(4, "big", signed=True) + payload[4:]

@@ -1,0 +1,275 @@
+"""A proxy that plants a deviation in what a broker says, drawn by a seed.
+
+The proxy knows the case by its correlation id, and nothing of how it is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.codec import message
+from flexwire.conformance import Case, CasePlan, Expected, Kind, rules
+from flexwire.errors import FrameError
+from flexwire.protocol import FrameSplitter, parse_response, response_header_version
+from flexwire.protocol.error_responses import set_errors
+from flexwire.protocol.headers import parse_correlation_id
+from tests.conformance.brokers import SILENCE, with_correlation_id
+from tests.net.answering import served
+from tests.protocol.payloads import frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.conformance import ConformanceRule
+
+CHUNK_BYTES = 65536
+OF_KIND = {
+    Kind.PLAIN: rules.ANSWERED,
+    Kind.BODY_TAGS: rules.TAGS,
+    Kind.HEADER_TAGS: rules.TAGS,
+    Kind.NULL_CLIENT_ID: rules.CLIENT_ID,
+    Kind.EMPTY: rules.LISTS,
+    Kind.MANY: rules.LISTS,
+}
+INVALID_REQUEST = 42
+
+
+class Mutation(NamedTuple):
+    """What becomes of the payload of a response, and which rules may then be named.
+
+    ``alter`` returns the bytes to send, `SILENCE`, None to close, or raises `Impossible`. The
+    payload is None where the broker closes.
+    """
+
+    words: str
+    alter: Callable[[Case, bytes | None], bytes | None]
+    broken: Callable[[Case], set[ConformanceRule]]
+    fits: Callable[[Case], bool]
+    is_slow: bool = False
+    """Whether nothing, or less than an answer, comes."""
+
+
+class Impossible(Exception):  # noqa: N818 - it is the tests' own
+    """A response that has no place for the mutation."""
+
+
+def taken(case: Case) -> bool:
+    """Whether a broker has to take the request."""
+    return case.expected is Expected.TAKEN
+
+
+def _body(case: Case, payload: bytes) -> tuple[bytes, Any]:
+    """The header of a response, and its body."""
+    found = parse_response(payload, case.api_key, case.version)
+    body = message(found.message_name).decode(payload[found.body_offset :], case.version)
+    return payload[: found.body_offset], body
+
+
+def _sound(payload: bytes | None) -> bytes:
+    if payload is None:
+        raise Impossible
+    return payload
+
+
+def other_id(_: Case, payload: bytes | None) -> bytes:
+    return frame(with_correlation_id(_sound(payload), -1))
+
+
+def short_id(_: Case, payload: bytes | None) -> bytes:
+    return frame(b"\0\0" + _sound(payload)[2:])
+
+
+def longer(_: Case, payload: bytes | None) -> bytes:
+    return frame(_sound(payload) + b"\0")
+
+
+def shorter(_: Case, payload: bytes | None) -> bytes:
+    return frame(_sound(payload)[:-1])
+
+
+def other_header(case: Case, payload: bytes | None) -> bytes:
+    has_tags = response_header_version(case.api_key, case.version)
+    sound = _sound(payload)
+    return frame(sound[:4] + (sound[5:] if has_tags else b"\0" + sound[4:]))
+
+
+def closes(_: Case, __: bytes | None) -> None:
+    return None
+
+
+def silent(_: Case, __: bytes | None) -> bytes:
+    return SILENCE
+
+
+def huge(_: Case, payload: bytes | None) -> bytes:
+    return b"\x7f\xff\xff\xff" + _sound(payload)
+
+
+def cut_frame(_: Case, payload: bytes | None) -> bytes:
+    return frame(_sound(payload))[:-1]
+
+
+def nameless(case: Case, payload: bytes | None) -> bytes:
+    header, _ = _body(case, _sound(payload))
+    empty = message(f"{case.api_name}Response")()
+    return frame(header + empty.encode(case.version))
+
+
+def invalid(case: Case, payload: bytes | None) -> bytes:
+    header, body = _body(case, _sound(payload))
+    if not set_errors(body, case.version, INVALID_REQUEST):
+        raise Impossible
+    return frame(header + body.encode(case.version))
+
+
+def without_error(_: Case, payload: bytes | None) -> bytes:
+    sound = _sound(payload)
+    return frame(sound[:4] + b"\0\0" + sound[6:])
+
+
+def answered(case: Case, payload: bytes | None) -> bytes:
+    if payload is not None:
+        raise Impossible
+    return frame(case.correlation_id.to_bytes(4, "big") + bytes(8))
+
+
+MUTATIONS = (
+    Mutation("another correlation id", other_id, lambda _: {rules.CORRELATION_ID}, taken),
+    Mutation("two bytes of the correlation id", short_id, lambda _: {rules.CORRELATION_ID}, taken),
+    Mutation("a byte too many", longer, lambda _: {rules.END}, taken),
+    # Without its last byte a response may be whole with the other header.
+    Mutation("a byte too few", shorter, lambda _: {rules.BODY, rules.RESPONSE_HEADER}, taken),
+    Mutation("the other header", other_header, lambda _: {rules.RESPONSE_HEADER}, taken),
+    Mutation("closes", closes, lambda case: {OF_KIND[case.kind]}, taken),
+    Mutation("is silent", silent, lambda case: {OF_KIND[case.kind]}, taken, is_slow=True),
+    Mutation("a huge length", huge, lambda _: {rules.FRAME}, taken),
+    Mutation("a frame cut", cut_frame, lambda case: {OF_KIND[case.kind]}, taken, is_slow=True),
+    Mutation(
+        "names are left out",
+        nameless,
+        lambda _: {rules.ECHO},
+        lambda case: taken(case) and bool(case.asked) and case.api_name == "Metadata",
+    ),
+    Mutation(
+        "an error because of tags",
+        invalid,
+        lambda _: {rules.TAGS},
+        lambda case: taken(case) and case.kind in {Kind.BODY_TAGS, Kind.HEADER_TAGS},
+    ),
+    Mutation(
+        "a fallback without its error",
+        without_error,
+        lambda _: {rules.FALLBACK},
+        lambda case: case.expected is Expected.FALLEN_BACK,
+    ),
+    Mutation(
+        "an answer in a version that is not offered",
+        answered,
+        lambda _: {rules.REFUSED},
+        lambda case: case.expected is Expected.REFUSED and case.kind is Kind.UNOFFERED,
+    ),
+    Mutation(
+        "an answer to a damaged request",
+        answered,
+        lambda _: {rules.DAMAGED},
+        lambda case: (
+            case.expected is Expected.REFUSED
+            and case.kind is Kind.HOSTILE
+            and not case.damage.startswith("a frame of")
+        ),
+    ),
+)
+
+
+class Mutant(NamedTuple):
+    """A mutation of what follows one case."""
+
+    case: Case
+    mutation: Mutation
+
+    @property
+    def words(self) -> str:
+        """What is planted where."""
+        return f"{self.case.name}: {self.mutation.words}"
+
+
+def draw(plan: CasePlan, seed: int, count: int) -> list[Mutant]:
+    """Draw mutants: each mutation in turn, and for each a case at random."""
+    source = random.Random(seed)
+    found = []
+    for number in range(count):
+        mutation = MUTATIONS[(seed + number) % len(MUTATIONS)]
+        found.append(Mutant(source.choice([*filter(mutation.fits, plan.cases)]), mutation))
+    return found
+
+
+class _Proxy:
+    """Passes bytes on, but for what follows the request with one correlation id."""
+
+    def __init__(self, address: str, mutant: Mutant | None) -> None:
+        self._address = address
+        self._mutant = mutant
+        self.planted = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = self._address.split(":")
+        upstream, onward = await asyncio.open_connection(host, int(port))
+        with closing(onward):
+            asked: set[int] = set()
+            requests = asyncio.create_task(self._requests(reader, onward, asked))
+            try:
+                await self._responses(upstream, writer, asked)
+            finally:
+                requests.cancel()
+                await asyncio.gather(requests, return_exceptions=True)
+
+    async def _requests(
+        self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter, asked: set[int]
+    ) -> None:
+        while data := await reader.read(CHUNK_BYTES):
+            # A client waits for each answer, so a request is what came, and may be no frame.
+            asked.add(int.from_bytes(data[8:12], "big", signed=True))
+            onward.write(data)
+            await onward.drain()
+        onward.write_eof()
+
+    async def _responses(
+        self, upstream: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: set[int]
+    ) -> None:
+        splitter = FrameSplitter()
+        with suppress(ConnectionError, FrameError):
+            while data := await upstream.read(CHUNK_BYTES):
+                for payload in splitter.feed(data):
+                    sent = self._altered(parse_correlation_id(payload), payload)
+                    if sent is None:
+                        return
+                    writer.write(sent)
+                    await writer.drain()
+        mutant = self._mutant
+        if mutant is not None and mutant.case.correlation_id in asked:
+            sent = self._altered(mutant.case.correlation_id, None)
+            writer.write(sent or b"")
+            await writer.drain()
+
+    def _altered(self, correlation_id: int, payload: bytes | None) -> bytes | None:
+        mutant = self._mutant
+        if mutant is not None and correlation_id == mutant.case.correlation_id:
+            try:
+                sent = mutant.mutation.alter(mutant.case, payload)
+            except Impossible:
+                pass
+            else:
+                self.planted += 1
+                return sent
+        return None if payload is None else frame(payload)
+
+
+@contextmanager
+def mutated(address: str, mutant: Mutant | None) -> Iterator[tuple[str, _Proxy]]:
+    """Serve a proxy before a broker: its address, and the proxy."""
+    proxy = _Proxy(address, mutant)
+    with served(proxy) as own:
+        yield str(own), proxy

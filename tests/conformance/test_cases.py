@@ -1,0 +1,120 @@
+"""Cases are what they say: readable by the spec, with unknown tags everywhere, or damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.conformance import Asking, CasePlan, Expected, Kind, plan_with_hostile
+from flexwire.conformance.cases import FIRST_CORRELATION_ID, MANY, UNKNOWN_TAGS
+from flexwire.errors import CodecError, FrameError
+from flexwire.protocol import FrameSplitter, read_request
+from flexwire.protocol.audit.evidence import stable_versions
+from flexwire.protocol.headers import request_name
+from flexwire.schema.catalog import catalog
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
+
+NEWEST = "4.4.0"
+
+
+@pytest.fixture(scope="module")
+def plan() -> CasePlan:
+    offered = {key: stable_versions(key, NEWEST) for key in catalog().api_keys()}
+    return plan_with_hostile(
+        {key: versions for key, versions in offered.items() if versions},
+        Asking(NEWEST, hostile=True, client_id="größe"),
+    )
+
+
+def decoded(data: bytes, *, lenient: bool = False) -> Any:
+    """The body of a request as its own version's spec has it."""
+    [payload] = FrameSplitter().feed(data)
+    request = read_request(payload)
+    kind = message(request_name(request.api_key, request.api_version))
+    return kind.decode(payload[request.body_offset :], request.api_version, lenient=lenient)
+
+
+def test_what_must_be_taken_is_a_request_to_its_last_byte(plan: CasePlan) -> None:
+    for case in plan.cases:
+        if case.expected is Expected.TAKEN:
+            request = read_request(case.data[4:])
+            assert (request.api_key, request.api_version) == (case.api_key, case.version)
+            assert request.correlation_id == case.correlation_id
+            assert decoded(case.data).to_json(case.version) == case.body
+
+
+def test_no_correlation_id_is_used_twice_but_for_frames_without_one(plan: CasePlan) -> None:
+    told = [case.correlation_id for case in plan.cases if not case.damage.startswith("a frame of")]
+    assert len(told) == len({*told})
+    assert min(told) == FIRST_CORRELATION_ID > 1 << 24
+
+
+def tags_of(value: Any, schema: Any) -> list[dict[int, bytes]]:
+    """The unknown tagged fields of each structure of a message."""
+    found = [getattr(value, UNKNOWN_TAGGED_FIELDS)] if schema.flexible else []
+    for field in schema.fields:
+        struct = struct_of(field.type)
+        if struct is None or field.presence is Presence.ABSENT:
+            continue
+        inner = getattr(value, field.attribute)
+        for element in inner if isinstance(inner, list) else [inner]:
+            found += [] if element is None else tags_of(element, struct)
+    return found
+
+
+def test_unknown_tags_are_in_every_structure(plan: CasePlan) -> None:
+    deepest = 0
+    for case in plan.cases:
+        if case.kind is Kind.BODY_TAGS:
+            body = decoded(case.data)
+            tags = tags_of(body, type(body).definition.schema(case.version))
+            assert all(one == UNKNOWN_TAGS for one in tags)
+            deepest = max(deepest, len(tags))
+        elif case.kind is Kind.HEADER_TAGS:
+            header: Any = read_request(case.data[4:]).header
+            assert header.unknown_tagged_fields == UNKNOWN_TAGS
+    assert deepest >= 3
+
+
+def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
+    seen = {case.kind for case in plan.cases}
+    assert seen == {*Kind}
+    for case in plan.cases:
+        if case.kind is Kind.HOSTILE:
+            continue
+        header: Any = read_request(case.data[4:]).header
+        assert header.client_id == (None if case.kind is Kind.NULL_CLIENT_ID else "größe")
+        if case.kind is Kind.MANY:
+            assert MANY in {len(value) for value in case.body.values() if isinstance(value, list)}
+        if case.kind is Kind.EMPTY:
+            assert [] in case.body.values()
+
+
+def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> None:
+    """The reference decoder judges each, strict and as lenient as Kafka's Java."""
+    damages: dict[Expected, set[str]] = {}
+    plain = {
+        (case.api_key, case.version): case.body for case in plan.cases if case.kind is Kind.PLAIN
+    }
+    for case in plan.cases:
+        if case.kind is not Kind.HOSTILE:
+            continue
+        damages.setdefault(case.expected, set()).add(case.damage)
+        with pytest.raises((CodecError, FrameError, ValueError)):
+            decoded(case.data)
+        if case.expected is Expected.REFUSED:
+            with pytest.raises((CodecError, FrameError, ValueError)):
+                decoded(case.data, lenient=True)
+        else:
+            body = decoded(case.data, lenient=True).to_json(case.version)
+            body.pop("_unknownTaggedFields", None)
+            same = {**plain[case.api_key, case.version]}
+            if "-2" in case.damage:
+                same["topics"] = None
+            assert body == same, case.name
+    assert {name: len(words) for name, words in damages.items()} == {
+        Expected.REFUSED: 9,
+        Expected.TAKEN_BY_KAFKA: 5,
+    }

@@ -1,0 +1,66 @@
+"""Deviations drawn by a seed are all found in their case, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from flexwire.client import Broker
+from flexwire.conformance import Asking, Case, ConformanceRun, conform, plan_with_hostile
+from tests.conformance.brokers import RELEASE, kafka_like
+from tests.conformance.mutants import MUTATIONS, Mutant, draw, mutated
+
+SECONDS = 300.0
+BRIEF = 5.0
+"""How long a run waits if its mutant keeps an answer back."""
+SEED = 7
+COUNT = 3 * len(MUTATIONS)
+
+
+def drawn(address: str, release: str, seed: int, count: int) -> list[tuple[Asking, Mutant]]:
+    """Mutants of cases of the APIs that a broker offers, each with how that API alone is asked."""
+    with Broker.connect(address) as broker:
+        offered = dict(broker.offered)
+    found = []
+    for mutant in draw(plan_with_hostile(offered, Asking(release, hostile=True)), seed, count):
+        asking = Asking(release, frozenset((mutant.case.api_key,)), hostile=True)
+        # Correlation ids are those of a run that asks this API alone.
+        case = same_case(mutant.case, plan_with_hostile(offered, asking).cases)
+        found.append((asking, mutant._replace(case=case)))
+    return found
+
+
+def same_case(case: Case, cases: tuple[Case, ...]) -> Case:
+    [found] = [one for one in cases if one.name == case.name]
+    return found
+
+
+def patience(mutant: Mutant) -> float:
+    """How long a run waits for an answer, in seconds."""
+    return BRIEF if mutant.mutation.is_slow else SECONDS
+
+
+def check_found(run: ConformanceRun, mutant: Mutant) -> None:
+    """Assert that a run finds a mutant in its case, by its rule, and nothing else."""
+    told = [(one.case.name, one.deviation and one.deviation.rule.name) for one in run.deviations]
+    rules = {rule.name for rule in mutant.mutation.broken(mutant.case)}
+    assert [name for name, _ in told] == [mutant.case.name], (mutant.words, told)
+    assert {rule for _, rule in told} <= rules, (mutant.words, told)
+
+
+@pytest.mark.slow
+def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
+    planted = 0
+    with kafka_like() as (address, _):
+        with mutated(address, None) as (proxied, _):
+            run = conform(proxied, Asking(RELEASE, hostile=True), timeout=SECONDS)
+            assert run.as_kafka == run.judged > 700
+        for asking, mutant in drawn(address, RELEASE, SEED, COUNT):
+            with mutated(address, mutant) as (proxied, proxy):
+                run = conform(proxied, asking, timeout=patience(mutant))
+            if proxy.planted:
+                check_found(run, mutant)
+                planted += 1
+            else:
+                assert run.deviations == ()
+    # An error has no place in a few responses.
+    assert planted >= COUNT - 3

@@ -1,0 +1,379 @@
+"""Deviations planted in a broker are found, each by its rule and at its place; without, none is.
+
+The broker runs on loopback and knows nothing of conformance runs (`tests.conformance.brokers`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flexwire.codec import message
+from flexwire.conformance import (
+    Asking,
+    CaseResult,
+    CaseVerdict,
+    ConformanceRun,
+    Ending,
+    Kind,
+    conform,
+    rules,
+)
+from flexwire.errors import CallError
+from flexwire.protocol import parse_response, response_header_version
+from flexwire.protocol.apis import api_key_of
+from tests.conformance.brokers import (
+    API_VERSIONS,
+    METADATA,
+    RELEASE,
+    SILENCE,
+    kafka_like,
+    soundly,
+    with_correlation_id,
+)
+from tests.protocol.payloads import frame, response_payload
+
+if TYPE_CHECKING:
+    from flexwire.conformance import ConformanceRule
+    from flexwire.protocol import RequestFrame
+    from tests.conformance.brokers import Plant
+
+SECONDS = 300.0
+BRIEF = 5.0
+"""How long a run waits for a broker that is silent on purpose; the others answer within it."""
+FLEXIBLE = 9
+"""The first flexible version of Metadata."""
+
+
+def ran(
+    plant: Plant = soundly, *apis: str, hostile: bool = False, **options: Any
+) -> ConformanceRun:
+    of_damaged = options.pop("of_damaged", None)
+    with kafka_like(plant, of_damaged) as (address, _):
+        keys = frozenset(map(api_key_of, apis)) or None
+        asking = Asking(RELEASE, keys, hostile=hostile)
+        return conform(address, asking, **{"timeout": SECONDS, **options})
+
+
+def found(run: ConformanceRun) -> list[tuple[str, ConformanceRule, int | None, str]]:
+    """The name of each deviating case, the rule, the byte and the field."""
+    return [
+        (one.case.name, one.deviation.rule, one.deviation.offset, one.deviation.path)
+        for one in run.deviations
+        if one.deviation is not None
+    ]
+
+
+def only(api: str, version: int, kind: Kind, altered: Plant) -> Plant:
+    """A plant in the answers to one version of an API; in a run only one kind has these bytes."""
+
+    def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
+        header: Any = request.header
+        body: Any = None
+        if request.api_name == api and request.api_version == version:
+            body = message(request.message_name).decode(payload[request.body_offset :], version)
+        kinds = {
+            Kind.HEADER_TAGS: bool(header.unknown_tagged_fields),
+            Kind.BODY_TAGS: bool(body is not None and body.unknown_tagged_fields),
+            Kind.NULL_CLIENT_ID: header.client_id is None,
+        }
+        is_other = any(kinds.values()) if kind is Kind.PLAIN else not kinds.get(kind)
+        return frame(answer) if body is None or is_other else altered(request, payload, answer)
+
+    return plant
+
+
+def test_nothing_is_found_in_a_broker_that_answers_as_kafka_does() -> None:
+    run = ran(hostile=True)
+    assert found(run) == []
+    assert run.counts[CaseVerdict.DIFFERS] == run.counts[CaseVerdict.NOT_JUDGED] == 0
+    assert run.as_kafka == run.judged == len(run.plan.cases) > 750
+    assert run.summary.endswith(
+        f"answers as Apache Kafka 4.4.0 in {run.judged} of {run.judged} cases"
+    )
+
+
+def test_a_wrong_correlation_id() -> None:
+    def wrong(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        return frame(with_correlation_id(answer, 1))
+
+    run = ran(only("Metadata", 4, Kind.NULL_CLIENT_ID, wrong), "Metadata")
+    assert found(run) == [("Metadata 4, null client id", rules.CORRELATION_ID, 0, "correlationId")]
+
+
+def test_a_correlation_id_that_keeps_two_bytes() -> None:
+    def short(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        return frame(b"\0\0" + answer[2:])
+
+    run = ran(only("DescribeCluster", 0, Kind.PLAIN, short), "DescribeCluster")
+    assert found(run) == [("DescribeCluster 0, plain", rules.CORRELATION_ID, 0, "correlationId")]
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_a_byte_too_many(version: int) -> None:
+    lengths = []
+
+    def longer(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        lengths.append(len(answer))
+        return frame(answer + b"\0")
+
+    run = ran(only("Metadata", version, Kind.NULL_CLIENT_ID, longer), "Metadata")
+    [length] = lengths
+    assert found(run) == [(f"Metadata {version}, null client id", rules.END, length, "")]
+    assert "Java client reads it all the same" in told(run.deviations[0])
+
+
+def told(result: CaseResult) -> str:
+    return "" if result.deviation is None else result.deviation.found
+
+
+def test_a_missing_field() -> None:
+    def shorter(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        # The throttle time comes first, behind the correlation id.
+        return frame(answer[:4] + answer[8:])
+
+    run = ran(only("ListOffsets", 2, Kind.NULL_CLIENT_ID, shorter), "ListOffsets")
+    [(name, rule, offset, path)] = found(run)
+    assert (name, rule) == ("ListOffsets 2, null client id", rules.BODY)
+    assert offset is not None
+    assert offset >= 8
+    assert path.startswith("topics")
+
+
+@pytest.mark.parametrize("kind", [Kind.BODY_TAGS, Kind.HEADER_TAGS])
+def test_tags_that_are_not_skipped(kind: Kind) -> None:
+    def closes(_: RequestFrame, __: bytes, ___: bytes) -> None:
+        return None
+
+    run = ran(only("Metadata", FLEXIBLE, kind, closes), "Metadata")
+    assert found(run) == [(f"Metadata 9, {kind.value}", rules.TAGS, None, "")]
+
+
+def test_tags_that_change_the_answer() -> None:
+    def invalid(request: RequestFrame, _: bytes, __: bytes) -> bytes:
+        body = message("DescribeClusterResponse")(error_code=42)
+        return frame(
+            response_payload(
+                request.api_key,
+                request.api_version,
+                body,
+                correlation_id=request.correlation_id,
+            )
+        )
+
+    run = ran(only("DescribeCluster", 1, Kind.BODY_TAGS, invalid), "DescribeCluster")
+    assert found(run) == [("DescribeCluster 1, unknown tags", rules.TAGS, None, "errorCode")]
+
+
+@pytest.mark.parametrize(("api", "version"), [("Metadata", 9), ("Metadata", 8), ("ApiVersions", 3)])
+def test_a_wrong_header_version(api: str, version: int) -> None:
+    def other_header(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        header = response_header_version(request.api_key, request.api_version)
+        return frame(answer[:4] + (answer[5:] if header else b"\0" + answer[4:]))
+
+    run = ran(only(api, version, Kind.NULL_CLIENT_ID, other_header), api)
+    assert found(run) == [(f"{api} {version}, null client id", rules.RESPONSE_HEADER, 4, "header")]
+
+
+def newer(altered: Plant) -> Plant:
+    """A plant in the answer to an ApiVersions request of a version that the broker lacks."""
+
+    def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
+        lacks = request.api_key == API_VERSIONS and request.api_version > 5
+        return altered(request, payload, answer) if lacks else frame(answer)
+
+    return plant
+
+
+def fallback(code: int, *keys: int) -> bytes:
+    kind: Any = message("ApiVersionsResponse")
+    versions = [{"api_key": key, "min_version": 0, "max_version": 4} for key in keys]
+    body: bytes = kind.of(error_code=code, api_keys=versions).encode(0)
+    return body
+
+
+FALLBACKS: dict[str, tuple[bytes | None, int | None, str]] = {
+    "closes": (None, None, ""),
+    "no versions": (fallback(35), 6, "apiKeys"),
+    "only others": (fallback(35, 3), 6, "apiKeys"),
+    "no error": (fallback(0, 18), 4, "errorCode"),
+    "another error": (fallback(42, 18), 4, "errorCode"),
+    "in its version": (b"\0\x23\1\0\0\0\0\0", 6, "apiKeys"),
+}
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_a_wrong_fallback_of_api_versions(name: str) -> None:
+    body, offset, path = FALLBACKS[name]
+
+    def wrong(_: RequestFrame, __: bytes, answer: bytes) -> bytes | None:
+        return None if body is None else frame(answer[:4] + body)
+
+    run = ran(newer(wrong), "ApiVersions")
+    [(case, rule, at, field)] = found(run)
+    assert (case, rule, field) == ("ApiVersions 6, not offered", rules.FALLBACK, path)
+    assert at == offset
+
+
+def test_a_version_that_is_not_offered_and_answered() -> None:
+    """A broker that offers less than it reads."""
+
+    def offers_less(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        if request.api_key != API_VERSIONS:
+            return frame(answer)
+        header = parse_response(answer, request.api_key, request.api_version)
+        body: Any = message("ApiVersionsResponse").decode(
+            answer[header.body_offset :], header.body_version
+        )
+        for one in body.api_keys:
+            if one.api_key == METADATA:
+                one.min_version, one.max_version = 2, 11
+        return frame(answer[: header.body_offset] + body.encode(header.body_version))
+
+    run = ran(offers_less, "Metadata")
+    assert found(run) == [
+        ("Metadata 12, not offered", rules.REFUSED, 0, ""),
+        ("Metadata 1, not offered", rules.REFUSED, 0, ""),
+    ]
+
+
+def test_no_answer_ends_in_time_and_the_other_kinds_are_not_sent() -> None:
+    def silent(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        return (
+            SILENCE if (request.api_name, request.api_version) == ("Fetch", 12) else frame(answer)
+        )
+
+    run = ran(silent, "Fetch", timeout=BRIEF)
+    assert found(run) == [("Fetch 12, plain", rules.ANSWERED, None, "")]
+    assert run.deviations[0].outcome.ending is Ending.SILENT
+    assert [case.kind for case in run.skipped] == [
+        *(Kind.BODY_TAGS, Kind.HEADER_TAGS, Kind.NULL_CLIENT_ID, Kind.EMPTY, Kind.MANY)
+    ]
+
+
+NO_FRAMES = {
+    "huge": b"\x7f\xff\xff\xff" + bytes(100),
+    "negative": b"\xff\xff\xff\xff",
+    "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", NO_FRAMES)
+def test_a_response_that_is_no_frame(name: str) -> None:
+    run = ran(only("Metadata", 4, Kind.NULL_CLIENT_ID, lambda *_: NO_FRAMES[name]), "Metadata")
+    assert found(run) == [("Metadata 4, null client id", rules.FRAME, None, "")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        (frame(b""), rules.CORRELATION_ID),
+        (frame(b"\1\2\3"), rules.CORRELATION_ID),
+        (b"\0\0\0\x20" + bytes(7), rules.CLIENT_ID),
+    ],
+    ids=["empty", "three bytes", "cut off"],
+)
+def test_a_response_that_is_too_short(answer: bytes, rule: ConformanceRule) -> None:
+    plant = only("Metadata", 4, Kind.NULL_CLIENT_ID, lambda *_: answer)
+    run = ran(plant, "Metadata", timeout=BRIEF)
+    assert [one[1] for one in found(run)] == [rule]
+
+
+def test_garbage_behind_a_header_is_a_deviation_with_its_place() -> None:
+    """A count that the bytes do not hold costs no memory, and no time."""
+
+    def garbage(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        return frame(answer[:4] + b"\0" * 5 + b"\xff\xff\xff\xff\x0f" + bytes(20))
+
+    run = ran(only("Metadata", 9, Kind.NULL_CLIENT_ID, garbage), "Metadata")
+    [(_, rule, offset, path)] = found(run)
+    assert (rule, path) == (rules.BODY, "brokers")
+    assert offset == 9
+
+
+def test_names_that_are_left_out() -> None:
+    def nothing(request: RequestFrame, _: bytes, __: bytes) -> bytes:
+        body = message("MetadataResponse")()
+        told = request.correlation_id
+        return frame(
+            response_payload(request.api_key, request.api_version, body, correlation_id=told)
+        )
+
+    run = ran(only("Metadata", 12, Kind.NULL_CLIENT_ID, nothing), "Metadata")
+    assert found(run) == [("Metadata 12, null client id", rules.ECHO, None, "topicName")]
+
+
+@pytest.mark.parametrize("code", [29, 31, 35, 54, 61])
+def test_a_missing_right_or_feature_is_not_judged(code: int) -> None:
+    def refused(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        if request.api_name != "DescribeCluster":
+            return frame(answer)
+        body, told = message("DescribeClusterResponse")(error_code=code), request.correlation_id
+        return frame(
+            response_payload(request.api_key, request.api_version, body, correlation_id=told)
+        )
+
+    run = ran(refused, "DescribeCluster")
+    assert found(run) == []
+    # Of versions that are not offered there is nothing but the refusal.
+    assert run.judged == 1
+    assert run.counts[CaseVerdict.NOT_JUDGED] == len(run.results) - 1
+
+
+def test_another_error_code_is_no_deviation() -> None:
+    def other(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        if request.api_name != "DescribeCluster":
+            return frame(answer)
+        body, told = message("DescribeClusterResponse")(error_code=87), request.correlation_id
+        return frame(
+            response_payload(request.api_key, request.api_version, body, correlation_id=told)
+        )
+
+    run = ran(other, "DescribeCluster")
+    assert found(run) == []
+    assert {one.error_codes for one in run.results} == {frozenset(), frozenset((87,))}
+
+
+def test_damaged_requests_that_are_answered() -> None:
+    told = frame(b"\0\0\0\1" + bytes(4))
+    run = ran(soundly, "ApiVersions", hostile=True, of_damaged=told)
+    broken = {(case, rule) for case, rule, _, _ in found(run)}
+    assert {rule for _, rule in broken} == {rules.DAMAGED}
+    assert {case for case, _ in broken} == {
+        one.case.name
+        for one in run.results
+        if one.case.kind is Kind.HOSTILE and one.case.expected.value == "must refuse"
+    }
+    assert len(broken) == 8
+
+
+def test_what_only_kafka_takes_may_be_refused() -> None:
+    def strict(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
+        kind = message(request.message_name)
+        try:
+            kind.decode(payload[request.body_offset :], request.api_version)
+        except Exception:  # noqa: BLE001 - this broker closes whatever it is
+            return frame(answer) if request.api_version > 5 else None
+        return frame(answer)
+
+    run = ran(strict, "ApiVersions", hostile=True)
+    assert found(run) == []
+    assert run.counts[CaseVerdict.DIFFERS] == run.judged - run.as_kafka == 5
+
+
+def test_a_broker_that_ends_is_an_error_that_names_the_case_before() -> None:
+    with kafka_like() as (address, broker):
+        asked = []
+
+        def end(result: CaseResult, _: int) -> None:
+            asked.append(result.case.name)
+            if len(asked) == 3:
+                broker.closes = True
+
+        asking = Asking(RELEASE, frozenset((METADATA,)))
+        run = conform(address, asking, timeout=SECONDS, watch=end)
+    # It still takes connections, so all that follows is refused.
+    assert run.results[3].outcome.ending is Ending.CLOSED
+    with pytest.raises(CallError, match="cannot be reached"):
+        conform(address, asking, timeout=SECONDS)

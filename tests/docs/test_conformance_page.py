@@ -1,0 +1,69 @@
+"""The page of conformance runs: its blocks run, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flexwire.cli.app import app
+from flexwire.conformance import RULES, Kind
+from flexwire.conformance.formats import CELLS
+from flexwire.conformance.questions import NOT_ASKED, QUESTIONS
+from flexwire.conformance.rules import NOT_JUDGED_CODES, QUIRKS
+from flexwire.demo.cluster import MockBrokers
+from flexwire.versions import HIGHEST
+from tests.house.test_readme import blocks, check
+
+PAGE = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
+    with contextlib.closing(MockBrokers(1)) as brokers:
+        [(host, port)] = brokers.addresses
+        for block in blocks(PAGE):
+            text = block.text.replace("localhost:9092", f"{host}:{port}")
+            try:
+                check(replace(block, text=text), tmp_path)
+            except Exception as error:
+                error.add_note(f"docs/conformance.md:{block.line}")
+                raise
+
+
+def rows(first: str) -> list[list[str]]:
+    """The cells of a table whose first column has this title."""
+    table = PAGE.split(f"\n| {first} |")[1].split("\n\n")[0]
+    lines = [line for line in table.splitlines()[1:] if not line.startswith("|---")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_it_lists_what_is_asked_and_what_is_not() -> None:
+    asked = {row[0].strip("`"): row[1] for row in rows("asked")}
+    assert list(asked) == sorted(QUESTIONS)
+    for name, questions in QUESTIONS.items():
+        lowest = min(one.versions.lowest for one in questions)
+        assert max(one.versions.highest for one in questions) == HIGHEST
+        assert asked[name] == (f"{lowest}+" if lowest else "all")
+    assert {row[0].strip("`"): row[1] for row in rows("not asked")} == NOT_ASKED
+
+
+def test_it_has_every_rule_word_kind_and_quirk() -> None:
+    assert [(row[0].strip("`"), row[1], row[2]) for row in rows("rule")] == [*RULES]
+    assert {row[0] for row in rows("word")} == {*CELLS.values()}
+    assert [row[0] for row in rows("kind")] == [kind.value for kind in Kind]
+    assert [row[0:2] + row[3:] for row in rows("API")] == [
+        [f"`{quirk.api_name}`", str(quirk.versions), quirk.reason] for quirk in QUIRKS
+    ]
+    assert [row[2].split(", ") for row in rows("API")] == [[*quirk.releases] for quirk in QUIRKS]
+    assert f"({', '.join(map(str, sorted(NOT_JUDGED_CODES)))})" in PAGE
+
+
+def test_every_option_that_it_names_is_one() -> None:
+    command = app.commands["conform"]
+    known = {name for option in command.params for name in option.opts}
+    named = set(re.findall(r"--[a-z][a-z-]+", PAGE))
+    assert named - known == {"--write"}

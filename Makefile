@@ -18,7 +18,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -52,6 +52,8 @@ help:
 	@echo "            and 4.4 say, and every API that their clients reach, from Maven Central, which takes Maven"
 	@echo "            (mvn), and a KDC of Debian's packages (apt-get): half an hour; make kafka"
 	@echo "            PYTEST_ARGS='-k 4.4.0' is one release"
+	@echo "make conform-mutants  thirty deviations, planted by a seed before brokers of 3.9, 4.0 and 4.4: flexwire"
+	@echo "            conform finds each in its case; SEED=8 draws others: five minutes"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
@@ -102,6 +104,9 @@ search: environment
 # where those cannot be reached it fails.
 kafka: environment
 	.venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka
+
+conform-mutants: environment
+	FLEXWIRE_SEED=$(or $(SEED),7) .venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka/test_conformance_mutants.py
 
 # It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
 trial: environment

@@ -128,6 +128,18 @@ def told(result: CaseResult) -> str:
     return "" if result.deviation is None else result.deviation.found
 
 
+def test_a_second_response() -> None:
+    def twice(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        return frame(answer) + frame(answer)
+
+    run = ran(only("Metadata", 4, Kind.NULL_CLIENT_ID, twice), "Metadata")
+    [(name, rule, offset, _)] = found(run)
+    assert (name, rule) == ("Metadata 4, null client id", rules.ONE_RESPONSE)
+    result = run.deviations[0]
+    assert result.outcome.payload is not None
+    assert offset == len(result.outcome.payload) == result.outcome.unread
+
+
 def test_a_missing_field() -> None:
     def shorter(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
         # The throttle time comes first, behind the correlation id.

@@ -339,6 +339,11 @@ class Broker(Closeable):
         """
         return self._connection.exchange_bytes(data)
 
+    @property
+    def unread_length(self) -> int:
+        """How many bytes came behind the last answer, and were asked for by nothing."""
+        return self._connection.unread_length
+
     def close(self) -> None:
         """End the connection; a second call does nothing."""
         self._connection.close()

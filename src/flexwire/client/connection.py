@@ -87,6 +87,11 @@ class Connection:
         """Whether it can be used; it cannot once an exchange has failed."""
         return self._socket is not None
 
+    @property
+    def unread_length(self) -> int:
+        """How many bytes came behind the last answer, and were asked for by nothing."""
+        return sum(map(len, self._frames)) + self._splitter.pending_length
+
     def close(self) -> None:
         """End the connection; a second call does nothing."""
         if self._socket is not None:

@@ -16,6 +16,7 @@ from flexwire.conformance import rules
 from flexwire.conformance.cases import Case, Expected, Kind, entity_types, entity_values
 from flexwire.conformance.rules import NOT_JUDGED_CODES, ConformanceRule, find_quirk
 from flexwire.errors import DecodeError, UnknownMessageError
+from flexwire.facts.units import plural
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.error_codes import NO_ERROR, RETRIABLE
 from flexwire.protocol.headers import (
@@ -52,11 +53,15 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What followed a request: the payload of a response, or how the exchange ended, in words."""
+    """What followed a request: the payload of a response, or how the exchange ended, in words.
+
+    ``unread`` is how many bytes came with the response, behind it.
+    """
 
     payload: bytes | None = None
     ending: Ending | None = None
     detail: str = ""
+    unread: int = 0
 
 
 class CaseVerdict(Enum):
@@ -211,6 +216,9 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     payload = _payload(case, outcome, rule)
     reading = ResponseReading(case, release)
     body = reading.read(payload)
+    if outcome.unread:
+        found = f"{plural(outcome.unread, 'byte')} behind the response"
+        raise _Broken(rules.ONE_RESPONSE, found, len(payload))
     form = body.to_json(case.version)
     codes = error_codes(form, type(body), case.version)
     result = replace(result, error_codes=frozenset(codes.values()) - {NO_ERROR})

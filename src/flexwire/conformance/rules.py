@@ -47,6 +47,7 @@ BODY: Final = ConformanceRule(
     _SPEC,
 )
 END: Final = ConformanceRule("END", "A response ends with its last field.", _SPEC)
+ONE_RESPONSE: Final = ConformanceRule("ONE_RESPONSE", "A request has one response.", _GUIDE)
 ECHO: Final = ConformanceRule(
     "ECHO",
     "A response names each topic, group or transactional id that the request asks about.",
@@ -82,8 +83,8 @@ KAFKA_TAKES: Final = ConformanceRule(
 )
 
 RULES: Final = (
-    *(ANSWERED, FRAME, CORRELATION_ID, RESPONSE_HEADER, BODY, END, ECHO, TAGS, CLIENT_ID, LISTS),
-    *(FALLBACK, REFUSED, DAMAGED, KAFKA_TAKES),
+    *(ANSWERED, FRAME, CORRELATION_ID, RESPONSE_HEADER, BODY, END, ONE_RESPONSE, ECHO, TAGS),
+    *(CLIENT_ID, LISTS, FALLBACK, REFUSED, DAMAGED, KAFKA_TAKES),
 )
 """Every rule, in the order in which a response is judged."""
 

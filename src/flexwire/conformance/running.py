@@ -159,7 +159,8 @@ class CaseSender(Closeable):
             self.close()
         broker = self._connected()
         try:
-            return Outcome(broker.exchange_bytes(case.data))
+            payload = broker.exchange_bytes(case.data)
+            return Outcome(payload, unread=broker.unread_length)
         except ConnectionEndedError as error:
             held = f"after {error.held} bytes of an answer" if error.held else ""
             return Outcome(ending=Ending.CLOSED, detail=held)

@@ -139,8 +139,8 @@ def answered(case: Case, payload: bytes | None) -> bytes:
 MUTATIONS = (
     Mutation("another correlation id", other_id, lambda _: {rules.CORRELATION_ID}, taken),
     Mutation("two bytes of the correlation id", short_id, lambda _: {rules.CORRELATION_ID}, taken),
-    Mutation("a byte too many", longer, lambda _: {rules.END}, taken),
-    # Without its last byte a response may be whole with the other header.
+    # A byte more or less, and a response of zeros may be whole with the other header.
+    Mutation("a byte too many", longer, lambda _: {rules.END, rules.RESPONSE_HEADER}, taken),
     Mutation("a byte too few", shorter, lambda _: {rules.BODY, rules.RESPONSE_HEADER}, taken),
     Mutation("the other header", other_header, lambda _: {rules.RESPONSE_HEADER}, taken),
     Mutation("closes", closes, lambda case: {OF_KIND[case.kind]}, taken),

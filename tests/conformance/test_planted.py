@@ -128,6 +128,19 @@ def told(result: CaseResult) -> str:
     return "" if result.deviation is None else result.deviation.found
 
 
+def test_a_byte_too_many_that_may_also_be_the_other_header() -> None:
+    """A response of zeros: the finding says both."""
+
+    def longer(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
+        return frame(answer[:4] + bytes(15))
+
+    run = ran(only("Fetch", 11, Kind.NULL_CLIENT_ID, longer), "Fetch")
+    assert found(run) == [("Fetch 11, null client id", rules.RESPONSE_HEADER, 4, "header")]
+    assert told(run.deviations[0]) == (
+        "expected a header of version 0, got 1; or it ends at byte 18, with 1 byte behind it"
+    )
+
+
 def test_a_second_response() -> None:
     def twice(_: RequestFrame, __: bytes, answer: bytes) -> bytes:
         return frame(answer) + frame(answer)

@@ -259,6 +259,10 @@ class ResponseReading:
             for other in self._header.entry.versions:
                 if other != self._header_version and self._decodes(payload, other):
                     found = f"expected a header of version {self._header_version}, got {other}"
+                    # A body of zeros is whole in both readings.
+                    if (end := self._end(payload)) is not None:
+                        rest = plural(len(payload) - end, "byte")
+                        found += f"; or it ends at byte {end}, with {rest} behind it"
                     raise _Broken(
                         rules.RESPONSE_HEADER, found, _CORRELATION_BYTES, "header"
                     ) from None
@@ -288,12 +292,19 @@ class ResponseReading:
             if self._is_read_by_kafka(payload)
             else ""
         )
-        _, start = self._header.decode_prefix(payload, self._header_version)
+        end = self._end(payload)
+        if end is None:
+            return _Broken(rules.BODY, f"{error.reason}{also}", error.offset, error.path)
+        return _Broken(rules.END, f"{error.reason}{also}", end, error.path)
+
+    def _end(self, payload: bytes) -> int | None:
+        """Return where the last field ends; None if the payload begins with no response."""
         try:
+            _, start = self._header.decode_prefix(payload, self._header_version)
             _, length = self._kind.decode_prefix(payload[start:], self._case.version)
         except DecodeError:
-            return _Broken(rules.BODY, f"{error.reason}{also}", error.offset, error.path)
-        return _Broken(rules.END, f"{error.reason}{also}", start + length, error.path)
+            return None
+        return start + length
 
     def _is_read_by_kafka(self, payload: bytes) -> bool:
         try:

@@ -9,11 +9,13 @@ import pytest
 from flexwire.codec import message
 from flexwire.conformance import Asking, CasePlan, Expected, Kind, plan_with_hostile
 from flexwire.conformance.cases import FIRST_CORRELATION_ID, MANY, UNKNOWN_TAGS
+from flexwire.conformance.hostile import hostile_cases
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol import FrameSplitter, read_request
 from flexwire.protocol.audit.evidence import stable_versions
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
+from flexwire.versions import Versions
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 NEWEST = "4.4.0"
@@ -90,6 +92,33 @@ def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
             assert MANY in {len(value) for value in case.body.values() if isinstance(value, list)}
         if case.kind is Kind.EMPTY:
             assert [] in case.body.values()
+
+
+def test_hostile_requests_have_versions_of_each_kind() -> None:
+    """The newest flexible one, the newest other, and the newest with a list that may be null."""
+    asking = Asking(NEWEST, hostile=True)
+    cases = [*hostile_cases({3: Versions(0, 13), 18: Versions(0, 4)}, asking, 1)]
+    found: dict[tuple[str, int], list[str]] = {}
+    for case in cases:
+        found.setdefault((case.api_name, case.version), []).append(case.damage)
+    flexible = [
+        *("a byte after the body", "the same tag twice", "tags out of order"),
+        *("a varint that is longer than needed", "a body that is cut off"),
+        *("a tagged field that does not end", "more tagged fields than bytes"),
+        "a varint of 6 bytes",
+    ]
+    others = ["a byte after the body", "a body that is cut off"]
+    too_long = "a list that is longer than the frame"
+    lengths = [f"a frame of length {length}" for length in (0, -1, 2**31 - 1)]
+    assert found == {
+        ("Metadata", 3): ["a byte after the body", "a list of length -2", others[1], too_long],
+        ("Metadata", 8): [*others, too_long],
+        ("Metadata", 13): [*flexible, too_long],
+        ("ApiVersions", 2): ["a byte after the body"],
+        ("ApiVersions", 4): [*flexible, *lengths, "a frame of 3 bytes"],
+    }
+    numbers = [case.correlation_id for case in cases if not case.damage.startswith("a frame of")]
+    assert numbers == [*range(1, 1 + len(numbers))]
 
 
 def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> None:

@@ -18,6 +18,7 @@ from flexwire.conformance import (
     Ending,
     Kind,
     conform,
+    formats,
     rules,
 )
 from flexwire.errors import CallError
@@ -89,6 +90,7 @@ def test_nothing_is_found_in_a_broker_that_answers_as_kafka_does() -> None:
     assert found(run) == []
     assert run.counts[CaseVerdict.DIFFERS] == run.counts[CaseVerdict.NOT_JUDGED] == 0
     assert run.as_kafka == run.judged == len(run.plan.cases) > 750
+    assert {one.remark for one in run.results} == {""}
     assert run.summary.endswith(
         f"answers as Apache Kafka 4.4.0 in {run.judged} of {run.judged} cases"
     )
@@ -358,6 +360,11 @@ def test_another_error_code_is_no_deviation() -> None:
     run = ran(other, "DescribeCluster")
     assert found(run) == []
     assert {one.error_codes for one in run.results} == {frozenset(), frozenset((87,))}
+    # It is a remark, which the text shows once.
+    remark = "error code 87 INVALID_RECORD, which Apache Kafka did not answer in our runs"
+    assert {one.remark for one in run.results} == {remark, ""}
+    told = f"remark: DescribeCluster ({len(run.results) - 1}): {remark}"
+    assert formats.to_text(run).splitlines().count(told) == 1
 
 
 def test_damaged_requests_that_are_answered() -> None:

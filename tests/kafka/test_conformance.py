@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.client import Broker, Cluster
 from flexwire.conformance import Asking, CaseVerdict, ConformanceRun, Kind, conform
-from flexwire.conformance.rules import QUIRKS
+from flexwire.conformance.rules import NOT_JUDGED_CODES, QUIRKS, SEEN_CODES
 from flexwire.protocol.audit import fitting_releases
+from flexwire.protocol.error_codes import RETRIABLE
 from tests.kafka.calling import Secured, secured
 from tools.broker import VERSIONS, broker
 
@@ -115,6 +116,21 @@ def test_what_is_not_judged_is_what_the_broker_does_not_have(
     run, _, _ = seen
     found = {one.case.api_name for one in run.results if one.verdict is CaseVerdict.NOT_JUDGED}
     assert found == NOT_JUDGED[run.release]
+
+
+def test_error_codes_are_those_that_were_seen(
+    seen: tuple[ConformanceRun, dict[str, Any], dict[str, Any]],
+) -> None:
+    run, _, _ = seen
+    assert {one.remark for one in run.results if one.verdict is CaseVerdict.AS_KAFKA} == {""}
+    codes: dict[str, set[int]] = {}
+    for one in run.results:
+        codes.setdefault(one.case.api_name, set()).update(one.error_codes - NOT_JUDGED_CODES)
+    unstable = {name: found - RETRIABLE for name, found in codes.items()}
+    for name, found in unstable.items():
+        assert found <= SEEN_CODES.get(name, frozenset()), name
+    for name in ("DescribeDelegationToken", "DescribeUserScramCredentials", "SaslHandshake"):
+        assert unstable[name] == SEEN_CODES[name]
 
 
 def test_each_quirk_of_the_release_is_met(

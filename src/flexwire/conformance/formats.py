@@ -176,10 +176,11 @@ def remark_lines(run: ConformanceRun) -> Iterator[str]:
     for verdict, words in (
         (CaseVerdict.QUIRK, "as Kafka, a quirk"),
         (CaseVerdict.NOT_JUDGED, "not judged"),
+        (CaseVerdict.AS_KAFKA, "remark"),
     ):
         found: dict[str, Counter[str]] = {}
         for result in run.results:
-            if result.verdict is verdict:
+            if result.verdict is verdict and result.remark:
                 found.setdefault(result.remark, Counter())[result.case.api_name] += 1
         for remark, counts in found.items():
             names = ", ".join(f"{name} ({number})" for name, number in counts.items())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.codec import message
 from flexwire.conformance import rules
 from flexwire.conformance.cases import Case, Expected, Kind, entity_types, entity_values
-from flexwire.conformance.rules import NOT_JUDGED_CODES, ConformanceRule, find_quirk
+from flexwire.conformance.rules import NOT_JUDGED_CODES, SEEN_CODES, ConformanceRule, find_quirk
 from flexwire.errors import DecodeError, UnknownMessageError
 from flexwire.facts.units import plural
 from flexwire.protocol.apis import api_key_of
@@ -229,7 +229,16 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     if rule is rules.TAGS and plain is not None:
         _compare_with_plain(result, codes, plain)
     _check_echo(case, form, type(body), codes)
-    return result
+    return replace(result, remark=_remark_on(case, result.error_codes))
+
+
+def _remark_on(case: Case, codes: frozenset[int]) -> str:
+    """Return which error codes Apache Kafka did not answer in runs of ours; "" if it did."""
+    unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
+    if not unseen:
+        return ""
+    names = ", ".join(f"{code} {describe_error_code(code)}" for code in sorted(unseen))
+    return f"error code {names}, which Apache Kafka did not answer in our runs"
 
 
 def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseResult) -> None:

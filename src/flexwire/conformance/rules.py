@@ -92,6 +92,22 @@ NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
 """The error codes of a missing right, or of a feature that is off: the answer says no more."""
 
 
+SEEN_CODES: Final = {
+    "ConsumerGroupDescribe": frozenset((69,)),
+    "DescribeDelegationToken": frozenset((64,)),
+    "DescribeGroups": frozenset((69,)),
+    "DescribeTransactions": frozenset((105,)),
+    "DescribeUserScramCredentials": frozenset((91,)),
+    "SaslHandshake": frozenset((34,)),
+    "ShareGroupDescribe": frozenset((69,)),
+    "StreamsGroupDescribe": frozenset((69,)),
+}
+"""By API the error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 answered in runs of ours.
+
+Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of a cluster.
+"""
+
+
 class Quirk(NamedTuple):
     """What releases of Apache Kafka do against a rule.
 

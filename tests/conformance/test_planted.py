@@ -21,7 +21,7 @@ from flexwire.conformance import (
     formats,
     rules,
 )
-from flexwire.errors import CallError
+from flexwire.errors import CallError, FlexwireError
 from flexwire.protocol import parse_response, response_header_version
 from flexwire.protocol.apis import api_key_of
 from tests.conformance.brokers import (
@@ -392,6 +392,15 @@ def test_what_only_kafka_takes_may_be_refused() -> None:
     run = ran(strict, "ApiVersions", hostile=True)
     assert found(run) == []
     assert run.counts[CaseVerdict.DIFFERS] == run.judged - run.as_kafka == 5
+
+
+@pytest.mark.parametrize("answer", [b"", b"\0\0\0\1", b"\xff" * 40, bytes(4) + b"\x7f" * 30])
+def test_a_list_of_versions_that_cannot_be_read_is_an_error_of_ours(answer: bytes) -> None:
+    def garbage(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
+        return frame(sound[:4] + answer if request.api_key == API_VERSIONS else sound)
+
+    with pytest.raises(FlexwireError):
+        ran(garbage)
 
 
 def test_a_broker_that_ends_is_an_error_that_names_the_case_before() -> None:

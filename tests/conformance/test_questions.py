@@ -22,10 +22,16 @@ from flexwire.conformance.questions import (
 )
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol import read_request
-from flexwire.protocol.apis import api_key_of, api_name, is_released, request_entries
+from flexwire.protocol.apis import (
+    api_key_of,
+    api_name,
+    is_released,
+    released_versions,
+    request_entries,
+)
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -41,13 +47,7 @@ NEVER = {"FindCoordinator": Versions(0, 3)}
 
 def every_version() -> dict[int, Versions]:
     """By api key all versions that any release has."""
-    found = {}
-    for key in catalog().api_keys():
-        versions = Versions.NONE
-        for entry in request_entries(key):
-            versions |= entry.versions
-        found[key] = versions
-    return found
+    return {key: released_versions(key) for key in catalog().api_keys()}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,18 @@ def test_every_version_of_every_api_is_asked_or_it_is_said_why_not(plan: CasePla
     assert asked | left_out == every
     assert not asked & left_out
     assert all(one.reason for one in plan.unasked)
+
+
+def test_a_broker_that_offers_every_number_is_asked_what_releases_have() -> None:
+    offered = {key: Versions(0, HIGHEST) for key in (*catalog().api_keys(), 30_000)}
+    whole = plan_with_hostile(offered, Asking(NEWEST, hostile=True))
+    assert {case.version for case in whole.cases if case.api_name == "Fetch"} == {*range(19)}
+    unknown = {one.api_key: str(one.versions) for one in whole.unasked if "versions" in one.reason}
+    assert unknown[1] == "19+"
+    assert {*unknown} == {*catalog().api_keys()}
+    assert str(whole.unasked[-1].versions) == "0+"
+    some = plan_cases({2: Versions(3, 5), 4: Versions(0, 0)}, Asking(NEWEST))
+    assert [str(one.versions) for one in some.unasked] == ["0"]
 
 
 def test_only_apis_that_only_read_have_questions() -> None:

@@ -36,7 +36,7 @@ from flexwire.protocol import (
     read_request,
     request_header_version,
 )
-from flexwire.protocol.apis import api_key_of, request_entries
+from flexwire.protocol.apis import api_key_of, released_versions
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
@@ -66,9 +66,7 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
     >>> usable_versions(3, {3: Versions(0, 99)})
     Versions('0-13')
     """
-    writable = Versions.NONE
-    for entry in request_entries(api_key):
-        writable |= entry.versions
+    writable = released_versions(api_key)
     readable = Versions.NONE
     for release in fitting_releases(offered):
         readable |= read_versions(api_key, release)

@@ -15,7 +15,13 @@ from flexwire.client.broker import read_body
 from flexwire.codec import message
 from flexwire.conformance.questions import filled, has_names, question, why_not_asked
 from flexwire.errors import UnknownMessageError
-from flexwire.protocol.apis import api_key_of, api_name, is_released, request_entries
+from flexwire.protocol.apis import (
+    api_key_of,
+    api_name,
+    is_released,
+    released_versions,
+    request_entries,
+)
 from flexwire.protocol.frames import to_frame
 from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.readable_json import walk_structures
@@ -25,7 +31,7 @@ from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from flexwire.codec import Message
     from flexwire.conformance.questions import Question
@@ -119,6 +125,11 @@ class Asking:
     hostile: bool = False
     client_id: str = CLIENT_ID
 
+    def asks(self, api_key: int) -> bool:
+        """Return whether an API is asked, if the catalog has it and it has a question."""
+        is_chosen = self.apis is None or api_key in self.apis
+        return is_chosen and bool(request_entries(api_key))
+
     def with_client_id(self, client_id: str) -> Asking:
         """Return the same with another client id in the headers."""
         return replace(self, client_id=client_id)
@@ -145,35 +156,27 @@ def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
 def asked_versions(api_key: int, offered: Versions) -> list[int]:
     """Return the versions that are offered, that the catalog has, and that have a question."""
     name = api_name(api_key)
-    return [
-        version
-        for version in offered
-        if is_released(api_key, version) and question(name, version) is not None
-    ]
+    known = offered & released_versions(api_key)
+    return [version for version in known if question(name, version) is not None]
 
 
 def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
-    name = api_name(api_key)
-    known = [version for version in offered if is_released(api_key, version)]
-    without = [version for version in known if question(name, version) is None]
+    name, released = api_name(api_key), released_versions(api_key)
+    without = [version for version in offered & released if question(name, version) is None]
     if without:
-        yield Unasked(api_key, name, version_set(without), why_not_asked(api_key, name))
-    unknown = [version for version in offered if version not in known]
+        yield Unasked(api_key, name, Versions.of(without), why_not_asked(api_key, name))
+    unknown = _beyond(offered, released)
     if unknown:
         reason = "no release of Kafka in the catalog has these versions"
-        yield Unasked(api_key, name, version_set(unknown), reason)
+        yield Unasked(api_key, name, unknown, reason)
 
 
-def version_set(versions: Iterable[int]) -> Versions:
-    """Return numbers as ranges.
-
-    >>> version_set([0, 1, 5])
-    Versions('0-1,5')
-    """
-    found = Versions.NONE
-    for version in versions:
-        found |= Versions(version, version)
-    return found
+def _beyond(offered: Versions, released: Versions) -> Versions:
+    """Return the offered versions that no release has; a broker may offer 32,768 of them."""
+    unknown = offered & Versions(0, released.lowest - 1)
+    for first, last in (*released.holes, (released.highest + 1, HIGHEST)):
+        unknown |= offered & Versions(first, last)
+    return unknown
 
 
 class RequestWriter:

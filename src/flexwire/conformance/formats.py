@@ -9,12 +9,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
-from flexwire.conformance.cases import Kind, version_set
+from flexwire.conformance.cases import Kind
 from flexwire.conformance.judging import CaseVerdict
 from flexwire.facts.units import plural
 from flexwire.printable import printable
 from flexwire.protocol.credentials import WITHHELD, carries_credentials
 from flexwire.protocol.headers import response_name
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +69,7 @@ def matrix_rows(run: ConformanceRun) -> list[Row]:
         for version, cells in sorted(versions.items()):
             row = tuple(_cell(cells.get(kind, [])) for kind in columns)
             alike.setdefault(row, []).append(version)
-        rows += [(name, str(version_set(same)), row) for row, same in alike.items()]
+        rows += [(name, str(Versions.of(same)), row) for row, same in alike.items()]
     return rows
 
 
@@ -122,7 +123,7 @@ def also_lines(others: Sequence[CaseResult]) -> Iterator[str]:
         for result in others:
             name = result.case.damage or result.case.kind.value
             names.setdefault(name, set()).add(result.case.version)
-        told = ", ".join(f"{name} {version_set(sorted(found))}" for name, found in names.items())
+        told = ", ".join(f"{name} {Versions.of(found)}" for name, found in names.items())
         yield from _wrapped(f"the same in {plural(len(others), 'other case')}: {told}")
 
 

@@ -62,7 +62,7 @@ def hostile_cases(
     ``correlation_id`` is that of the first; each has one of its own.
     """
     for api_key in sorted(offered):
-        if asking.apis is not None and api_key not in asking.apis:
+        if not asking.asks(api_key):
             continue
         for version in _versions(api_key, offered[api_key]):
             writer = RequestWriter(api_key, version, asking)

@@ -42,6 +42,20 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 
 
 @per_catalog
+@cache
+def released_versions(api_key: int) -> Versions:
+    """Return the versions of an API's request that any release has, maybe none.
+
+    >>> released_versions(18)
+    Versions('0-5')
+    """
+    versions = Versions.NONE
+    for entry in request_entries(api_key):
+        versions |= entry.versions
+    return versions
+
+
+@per_catalog
 @lru_cache(maxsize=4096)
 def is_released(api_key: int, version: int) -> bool:
     """Return whether any release has a request with this api key and version.

@@ -38,6 +38,14 @@ def decoded(data: bytes, *, lenient: bool = False) -> Any:
     return kind.decode(payload[request.body_offset :], request.api_version, lenient=lenient)
 
 
+def unread(data: bytes) -> int:
+    """How many bytes of a request a lenient reader leaves."""
+    request = read_request(data[4:])
+    kind = message(request_name(request.api_key, request.api_version))
+    body = data[4 + request.body_offset :]
+    return len(body) - kind.decode_prefix(body, request.api_version, lenient=True)[1]
+
+
 def test_what_must_be_taken_is_a_request_to_its_last_byte(plan: CasePlan) -> None:
     for case in plan.cases:
         if case.expected is Expected.TAKEN:
@@ -138,6 +146,7 @@ def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> No
                 decoded(case.data, lenient=True)
         else:
             body = decoded(case.data, lenient=True).to_json(case.version)
+            assert unread(case.data) == ("after" in case.damage), case.name
             body.pop("_unknownTaggedFields", None)
             same = {**plain[case.api_key, case.version]}
             if "-2" in case.damage:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame
 
 __all__ = ["run"]
+pytestmark = pytest.mark.slow
 APIS = ("Metadata", "Fetch", "DescribeConfigs", "FindCoordinator")
 
 

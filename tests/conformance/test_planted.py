@@ -85,6 +85,7 @@ def only(api: str, version: int, kind: Kind, altered: Plant) -> Plant:
     return plant
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_a_broker_that_answers_as_kafka_does() -> None:
     run = ran(hostile=True)
     assert found(run) == []
@@ -265,6 +266,7 @@ def test_a_version_that_is_not_offered_and_answered() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_no_answer_ends_in_time_and_the_other_kinds_are_not_sent() -> None:
     def silent(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         return (
@@ -292,6 +294,7 @@ def test_a_response_that_is_no_frame(name: str) -> None:
     assert found(run) == [("Metadata 4, null client id", rules.FRAME, None, "")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "rule"),
     [

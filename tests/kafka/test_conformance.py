@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
+PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 SECONDS = 5.0
 """How long a broker may take for an answer; 3.9 and 4.0 never give two of them (`QUIRKS`)."""
 TOPIC, GROUP = "orders", "billing"
@@ -108,6 +110,15 @@ def test_kafka_has_no_unexplained_deviation(
     assert len(run.results) == len(run.plan.cases) >= LEAST[run.release]
     assert run.skipped == ()
     assert {one.case.kind for one in run.results} == {*Kind}
+
+
+def test_the_figures_are_those_of_the_page(
+    seen: tuple[ConformanceRun, dict[str, Any], dict[str, Any]],
+) -> None:
+    run, _, _ = seen
+    quirks = run.counts[CaseVerdict.QUIRK]
+    row = f"| {run.release} | {len(run.results)} | {run.judged} | {run.as_kafka} | {quirks} |"
+    assert row in PAGE.read_text(encoding="utf-8").splitlines()
 
 
 def test_what_is_not_judged_is_what_the_broker_does_not_have(

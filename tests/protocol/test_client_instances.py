@@ -128,3 +128,16 @@ def test_no_released_header_holds_it() -> None:
         assert given(request_payload(PUSH_TELEMETRY, 0, body)) == INSTANCE
     finally:
         use_catalog(trunk)
+
+
+def test_an_envelope_and_the_request_inside_each_have_their_own() -> None:
+    # Source: KAFKA-20926, forwarded requests keep their header.
+    inside = with_header_3(INSTANCE, make("OffsetDeleteRequest"))
+    envelope = make(
+        "EnvelopeRequest", request_data=inside, request_principal=b"", client_host_address=b"four"
+    )
+    payload = request_payload(catalog().entry("EnvelopeRequest").api_key or 0, 0, envelope)
+    assert given(payload) is None
+    request = parse_request(payload)
+    read: Any = make("EnvelopeRequest").decode(payload[request.body_offset :], 0)
+    assert given(read.request_data) == INSTANCE

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 import pyarrow as pa
 
 from flexwire.capture.pairing.state import FAILED
+from flexwire.codec import message
+from flexwire.protocol import response_header_version
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.tables.frames import DECODED, LENIENT, OF_BODY
+from flexwire.tables.frames import DECODED, LENIENT, OF_BODY, Introductions
 from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.message_schema import NEEDED, table_schema
 from flexwire.tables.records import object_rows
@@ -25,6 +28,7 @@ from flexwire.tables.schema import (
     RECORDS,
 )
 from flexwire.tables.spec_places import KNOWN_TOPICS, RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.wire.varint import uuid_text
 from tests.reference.frames import NO_BROKERS, captured, paired_rows
 from tests.tables.carrying import NO_ID
 from tests.tables.message_frames import by_objects
@@ -41,6 +45,13 @@ if TYPE_CHECKING:
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
 """Where a client says what software it is, since version 3 (KIP-511)."""
+# Where the body of each has the client instance id (KIP-714).
+INSTANCE_MESSAGES = {
+    "GetTelemetrySubscriptionsRequest": 0,
+    "GetTelemetrySubscriptionsResponse": 6,
+    "PushTelemetryRequest": 0,
+}
+NO_UUID = bytes(16)
 _CONNECTION = re.compile(r"^(.*)>(.*?)(#\d+)?$")
 _RENAMED = {"first_us": "first_time", "last_us": "last_time"}
 
@@ -79,12 +90,16 @@ def tables(
         )
     ]
     outcomes = {key_of(row): row for rows in messages.values() for row in rows}
-    software = software_of(messages.get(SOFTWARE_MESSAGE, []))
+    known = Introductions(
+        software_of(messages.get(SOFTWARE_MESSAGE, [])), instances_of(paired, found.connections)
+    )
     return {
         "frames": as_stored(
-            (frame_row(row, outcomes.get(key_of(row)), software) for row in paired), FRAMES_TABLE
+            (frame_row(row, outcomes.get(key_of(row)), known) for row in paired), FRAMES_TABLE
         ),
-        "connections": as_stored(map(connection_row, found.connections), CONNECTIONS_TABLE),
+        "connections": as_stored(
+            (connection_row(one, known.instances) for one in found.connections), CONNECTIONS_TABLE
+        ),
         "packets": as_stored(map(packet_row, found.notes), PACKETS_TABLE),
         "records": as_stored(records, RECORDS),
         **{f"messages/{name}": rows for name, rows in messages.items()},
@@ -168,9 +183,49 @@ def software_of(requests: Iterable[Row]) -> dict[str, tuple[str, str | None]]:
     return found
 
 
-def frame_row(
-    paired: Row, outcome: Row | None, software: Mapping[str, tuple[str, str | None]]
-) -> Row:
+def instances_of(
+    paired: Iterable[Row], connections: Iterable[CapturedConnection]
+) -> dict[str, str]:
+    """Return the client instance id of each connection of Kafka, by its first frame that gives it.
+
+    A response is not looked at if its request was captured after it.
+    """
+    is_kafka = {one.connection: one.is_kafka and one.reads_as_kafka for one in connections}
+    asked: set[tuple[Any, ...]] = set()
+    given: dict[str, list[tuple[Any, ...]]] = {}
+    for row in paired:
+        is_response = row["direction"] == "response"
+        if is_response:
+            sent = None if row["latency_us"] is None else row["time"] - row["latency_us"]
+            if (row["connection"], row["correlation_id"], sent) not in asked:
+                continue
+        else:
+            asked.add((row["connection"], row["correlation_id"], row["time"]))
+        instance = row.get("client_instance_id") or _instance_in_body(row)
+        if instance is not None and is_kafka[row["connection"]]:
+            order = row["time"], is_response, row["frame_index"], uuid_text(instance)
+            given.setdefault(row["connection"], []).append(order)
+    return {connection: min(orders)[-1] for connection, orders in given.items()}
+
+
+def _instance_in_body(row: Row) -> UUID | None:
+    """Return the id in a body, of which what comes after it may be damaged."""
+    if row["body"] not in INSTANCE_MESSAGES:
+        return None
+    at = INSTANCE_MESSAGES[row["body"]]
+    fields = message(row["body"]).definition.schema
+    version, header = row["api_version"], row["body_offset"]
+    if header is None:
+        _, header = message("ResponseHeader").decode_prefix(
+            row["payload"], response_header_version(row["api_key"], version)
+        )
+    if "client_instance_id" not in [one.attribute for one in fields(version).inline]:
+        return None
+    data = row["payload"][header + at :][:16]
+    return UUID(bytes=data) if len(data) == len(NO_UUID) and data != NO_UUID else None
+
+
+def frame_row(paired: Row, outcome: Row | None, known: Introductions) -> Row:
     """Return the row of a frame; ``outcome`` is its row in its message's table."""
     row = {**paired, "bytes": paired["payload"]}
     if outcome is not None:
@@ -182,13 +237,18 @@ def frame_row(
     ends = _CONNECTION.match(row["connection"])
     row["client"], row["broker"] = ends.groups()[:2] if ends else ("", "")
     row["api_name"] = row["message"] and re.sub("(Request|Response)$", "", row["message"])
-    name, version = software.get(row["connection"], (None, None))
-    return row | {"client_software_name": name, "client_software_version": version}
+    name, version = known.software.get(row["connection"], (None, None))
+    return row | {
+        "client_software_name": name,
+        "client_software_version": version,
+        "client_instance_id": known.instances.get(row["connection"]),
+    }
 
 
-def connection_row(connection: CapturedConnection) -> Row:
+def connection_row(connection: CapturedConnection, instances: Mapping[str, str]) -> Row:
     """Return the row of a connection."""
     facts = msgspec.structs.asdict(connection)
+    facts["client_instance_id"] = instances.get(connection.connection)
     return {_RENAMED.get(name, name): value for name, value in facts.items()}
 
 

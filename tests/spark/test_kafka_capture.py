@@ -46,7 +46,7 @@ from flexwire.survey.survey import (
     range_context_name,
     range_start_name,
 )
-from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tables.frames import Introductions, connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
 from flexwire.tasks import spark_schema
 from tests.activity.made import CAPTURES, capture_files, listed
@@ -280,7 +280,7 @@ def test_what_goes_with_tasks_is_the_same_each_time(name: str, tmp_path: Path) -
 
 
 def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
-    kept, known = SurveyStore(), pickle.dumps(RangeContext((), None, Hindsight(), {}))
+    kept, known = SurveyStore(), pickle.dumps(RangeContext((), None, Hindsight(), Introductions()))
     for part, starts in ((b"before", 3), (b"after", 2)):
         for number in range(starts):
             kept.keep(range_start_name(number + 1), part)

@@ -29,7 +29,9 @@ def test_every_fact_of_a_connection_has_a_column() -> None:
 def test_a_connection_is_the_row_of_the_reference() -> None:
     rows = connection_rows([CONNECTION, OTHER])
     rows.validate(full=True)
-    expected = as_stored(map(connection_row, (CONNECTION, OTHER)), CONNECTIONS_TABLE)
+    expected = as_stored(
+        (connection_row(one, {}) for one in (CONNECTION, OTHER)), CONNECTIONS_TABLE
+    )
     assert rows.to_pylist() == expected
     assert len(connection_rows([])) == 0
 

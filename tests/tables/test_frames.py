@@ -13,6 +13,7 @@ from flexwire.tables.frames import (
     BODY_OUTCOMES,
     DECODED,
     LENIENT,
+    Introductions,
     connection_parties,
     frame_rows,
 )
@@ -27,7 +28,10 @@ CONNECTIONS = [
     "a>b>c#1",
     "neither",
 ]
-KNOWN = {CONNECTIONS[0]: ("librdkafka", "2.3.0"), CONNECTIONS[2]: ("franz-go", None)}
+KNOWN = Introductions(
+    {CONNECTIONS[0]: ("librdkafka", "2.3.0"), CONNECTIONS[2]: ("franz-go", None)},
+    {CONNECTIONS[2]: "AAAAAAAAAAAAAAAAAAAABw", CONNECTIONS[3]: "AAAAAAAAAAAAAAAAAAAACA"},
+)
 TAGGED = [{"tag": 7, "data": b"\1\2"}]
 
 

@@ -9,14 +9,17 @@ import resource
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from flexwire.codec import message
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
 from flexwire.logs.request_log.lines import RequestLogFile
+from flexwire.logs.request_log.requests import LoggedHeader
+from flexwire.measures.audit_rows import logged_connections
 from flexwire.protocol.headers import request_name
-from flexwire.schema.catalog import catalog
+from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.schema.spec import camel_case
 from flexwire.storage.input_file import InputFile
 from flexwire.tables import request_log_bodies
@@ -30,6 +33,7 @@ from flexwire.tables.request_log_bodies import (
 )
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.request_logs import (
+    LOGGED,
     LONGEST_NAME,
     MOST_LISTENERS,
     FileItem,
@@ -40,6 +44,7 @@ from flexwire.tables.request_logs import (
 from flexwire.tables.spec_places import RECORDS_FIELDS, RecordsField
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
 from tests.each import each
+from tests.schema.trunk import trunk_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,6 +212,59 @@ def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
     requests = [one for one in found["frames"] if one["direction"] == "request"]
     assert [one["client_software_name"] for one in requests] == ["librdkafka", "known", None, None]
     assert requests[0]["client_software_version"] == "2.0"
+
+
+def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_path: Path) -> None:
+    """Of the header it is what Kafka writes a uuid as; KIP-714 has it in the bodies."""
+    path = tmp_path / "kafka-request.log"
+    one, two, none = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA", "A" * 22
+    assigned = {"errorCode": 0, "clientInstanceId": two}
+    lines: list[tuple[int, object, dict[str, Any], dict[str, Any], str | None]] = [
+        (3, one, {}, {}, one),
+        (71, one, {"clientInstanceId": two}, assigned, one),
+        (71, none, {"clientInstanceId": none}, assigned, two),
+        (72, None, {"clientInstanceId": two}, {}, two),
+        (72, None, {"clientInstanceId": none}, {}, None),
+        # Other messages have no such field, and these are no uuids.
+        (3, None, {"clientInstanceId": two}, {}, None),
+        *((3, text, {}, {}, None) for text in ("", "short", 5, ["x"], None, "!" * 22)),
+    ]
+    made = []
+    for number, (key, in_header, asked, answer, _) in enumerate(lines):
+        header = {
+            "requestApiKey": key,
+            "requestApiVersion": 0,
+            "correlationId": number,
+            "clientId": "c",
+            "clientInstanceId": in_header,
+        }
+        ends = f"10.0.0.1:9092-10.0.0.9:50000-0-{number % 2}"
+        made.append(line(requestHeader=header, request=asked, response=answer, connection=ends))
+    path.write_bytes(b"\n".join(made))
+    found, counts = rows_of(path)
+    assert counts.requests == len(lines)
+    for direction in ("request", "response"):
+        rows = [row for row in found["frames"] if row["direction"] == direction and row["time"]]
+        by_id = {row["correlation_id"]: row["client_instance_id"] for row in rows}
+        assert by_id == {number: given for number, (*_, given) in enumerate(lines)}
+    logged = pa.RecordBatch.from_pylist(found[""], LOGGED)
+    connections = logged_connections(logged).to_pylist()
+    assert [row["client_instance_id"] for row in connections] == [two, two]
+
+
+def test_the_header_in_a_log_calls_it_as_its_spec_does(tmp_path: Path) -> None:
+    use_catalog(trunk_catalog(tmp_path))
+    try:
+        (field,) = [
+            field
+            for spec in catalog().entry("RequestHeader").all_specs()
+            for field in spec.fields
+            if field.identifies_client_instance
+        ]
+    finally:
+        use_catalog(None)
+    header = msgspec.json.encode(LoggedHeader(3, 12, 1, client_instance_id="x"))
+    assert msgspec.json.decode(header)[field.json_name] == "x"
 
 
 def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:

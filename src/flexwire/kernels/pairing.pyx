@@ -23,15 +23,22 @@ cdef enum:
     STRING_WIDTH = 2
 
     # A word of the table of apis: whether it is plain, the header's version, how its client id is
-    # written, whether tagged fields follow, what it means for authentication, where acks stand.
+    # written, whether tagged fields follow, what it means for authentication, where acks stand, and
+    # the tag of the client instance id + 1 if that is all that Kafka knows among the tagged fields.
     IS_PLAIN = 1
     VERSION_SHIFT = 1
     CLIENT_SHIFT = 3
     TAGS_SHIFT = 5
     CLASS_SHIFT = 6
     ACKS_SHIFT = 9
+    INSTANCE_SHIFT = 12
     TWO_BITS = 3
     THREE_BITS = 7
+    SEVEN_BITS = 127
+
+    # A section of one tagged field: how many there are, the tag, the size, and a uuid.
+    UUID_SIZE = 16
+    INSTANCE_HEAD = 3
 
     # Of a connection's flags.
     OPEN = 1
@@ -145,6 +152,7 @@ cdef struct Run:
     int32_t *client
     int32_t *header_version
     int32_t *body_offset
+    int32_t *instance_at
     int64_t *request_time
     uint8_t *is_expected
     uint8_t *guarded
@@ -339,12 +347,33 @@ cdef bint expects_response(int64_t code, Cursor body) noexcept nogil:
     return left(&body) >= 2 and load_int16(body.at) != 0
 
 
+cdef bint take_tags(Cursor *cursor, int instance_tag, const uint8_t **instance) noexcept nogil:
+    """Take a section of tagged fields that is empty or holds the client instance id alone.
+
+    ``instance_tag`` is the tag of the id, or -1. ``instance`` is then where the id is.
+    """
+    cdef const uint8_t *at = cursor.at
+    if left(cursor) < 1:
+        return False
+    if at[0] == 0:
+        cursor.at += 1
+        return True
+    if instance_tag < 0 or left(cursor) < INSTANCE_HEAD + UUID_SIZE:
+        return False
+    if at[0] != 1 or at[1] != instance_tag or at[2] != UUID_SIZE:
+        return False
+    instance[0] = at + INSTANCE_HEAD
+    cursor.at += INSTANCE_HEAD + UUID_SIZE
+    return True
+
+
 cdef Stop describe(
     Run *run, int64_t row, const uint8_t *begin, Cursor *body, int64_t *code
 ) noexcept nogil:
     """Read a request's header into the columns, up to its body; gives its word of the table."""
     cdef int api_key, version, written
     cdef int64_t client = NO_CLIENT
+    cdef const uint8_t *instance = NULL
     cdef Extent text
     if left(body) < REQUEST_START:
         return ODD
@@ -362,14 +391,14 @@ cdef Stop describe(
         if text.size >= 0:
             client = client_of(run, text.at, text.size)
     if code[0] >> TAGS_SHIFT & 1:
-        if left(body) < 1 or body.at[0] != 0:
+        if not take_tags(body, (code[0] >> INSTANCE_SHIFT & SEVEN_BITS) - 1, &instance):
             return ODD
-        body.at += 1
     run.api_key[row], run.api_version[row] = api_key, version
     run.correlation_id[row] = load_int32(begin + CORRELATION_ID_IN_REQUEST)
     run.client[row] = client
     run.header_version[row] = code[0] >> VERSION_SHIFT & TWO_BITS
     run.body_offset[row] = body.at - begin
+    run.instance_at[row] = 0 if instance == NULL else instance - begin
     return NEW_CLIENT if client == NEW_ID else GOES_ON
 
 

@@ -153,7 +153,10 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
     A broker's own log names no principal for a connection that it closed; its request log does.
     """
-    texts = ("client", "broker", "principal", "listener", "security_protocol", "closed_by")
+    texts = (
+        *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
+        "client_instance_id",
+    )
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in texts), *how.items()]
     grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)

@@ -35,12 +35,16 @@ def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
     ``payload`` is that of the request's frame. The header counts before the body. None too for a
     body that breaks off before the id, and for a version that the catalog lacks.
     """
-    header = HEADER_NAMES[MessageType.REQUEST]
-    attribute = client_instance_field(header)
+    return header_instance_id(request) or _in_body(
+        request.message_name, request.api_version, payload, request.body_offset
+    )
+
+
+def header_instance_id(request: RequestFrame) -> UUID | None:
+    """Return the client instance id that a request's header gives, or None."""
+    attribute = client_instance_field(HEADER_NAMES[MessageType.REQUEST])
     given: UUID = _NO_ID if attribute is None else getattr(request.header, attribute)
-    if given != _NO_ID:
-        return given
-    return _in_body(request.message_name, request.api_version, payload, request.body_offset)
+    return given if given != _NO_ID else None
 
 
 def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:

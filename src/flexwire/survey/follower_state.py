@@ -2,8 +2,8 @@
 
 A growing capture has no end at which facts about the whole are known. So a row says only what was
 captured up to the last byte of its frame. It is the same wherever the captures are cut. Rows that
-differ in what was known by then, such as the software of the client, are decoded in separate
-batches.
+differ in what was known by then, such as the software of the client or its instance id, are decoded
+in separate batches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, buil
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
+from flexwire.survey.client_instances import find_instances
 from flexwire.survey.speculation import key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
-from flexwire.tables.frames import TableRows, ends_of
+from flexwire.tables.frames import Introductions, TableRows, ends_of
 from flexwire.tables.row_filter import FRAMES, RECORDS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.request import AnalysisRequest
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
@@ -58,18 +60,21 @@ class FollowStep:
 
     For each row, ``is_proven`` says whether its connection had shown that it is Kafka.
     ``is_introduced`` says whether its client had named its software by then, if it does so in this
-    step. ``names_known`` says which of the ``names`` of topics were known. ``early`` has what cut
-    requests say of responses that are whole, by connection and the response's index.
+    step, and ``is_identified`` the same about the client instance id. ``names_known`` says
+    which of the ``names`` of topics were known. ``early`` has what cut requests say of responses
+    that are whole, by connection and the response's index.
     """
 
     frames: FrameColumns
     headers: HeaderColumns
     judgements: dict[str, Judgement]
-    software: dict[str, Software]
+    introductions: Introductions
     introduced: set[str]
+    identified: set[str]
     names: list[dict[str, str]]
     is_proven: NumpyArray
     is_introduced: NumpyArray
+    is_identified: NumpyArray
     names_known: NumpyArray
     early: dict[str, dict[int, RequestSummary]]
 
@@ -83,6 +88,7 @@ class FollowerState:
         self._flows = Flows(brokers=request.brokers, endless=True)
         self._pairing = Pairing(show_credentials=request.show_credentials)
         self._software: dict[str, Software] = {}
+        self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
         # How many connections between two ends were forgotten.
         self._forgotten: dict[str, int] = {}
@@ -105,6 +111,9 @@ class FollowerState:
         state._software = {
             name: value for name, value in self._software.items() if key_of(name) in keys
         }
+        state._instances = {
+            name: value for name, value in self._instances.items() if key_of(name) in keys
+        }
         state._names = self._names
         state._forgotten = {key: value for key, value in self._forgotten.items() if key in keys}
         state._evidence = {
@@ -122,26 +131,33 @@ class FollowerState:
         names_here = [frames.connections[place] for place in np.unique(frames.connection).tolist()]
         is_proven = self._prove(frames)
         introduced = self._introduce(frames, headers)
-        is_introduced = np.ones(len(frames), np.bool_)
-        for name, row in introduced.items():
-            is_earlier = frames.connection[:row] == frames.connections.index(name)
-            is_introduced[:row] &= ~is_earlier
+        identified = self._identify(frames, headers)
         names, names_known = self._name(frames, headers)
         step = FollowStep(
             frames,
             headers,
             {name: self._judge(name, ended.get(name)) for name in names_here},
-            {name: self._software[name] for name in names_here if name in self._software},
+            Introductions(
+                {name: self._software[name] for name in names_here if name in self._software},
+                {
+                    name: self._instances[name].text
+                    for name in names_here
+                    if name in self._instances
+                },
+            ),
             set(introduced),
+            set(identified),
             names,
             is_proven,
-            is_introduced,
+            _from_rows_on(frames, introduced),
+            _from_rows_on(frames, identified),
             names_known,
             self._early(frames, headers),
         )
         for name in ended:
             self._pairing.end(name)
             self._software.pop(name, None)
+            self._instances.pop(name, None)
             self._evidence.pop(name, None)
             self._proven.discard(name)
         if len(self._flows.files) > self._most_keys:
@@ -241,6 +257,18 @@ class FollowerState:
             rows_of_names[name] = int(np.flatnonzero(is_its)[0])
         return rows_of_names
 
+    def _identify(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
+        """Note the instance ids of clients; return the rows that give one for the first time."""
+        if not self._row_filter.gives(FRAMES):
+            return {}
+        rows_of_names = {}
+        for row, given in list(find_instances(frames, headers, self._instances)):
+            name = frames.connections[frames.connection[row]]
+            if name not in self._instances:
+                self._instances[name] = given
+                rows_of_names[name] = row
+        return rows_of_names
+
     def _name(
         self, frames: FrameColumns, headers: HeaderColumns
     ) -> tuple[list[dict[str, str]], NumpyArray]:
@@ -258,17 +286,28 @@ class FollowerState:
         return names, names_known
 
 
+def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
+    """Return which rows are not before the row of their connection, if it has one."""
+    is_after = np.ones(len(frames), np.bool_)
+    for name, row in rows.items():
+        is_its = frames.connection[:row] == frames.connections.index(name)
+        is_after[:row] &= ~is_its
+    return is_after
+
+
 def build_step_rows(
     step: FollowStep, request: AnalysisRequest, row_filter: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
     """Return the rows of the frames of a step, each batch with the name of its table."""
-    code_of_row = (step.names_known << 1 | step.is_proven) << 1 | step.is_introduced
+    code_of_row = (step.names_known << 1 | step.is_identified) << 1 | step.is_proven
+    code_of_row = code_of_row << 1 | step.is_introduced
     for code in np.unique(code_of_row).tolist():
         rows = np.flatnonzero(code_of_row == code)
         frames, headers = step.frames, step.headers
         if len(rows) < len(frames):
             frames, headers = frames.take(rows), headers.take(rows)
-        judgements, software = step.judgements, step.software
+        judgements, software = step.judgements, step.introductions.software
+        instances = step.introductions.instances
         if not code & 2:
             judgements = {
                 name: judgement._replace(seen_from_start=False)
@@ -278,6 +317,10 @@ def build_step_rows(
             software = {
                 name: value for name, value in software.items() if name not in step.introduced
             }
+        if not code & 4:
+            instances = {
+                name: value for name, value in instances.items() if name not in step.identified
+            }
         hindsight = Hindsight(judgements, early=step.early)
         batch = build_paired(frames, headers, hindsight, show_credentials=request.show_credentials)
         # The response may come later.
@@ -285,4 +328,5 @@ def build_step_rows(
         batch = batch.set_column(column, "answered", pa.nulls(len(batch), pa.bool_()))
         batch = row_filter.frames(batch)
         if len(batch):
-            yield from tables.of(batch, step.names[code >> 2], software)
+            introductions = Introductions(software, instances)
+            yield from tables.of(batch, step.names[code >> 3], introductions)

@@ -25,6 +25,7 @@ from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
+from flexwire.survey.client_instances import assigning_api_keys, present_api_keys
 from flexwire.survey.piece_survey import ExchangeIsolation, number_first_steps
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
@@ -33,7 +34,7 @@ from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedFrame
@@ -218,6 +219,11 @@ def _topics_api_key() -> int:
     return int(catalog().entry(TOPIC_NAMES_MESSAGE).api_key or 0)
 
 
+def _telling_api_keys(api_keys: Iterable[int]) -> list[int]:
+    """Return the api keys whose responses say something about the whole capture."""
+    return [_topics_api_key(), *assigning_api_keys(api_keys)]
+
+
 class PieceMerger:
     """Merges a piece that begins where everything before it ends into a survey's state."""
 
@@ -248,9 +254,10 @@ class PieceMerger:
         # bodies may say something.
         headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
         self._lacks_body = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
-        self._asking_for_topics: set[str] = set()
+        self._asking: set[str] = set()
         if self._lacks_body.any():
-            self._asking_for_topics = state.pairing.awaiting(_topics_api_key())
+            keys = _telling_api_keys(catalog().api_keys())
+            self._asking = set().union(*map(state.pairing.awaiting, keys))
 
     def run(self) -> None:
         """Take in the whole piece. Raises `UnprovenError`."""
@@ -339,7 +346,7 @@ class PieceMerger:
             return None
         frames = self._frames
         is_unread = self._lacks_body[rows]
-        if is_unread.any() and handoff.connection in self._asking_for_topics:
+        if is_unread.any() and handoff.connection in self._asking:
             return None
         is_response = frames.is_response[rows]
         requests, responses = rows[~is_response], rows[is_response]
@@ -451,7 +458,9 @@ class PieceMerger:
         has_payload = frames.stop > frames.start
         read = np.flatnonzero(has_payload & (~is_preset | (headers.kind == L.ANSWER)))
         state.read(frames.take(read), headers.take(read))
-        self._note_topics(rows, headers, piece_headers, is_preset & ~has_payload)
+        is_told = self._is_told(headers, piece_headers, is_preset & ~has_payload)
+        self._note_topics(rows, headers, is_told)
+        self._note_instances(rows, frames, is_told)
         for place in _places_of(rows, self._frames.software):
             name = frames.connections[frames.connection[place]]
             software = self._frames.software[int(rows[place])]
@@ -469,23 +478,38 @@ class PieceMerger:
             if next(first, -1) < last:
                 raise UnprovenError
 
-    def _note_topics(
-        self,
-        rows: NumpyArray,
-        headers: HeaderColumns,
-        piece_headers: HeaderColumns,
-        is_unread: NumpyArray,
-    ) -> None:
-        """Take in what the bodies of responses say, if their requests are as the piece guessed."""
-        is_named = (headers.kind == L.ANSWER) & (headers.api_key == _topics_api_key())
+    def _is_told(
+        self, headers: HeaderColumns, piece_headers: HeaderColumns, is_unread: NumpyArray
+    ) -> NumpyArray:
+        """Return which responses say something and have the request that the piece guessed.
+
+        Raises `UnprovenError` if one that the piece has read otherwise is ``is_unread`` here.
+        """
+        keys = _telling_api_keys(present_api_keys(headers))
+        tells = (headers.kind == L.ANSWER) & np.isin(headers.api_key, keys)
         is_same = (piece_headers.kind == headers.kind) & (piece_headers.api_key == headers.api_key)
         is_same &= piece_headers.api_version == headers.api_version
-        if (is_unread & is_named & ~is_same).any():
+        if (is_unread & tells & ~is_same).any():
             raise UnprovenError
+        is_told: NumpyArray = tells & is_same
+        return is_told
+
+    def _note_topics(self, rows: NumpyArray, headers: HeaderColumns, is_told: NumpyArray) -> None:
+        """Take in the names of topics in responses."""
+        is_named = is_told & (headers.api_key == _topics_api_key())
         topics = self._frames.topics
-        places = [place for place in _places_of(rows, topics) if is_named[place] and is_same[place]]
+        places = [place for place in _places_of(rows, topics) if is_named[place]]
         for names in {topics[int(rows[place])] for place in places}:
             self._state.note_names(names)
+
+    def _note_instances(self, rows: NumpyArray, frames: FrameColumns, is_told: NumpyArray) -> None:
+        """Take in the client instance ids in requests, and in responses."""
+        instances = self._frames.instances
+        for place in _places_of(rows, instances):
+            if is_told[place] or not frames.is_response[place]:
+                name = frames.connections[frames.connection[place]]
+                given = instances[int(rows[place])]._replace(frame_index=int(frames.index[place]))
+                self._state.note_instance(name, given)
 
     def _columns(self, rows: NumpyArray) -> FrameColumns:
         piece = self._frames

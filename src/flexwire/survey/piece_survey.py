@@ -20,6 +20,7 @@ from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels import load_kernel
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.schema.catalog import catalog
+from flexwire.survey.client_instances import find_instances
 from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import AnalysisRequest
     from flexwire.survey.speculation import StepLog
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
-_BY_ROW = ("error", "software", "topics")
+_BY_ROW = ("error", "software", "instances", "topics")
 # At most this many requests may be pending from before the piece, in the piece, and among those
 # that only the whole capture shows. With more, the oldest would be evicted, and a piece cannot know
 # which one that is.
@@ -237,7 +239,7 @@ def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
     first_rows = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
     }
-    return np.array([*frames.software, *first_rows.values()], np.int64)
+    return np.array([*frames.software, *frames.instances, *first_rows.values()], np.int64)
 
 
 def _starts_group(column: NumpyArray) -> NumpyArray:
@@ -352,6 +354,8 @@ class _PieceSurveyor:
         self._unplaced: set[int] = set()
         self._software: dict[int, Software] = {}
         self._introduced: set[str] = set()  # connections whose software is known
+        self._instances: dict[int, GivenInstance] = {}
+        self._instance_of: dict[str, GivenInstance] = {}  # by connection, the first until now
         self._topics: dict[int, frozenset[TopicName]] = {}
         self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
@@ -416,6 +420,10 @@ class _PieceSurveyor:
                 if name not in self._introduced:
                     self._introduced.add(name)
                     self._software[self._rows + int(rows[places[name, index]])] = software
+        for row, given in find_instances(frames, headers, self._instance_of, is_preset):
+            name = frames.connections[frames.connection[row]]
+            self._instance_of[name] = min(given, self._instance_of.get(name, given))
+            self._instances[self._rows + int(rows[row])] = given
         answers = is_preset & (headers.kind == L.ANSWER)
         for row, topics in find_topic_names(frames, headers, self._request.release, answers):
             same = self._same_topics.setdefault(topics, topics)
@@ -491,6 +499,7 @@ class _PieceSurveyor:
             error=self._error,
             unplaced=self._unplaced,
             software=self._software,
+            instances=self._instances,
             topics=self._topics,
         )
         steps = assign_steps(frames, logs, is_first=self._is_first)

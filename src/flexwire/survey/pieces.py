@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.storage.input_file import InputFile
+    from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.speculation import StepLog
     from flexwire.survey.state import KeyClocks, TopicName
     from flexwire.tables.frames import Software
@@ -107,9 +108,9 @@ class PieceFrames:
     """The frames that a piece hands over, one row each.
 
     ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``; every
-    row that is not preset (`HeaderColumns.is_preset`) has one. ``software`` and ``topics`` are what
-    the bodies of preset rows say. Of the requests of a connection only the first that names its
-    software is there. ``ordinal`` is the place of a row among all rows of its key. ``left_out``
+    row that is not preset (`HeaderColumns.is_preset`) has one. ``software``, ``instances`` and
+    ``topics`` are what preset rows say. Of the requests of a connection only the first that names
+    its software is there. ``ordinal`` is the place of a row among all rows of its key. ``left_out``
     holds spans of the correlation ids of the rows that are not handed over, by step
     (`flexwire.survey.piece_survey`).
     """
@@ -129,6 +130,7 @@ class PieceFrames:
     error: dict[int, str]
     unplaced: set[int]
     software: dict[int, Software] = field(default_factory=dict)
+    instances: dict[int, GivenInstance] = field(default_factory=dict)
     topics: dict[int, frozenset[TopicName]] = field(default_factory=dict)
 
 

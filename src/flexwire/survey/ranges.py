@@ -127,4 +127,4 @@ class _RangeDecoder:
             return
         batch = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)
         self._held, self._held_bytes = [], 0
-        yield from self._tables.of(batch, self._names, self._context.software)
+        yield from self._tables.of(batch, self._names, self._context.introductions)

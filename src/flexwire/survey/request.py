@@ -24,6 +24,7 @@ from flexwire.errors import CaptureError, StorageError
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.storage.filesystems import scheme_of
 from flexwire.storage.input_file import PIECE_BYTES
+from flexwire.tables.frames import Introductions
 
 if TYPE_CHECKING:
     import io
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.merging import MergePosition, QueuedFile
     from flexwire.capture.reassembly.segments import FilePosition
     from flexwire.storage.input_file import InputFile
-    from flexwire.tables.frames import Software
 
 
 NAMES = "names"
@@ -99,14 +99,14 @@ class MergePlan(NamedTuple):
 class RangeContext:
     """What a range needs beside its start: where it ends, and what only the whole capture says.
 
-    ``files`` are the files that the range lies in. ``software`` is the name and version of each
-    connection's client. Files are read one after the other, unless there is a ``merge_plan``.
+    ``files`` are the files that the range lies in. Files are read one after the other, unless there
+    is a ``merge_plan``.
     """
 
     files: tuple[InputFile, ...]
     stop: FilePosition | MergePosition | None
     hindsight: Hindsight
-    software: dict[str, Software]
+    introductions: Introductions
     merge_plan: MergePlan | None = None
 
     @classmethod
@@ -119,8 +119,12 @@ class RangeContext:
             dict(item for part in hindsights for item in part.unanswered.items()),
             dict(item for part in hindsights for item in part.early.items()),
         )
-        software = dict(item for part in parts for item in part.software.items())
-        return cls(tuple(files), parts[-1].stop, hindsight, software, _join_plans(parts))
+        told = [part.introductions for part in parts]
+        introductions = Introductions(
+            dict(item for part in told for item in part.software.items()),
+            dict(item for part in told for item in part.instances.items()),
+        )
+        return cls(tuple(files), parts[-1].stop, hindsight, introductions, _join_plans(parts))
 
 
 def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:

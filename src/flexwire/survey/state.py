@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.merging import MergedReader, MergePosition, QueuedFile
 from flexwire.capture.reassembly.segments import FilePosition, SegmentReader
 from flexwire.schema.catalog import catalog
+from flexwire.survey.client_instances import find_instances
 from flexwire.survey.request import (
     NAMES,
     MergePlan,
@@ -29,6 +31,7 @@ from flexwire.survey.request import (
     range_start_name,
 )
 from flexwire.survey.speculation import key_of
+from flexwire.tables.frames import Introductions
 from flexwire.tables.messages import message_rows
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
@@ -38,10 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from flexwire.capture.pairing.pairing import HeaderColumns
+    from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.storage.input_file import InputFile
+    from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.request import AnalysisRequest, FileLook
     from flexwire.tables.frames import Software
 
@@ -78,6 +83,7 @@ class SurveyState:
         self.pairing = Pairing(show_credentials=request.show_credentials)
         self.order = SegmentOrder()
         self._software: dict[str, tuple[int, Software]] = {}
+        self._instances: dict[str, GivenInstance] = {}
         self._names: dict[str, str] = {}
         self._ranges: list[_OpenRange] = []
         self._times = _FrameTimes()
@@ -125,6 +131,8 @@ class SurveyState:
         for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._request.release):
             for connection, index, software in find_software(rows):
                 self.note_software(connection, index, software)
+        for row, given in find_instances(frames, headers, self._instances):
+            self.note_instance(frames.connections[frames.connection[row]], given)
         named = find_topic_names(frames, headers, self._request.release)
         for topics in {topics for _, topics in named}:
             self.note_names(topics)
@@ -134,6 +142,10 @@ class SurveyState:
         earlier = self._software.get(connection)
         if earlier is None or index < earlier[0]:
             self._software[connection] = index, software
+
+    def note_instance(self, connection: str, given: GivenInstance) -> None:
+        """Take in the client instance id that a frame gives. The first frame counts."""
+        self._instances[connection] = min(given, self._instances.get(connection, given))
 
     def note_names(self, names: Iterable[TopicName]) -> None:
         """Take in names of topics. Of two names of one id, the one that sorts last stays."""
@@ -160,6 +172,15 @@ class SurveyState:
 
     def _tell(self, files: CaptureFiles) -> None:
         ended = {connection.connection: connection for connection in self.survey.connections}
+        instances = {
+            name: given.text
+            for name, given in self._instances.items()
+            if ended[name].is_kafka and ended[name].reads_as_kafka
+        }
+        self.survey.connections = [
+            with_instance(connection, instances.get(connection.connection))
+            for connection in self.survey.connections
+        ]
         unanswered, early = self.pairing.unanswered(), self.pairing.early()
         all_names = self.flows.connections
         is_kafka = [name in ended and ended[name].is_kafka for name in all_names]
@@ -185,8 +206,18 @@ class SurveyState:
                 for name in names & self._software.keys()
                 if ended[name].is_kafka and ended[name].reads_as_kafka
             }
-            context = RangeContext(its_files, part.stop, hindsight, software, merge_plan)
+            introductions = Introductions(
+                software, {name: instances[name] for name in names & instances.keys()}
+            )
+            context = RangeContext(its_files, part.stop, hindsight, introductions, merge_plan)
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
+
+
+def with_instance(connection: CapturedConnection, text: str | None) -> CapturedConnection:
+    """Return a connection with its client instance id, if that is known."""
+    if text is None:
+        return connection
+    return msgspec.structs.replace(connection, client_instance_id=text)
 
 
 def decode_bodies(

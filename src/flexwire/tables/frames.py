@@ -7,6 +7,7 @@ reads it), "failed", or what the frame was if it had no body to decode.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,8 +56,23 @@ _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
 
 
-PARTIES = ("client", "broker", "client_software_name", "client_software_version")
+PARTIES = (
+    *("client", "broker"),
+    *("client_software_name", "client_software_version", "client_instance_id"),
+)
 """The columns that say who is at the ends of a frame's connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Introductions:
+    """What is known of the clients of connections, by connection.
+
+    ``software`` is the name and the version of their software, ``instances`` the client instance
+    id in Kafka's text form.
+    """
+
+    software: Mapping[str, Software] = field(default_factory=dict)
+    instances: Mapping[str, str] = field(default_factory=dict)
 
 
 def frame_rows(
@@ -140,19 +156,18 @@ def _api_names(messages: pa.StringArray) -> pa.StringArray:
 
 
 def connection_parties(
-    connections: pa.StringArray, software: Mapping[str, Software]
+    connections: pa.StringArray, introductions: Introductions
 ) -> dict[str, pa.Array]:
-    """Return the columns `PARTIES` of captured frames, from the names of their connections.
-
-    ``software`` is that of each connection's client, if it is known.
-    """
+    """Return the columns `PARTIES` of captured frames, from the names of their connections."""
     different = connections.dictionary_encode()
     names = different.dictionary.to_pylist()
     ends = [ends_of(name) for name in names]
-    software_of = [software.get(name, (None, None)) for name in names]
+    software_of = [introductions.software.get(name, (None, None)) for name in names]
+    instances = [(introductions.instances.get(name),) for name in names]
+    parts = (ends, PARTIES[:2]), (software_of, PARTIES[2:4]), (instances, PARTIES[4:])
     return {
-        name: pa.array([pair[at] for pair in values], pa.string()).take(different.indices)
-        for values, columns in ((ends, PARTIES[:2]), (software_of, PARTIES[2:]))
+        name: pa.array([values[at] for values in part], pa.string()).take(different.indices)
+        for part, columns in parts
         for at, name in enumerate(columns)
     }
 
@@ -217,12 +232,11 @@ class TableRows:
         self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
-        self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]
+        self, batch: pa.RecordBatch, names: dict[str, str], introductions: Introductions
     ) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of some frames, each batch with the name of its table.
 
-        ``names`` are the names of topics by id, and ``software`` is that of each connection's
-        client.
+        ``names`` are the names of topics by id.
         """
         row_filter, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []
@@ -251,7 +265,7 @@ class TableRows:
                 if outcomes
                 else pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
             )
-            parties = connection_parties(batch["connection"], software)
+            parties = connection_parties(batch["connection"], introductions)
             yield FRAMES, frame_rows(batch, body_outcomes, parties)
 
 

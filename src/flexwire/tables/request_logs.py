@@ -27,13 +27,14 @@ from flexwire.logs.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.protocol.sasl import NEGOTIATES
-from flexwire.schema.catalog import per_catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.frames import BODY_OUTCOMES, PARTIES, frame_rows
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import FORWARDED_TABLE, OUTCOMES
+from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,6 +122,7 @@ LOGGED: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("connection", "client", "broker")),
         *((name, pa.string()) for name in ("principal", "listener", "security_protocol")),
+        ("client_instance_id", pa.string()),
         ("closed_by", pa.string()),
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
     ]
@@ -273,6 +275,7 @@ class _RequestColumns:
             "broker": [item.ends.broker for item in items],
             "client_software_name": [item.software_name for item in items],
             "client_software_version": [item.software_version for item in items],
+            "client_instance_id": [item.client_instance_id for item in items],
             "principal": [item.principal for item in items],
             "listener": [item.listener for item in items],
             "security_protocol": [item.security_protocol for item in items],
@@ -348,9 +351,13 @@ class _RequestColumns:
 
 
 def complete_request(item: LoggedRequest) -> None:
-    """Make JSON of bodies in text, if the text is unambiguous, and take the client's software."""
+    """Make JSON of bodies in text, if the text is unambiguous, and take what they say of the client.
+
+    That is its software, and its instance id.
+    """
     _read_text(item)
     _read_software(item)
+    _read_instance(item)
 
 
 def _read_text(item: LoggedRequest) -> None:
@@ -382,6 +389,42 @@ def _read_software(item: LoggedRequest) -> None:
             software = _SOFTWARE.decode(item.request)
             item.software_name = software.client_software_name or None
             item.software_version = software.client_software_version or None
+
+
+def _read_instance(item: LoggedRequest) -> None:
+    """Take the client instance id that a line gives: its header, its request or its response."""
+    key, version = item.header.request_api_key, item.header.request_api_version
+    name = name_of(key, version) or ""
+    bodies = {name: item.request, f"{name.removesuffix('Request')}Response": item.response}
+    texts = [item.header.client_instance_id]
+    for message_name, body in bodies.items():
+        if body is not None and (field_name := _instance_name(message_name)) is not None:
+            # A body that does not fit is reported when it is read.
+            with suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                texts.append(msgspec.json.decode(body, type=dict[str, Any]).get(field_name))
+    item.client_instance_id = next(filter(None, map(_instance, texts)), None)
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _instance_name(message_name: str) -> str | None:
+    """Return the JSON name of a message's client instance id; None without one."""
+    if message_name not in catalog().names():
+        return None
+    specs = catalog().entry(message_name).all_specs()
+    fields = (field for spec in specs for field in spec.fields)
+    return next((field.json_name for field in fields if field.identifies_client_instance), None)
+
+
+def _instance(text: object) -> str | None:
+    """Return an id in Kafka's text form; None for the zero uuid, and for what is no uuid."""
+    if not isinstance(text, str):
+        return None
+    try:
+        value = parse_uuid_text(text)
+    except ValueError:
+        return None
+    return uuid_text(value) if value.int else None
 
 
 def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:

@@ -196,6 +196,7 @@ _OF_RECORD_BYTES = (
 )
 _WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
+_NO_INSTANCE = "if none does, also because that part was not captured"
 _CAPTURED = "in captures, and if no line of a log gives it"
 _NO_BATCH = "for bytes that are not a batch"
 _NO_RECORD = "for a batch without records, and for bytes that cannot be read"
@@ -237,6 +238,11 @@ FRAMES = (
         "of the connection that names it says", "if none does",
     ),
     Column("client_software_version", _STRING, "its version", "if none says it"),
+    Column(
+        "client_instance_id", _STRING, "the client instance (KIP-714, KIP-1313): the first id that "
+        "a request of the connection gives, in its header or its body, or that a response assigns; "
+        "in a request log the id that its own line gives", _NO_INSTANCE,
+    ),
     _of_frame(
         "header_version", "the version of the request or response header; 1 for a request of a "
         "version that the catalog lacks, as a broker reads it, and ``error`` says so", _UNREAD,
@@ -318,6 +324,10 @@ CONNECTIONS = (
     Column("listener", _STRING, "the broker's listener that it reached", _CAPTURED),
     Column(
         "security_protocol", _STRING, 'that of the listener: "SASL_SSL"', _CAPTURED
+    ),
+    Column(
+        "client_instance_id", _STRING, "``client_instance_id`` of its frames; in request logs the "
+        "greatest, if lines give several", _NO_INSTANCE,
     ),
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.protocol.apis import is_released, request_entries
+from flexwire.protocol.client_instances import client_instance_field
 from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hides_credentials
 from flexwire.protocol.headers import request_header_version, request_name
@@ -99,7 +100,7 @@ def _word(api_key: int, version: int, name: str) -> int:
     written = _header(schemas_of("RequestHeader").schema(header_version))
     if written is None or not is_released(api_key, version):
         return meaning
-    client, tags = written
+    client, tags, instance_tag = written
     acks = L.ALWAYS
     if name == ASKS_FOR_RESPONSE[0]:
         acks = _acks(schemas_of(name).schema(version), ASKS_FOR_RESPONSE[1])
@@ -110,6 +111,7 @@ def _word(api_key: int, version: int, name: str) -> int:
         | tags << L.TAGS_SHIFT
         | meaning
         | acks << L.ACKS_SHIFT
+        | (instance_tag + 1) << L.INSTANCE_SHIFT
     )
 
 
@@ -123,8 +125,11 @@ def _class(name: str, version: int) -> int:
     return L.SEARCHED if any(hides_credentials(name, secret) for secret in SECRETS) else L.RULES_OUT
 
 
-def _header(schema: Schema) -> tuple[int, bool] | None:
-    """Return how the client id is written and whether tags follow; None for another header."""
+def _header(schema: Schema) -> tuple[int, bool, int] | None:
+    """Return how the client id is written, whether tags follow, and the client instance id's tag.
+
+    The tag is -1 without such an id, and if there are other known tags. None for another header.
+    """
     inline = [field for field in schema.fields if field.presence is Presence.INLINE]
     ends, end = [], 0
     for field in inline[:3]:
@@ -133,7 +138,14 @@ def _header(schema: Schema) -> tuple[int, bool] | None:
     if ends != _HEAD_ENDS or len(inline) > len(ends) + 1:
         return None
     client = _text(inline[-1]) if len(inline) > len(ends) else L.NO_TEXT
-    return None if client is None else (client, schema.flexible)
+    return None if client is None else (client, schema.flexible, _instance_tag(schema))
+
+
+def _instance_tag(schema: Schema) -> int:
+    """Return the tag of the client instance id if no other tag is known; -1 for none."""
+    attribute = client_instance_field("RequestHeader")
+    tags = [tag for tag, field in schema.tagged.items() if field.attribute == attribute]
+    return tags[0] if tags and len(schema.tagged) == 1 and tags[0] < L.SEVEN_BITS else -1
 
 
 def _text(field: Field) -> int | None:

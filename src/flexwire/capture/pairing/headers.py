@@ -16,6 +16,7 @@ from flexwire.codec import message
 from flexwire.columnar.program import address
 from flexwire.columnar.types import raw_tagged_fields
 from flexwire.protocol import Conversation, RequestFrame, carries_credentials, is_believable
+from flexwire.protocol.client_instances import header_instance_id
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.headers import request_name
 
@@ -35,6 +36,7 @@ _INT32 = (
     ("client", "client"),
     ("header_version", "header_version"),
     ("body_offset", "body_offset"),
+    ("instance_at", "instance_at"),
 )
 _BYTES = (
     ("kind", "kind"),
@@ -52,9 +54,10 @@ class HeaderColumns:
     ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
     `ANSWER`, as `flexwire.capture.pairing.layout` numbers them, and decides which columns have a
     meaning: for a response api key, version, client id and ``request_time`` are its request's.
-    ``client`` numbers ``clients``. ``is_expected`` says of a request whether it expects a response.
-    ``odd`` has what `FrameReader` told of the rows that were not plain. ``flags`` are those of a
-    plain row's connection after it.
+    ``client`` numbers ``clients``. ``instance_at`` is where the client instance id stands in the
+    payload of a plain request whose header has one, else 0. ``is_expected`` says of a request
+    whether it expects a response. ``odd`` has what `FrameReader` told of the rows that were not
+    plain. ``flags`` are those of a plain row's connection after it.
 
     A row that ``is_given`` was read before: its kind, correlation id and flags, and of a request
     api key, version, client id and whether it is expected, stand there already.
@@ -67,6 +70,7 @@ class HeaderColumns:
     client: NumpyArray
     header_version: NumpyArray
     body_offset: NumpyArray
+    instance_at: NumpyArray
     request_time: NumpyArray
     is_expected: NumpyArray
     is_guarded: NumpyArray
@@ -351,5 +355,6 @@ class FrameReader:
             "client_id": client_id,
             "header_version": request.header_version,
             "body_offset": request.body_offset,
+            "client_instance_id": header_instance_id(request),
             "header_unknown_tagged_fields": tagged,
         }

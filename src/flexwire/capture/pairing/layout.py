@@ -37,8 +37,8 @@ class PairingWords(ctypes.Structure):
         for name in (
             *("data", "at", "end", "connection", "is_response", "index", "time", "start", "stop"),
             *("errors", "numbers", "kind", "api_key", "api_version", "correlation_id", "client"),
-            *("header_version", "body_offset", "request_time", "is_expected", "guarded", "flags"),
-            *("given", "prepared", "expects", "tried"),
+            *("header_version", "body_offset", "instance_at", "request_time", "is_expected"),
+            *("guarded", "flags", "given", "prepared", "expects", "tried"),
             *("forgotten", "forgotten_count", "early", "early_count"),
             *("table", "keys", "versions", "clients", "client_mask", "client_extents", "secrets"),
             *("states", "pool", "capacity", "used", "free", "heads", "tails", "mask", "most"),
@@ -58,10 +58,12 @@ ALL = -1
 (UNREAD, REQUEST, UNPAIRED, ANSWER) = range(4)
 
 # A word of the table of apis: whether it is plain, the header's version, how its client id is
-# written, whether tagged fields follow, what it means for authentication, where acks stand.
+# written, whether tagged fields follow, what it means for authentication, where acks stand, and the
+# tag of the client instance id + 1 if that is all that Kafka knows among the tagged fields.
 IS_PLAIN = 1
 VERSION_SHIFT, CLIENT_SHIFT, TAGS_SHIFT, CLASS_SHIFT, ACKS_SHIFT = 1, 3, 5, 6, 9
-TWO_BITS, THREE_BITS = 3, 7
+INSTANCE_SHIFT = 12
+TWO_BITS, THREE_BITS, SEVEN_BITS = 3, 7, 127
 # How a text is written.
 (NO_TEXT, TEXT, COMPACT_TEXT) = range(3)
 # Of authentication: it may go on; it begins; it is ruled out by a request that decodes, and by one

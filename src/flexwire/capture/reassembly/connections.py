@@ -377,7 +377,8 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
 
     ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it reads as
     Kafka, so its headers can be believed. ``looks_like`` names another protocol whose bytes these
-    seem to be, or Kafka where only its ends speak against it.
+    seem to be, or Kafka where only its ends speak against it. ``client_instance_id`` is known once
+    the survey has read what its frames say.
     """
 
     connection: str
@@ -402,6 +403,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     reads_as_kafka: bool
     evidence: str
     looks_like: str | None
+    client_instance_id: str | None = None
 
 
 class _Verdict(NamedTuple):

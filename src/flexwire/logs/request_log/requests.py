@@ -177,13 +177,18 @@ DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
 
 
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
-    """The header of a request, as the broker read it."""
+    """The header of a request, as the broker read it.
+
+    Header 3 has a client instance id (KIP-1313), as Kafka writes uuids. Of anything else there the
+    line is still used.
+    """
 
     request_api_key: _Int16
     request_api_version: _Int16
     correlation_id: _Int32
     client_id: str | None = None
     request_api_version_deprecated: bool = False
+    client_instance_id: object = None
 
 
 class _JsonSoftware(msgspec.Struct, rename="camel", frozen=True, gc=False):
@@ -213,7 +218,8 @@ class LoggedRequest(msgspec.Struct, gc=False):
 
     Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to acks
     0, or in a line that was cut. ``time_us`` is when the line was written, ``total_us`` after the
-    request arrived. ``error`` says why only the header is known.
+    request arrived. ``error`` says why only the header is known. ``client_instance_id`` is filled
+    in by the reader of bodies, from the header or from them.
     """
 
     offset: int
@@ -232,6 +238,7 @@ class LoggedRequest(msgspec.Struct, gc=False):
     has_response: bool = True
     is_text: bool = False
     error: str | None = None
+    client_instance_id: str | None = None
 
 
 class RefusedRequest(msgspec.Struct, gc=False):

@@ -9,9 +9,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import known_id
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
+from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 from flexwire.tasks import begin_task, map_in_arrow
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-_CLIENT: Final = ("client_id", "client_instance_id")
+_INSTANCE: Final = "client_instance_id"
+_CLIENT: Final = ("client_id", _INSTANCE)
 # A push of a MiB has some ten thousand points.
 _ROWS: Final = 10_000
 _US: Final = pa.timestamp("us", "UTC")
@@ -51,7 +54,9 @@ POINTS: Final = pa.schema(
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
-    Column("client_instance_id", pa.string(), "the id that the broker gave this client instance"),
+    Column("client_instance_id", pa.string(), "the id of this client instance, which the broker "
+           "assigned or, with request header 3, the client made (KIP-1313)",
+           "if neither the push nor the captured part of its connection says it"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
            "for pushes that do not read", heading="Metric", is_about=True),
     Column("unit", pa.string(), "its unit; empty if none is given, as by Kafka's Java client",
@@ -81,13 +86,23 @@ COLUMNS: Final = (
 
 
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each point of each pushed metric, or None without pushes."""
+    """Return a row for each point of each pushed metric, or None without pushes.
+
+    A push whose body has no client instance id is of the instance that its connection belongs to.
+    """
     table = tables.message(PUSHES)
     if table is None:
         return None
-    pushes = table.where("body is not null").select(
+    key = connection_key(table.columns)
+    given = known_id(F.col(f"body.{_INSTANCE}"))
+    pushed = table.where("body is not null").withColumn("_given", given)
+    if _INSTANCE in tables.connections.columns:
+        pushed = pushed.join(tables.connections.select(*key, _INSTANCE), [*key], "left")
+    else:
+        pushed = pushed.withColumn(_INSTANCE, F.lit(None).cast("string"))
+    pushes = pushed.select(
         "client_id",
-        F.col("body.client_instance_id").alias("client_instance_id"),
+        F.coalesce("_given", _INSTANCE).alias(_INSTANCE),
         F.col("time").alias("pushed"),
         F.col("body.compression_type").cast("int").alias("compression_type"),
         F.col("body.metrics").alias("metrics"),

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 _NO_ID: Final = "A" * 22
 
 
-def known_id(topic_id: Column) -> Column:
-    """Return the id of a topic, or null if it is not set."""
-    return F.nullif(topic_id, F.lit(_NO_ID))
+def known_id(uuid: Column) -> Column:
+    """Return an id, as of a topic, or null if it is not set."""
+    return F.nullif(uuid, F.lit(_NO_ID))
 
 
 def known_name(topic_id: Column) -> Column:

@@ -22,6 +22,7 @@ from flexwire.protocol import (
 from flexwire.protocol.client_instances import client_instance_field
 from flexwire.protocol.headers import request_name, response_name
 from flexwire.schema.catalog import catalog
+from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
@@ -50,11 +51,14 @@ def find_instances(
     headers: HeaderColumns,
     known: Mapping[str, GivenInstance],
     wanted: NumpyArray | None = None,
+    *,
+    by_row: bool = False,
 ) -> Iterator[tuple[int, GivenInstance]]:
-    """Yield the first frame of each connection that gives an id, by its row.
+    """Yield the row of the first frame of each connection that gives an id, and what it gives.
 
-    Only ``wanted`` rows are looked at, if they are given. Connections are left out if an earlier
-    frame is ``known``.
+    Only ``wanted`` rows are looked at, if they are given. The first is the earliest by time, and
+    connections are left out of which an earlier one is ``known``. If it is sought ``by_row``, it is
+    the first row, and all known connections are left out.
     """
     gives = (headers.instance_at > 0) | _may_give_in_body(headers)
     odd = [row for row, values in headers.odd.items() if values.get("client_instance_id")]
@@ -64,10 +68,14 @@ def find_instances(
     rows = np.flatnonzero(gives)
     if not len(rows):
         return
-    rows = rows[_is_earlier(frames, rows, known)]
-    order = (frames.index[rows], frames.is_response[rows], frames.time_us[rows])
+    if by_row:
+        rows = rows[~_is_known(frames, rows, known)]
+    else:
+        rows = rows[_is_earlier(frames, rows, known)]
+        order = (frames.index[rows], frames.is_response[rows], frames.time_us[rows])
+        rows = rows[np.lexsort(order)]
     found: set[int] = set()
-    for row in rows[np.lexsort(order)].tolist():
+    for row in rows.tolist():
         connection = int(frames.connection[row])
         if connection in found:
             continue
@@ -96,12 +104,22 @@ def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
 def present_api_keys(headers: HeaderColumns) -> list[int]:
     """Return the api keys of the catalog that some rows have."""
     # Rows of which nothing was read have api key 0; what is read has a key of the catalog.
-    keys: list[int] = np.flatnonzero(np.bincount(headers.api_key)).tolist()
+    keys: list[int] = np.flatnonzero(np.bincount(np.maximum(headers.api_key, 0))).tolist()
     return [key for key in keys if key in catalog().api_keys()]
 
 
 def _has_field(name: str) -> bool:
     return name in catalog().names() and client_instance_field(name) is not None
+
+
+def _is_known(
+    frames: FrameColumns, rows: NumpyArray, known: Mapping[str, GivenInstance]
+) -> NumpyArray:
+    """Return which rows are of connections that are known."""
+    places, numbers = np.unique(frames.connection[rows], return_inverse=True)
+    is_known = np.array([frames.connections[place] in known for place in places.tolist()], np.bool_)
+    of_rows: NumpyArray = is_known[numbers]
+    return of_rows
 
 
 def _is_earlier(
@@ -110,9 +128,8 @@ def _is_earlier(
     """Return which rows may be before what is known of their connection."""
     places, numbers = np.unique(frames.connection[rows], return_inverse=True)
     givens = [known.get(frames.connections[place]) for place in places.tolist()]
-    is_known = np.array([given is not None for given in givens], np.bool_)
-    until = np.array([0 if given is None else given.time_us for given in givens], np.int64)
-    is_earlier: NumpyArray = ~is_known[numbers] | (frames.time_us[rows] <= until[numbers])
+    until = np.array([INT64_MAX if one is None else one.time_us for one in givens], np.int64)
+    is_earlier: NumpyArray = frames.time_us[rows] <= until[numbers]
     return is_earlier
 
 

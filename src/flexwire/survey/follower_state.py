@@ -262,11 +262,10 @@ class FollowerState:
         if not self._row_filter.gives(FRAMES):
             return {}
         rows_of_names = {}
-        for row, given in list(find_instances(frames, headers, self._instances)):
+        for row, given in list(find_instances(frames, headers, self._instances, by_row=True)):
             name = frames.connections[frames.connection[row]]
-            if name not in self._instances:
-                self._instances[name] = given
-                rows_of_names[name] = row
+            self._instances[name] = given
+            rows_of_names[name] = row
         return rows_of_names
 
     def _name(

@@ -173,8 +173,8 @@ class SurveyState:
     def _tell(self, files: CaptureFiles) -> None:
         ended = {connection.connection: connection for connection in self.survey.connections}
         instances = {
-            name: given.text
-            for name, given in self._instances.items()
+            name: self._instances[name].text
+            for name in self._instances.keys() & ended.keys()
             if ended[name].is_kafka and ended[name].reads_as_kafka
         }
         self.survey.connections = [

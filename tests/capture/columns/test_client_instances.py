@@ -12,6 +12,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -246,6 +247,30 @@ def test_the_earliest_frame_counts_in_whatever_order_they_are_noted() -> None:
         for one in order:
             state.note_instance("a>b", one)
         assert state._instances == {"a>b": given[3]}
+
+
+def test_the_first_is_that_by_time_and_in_a_stream_that_by_row() -> None:
+    """A clock that goes back must not make a stream's rows depend on where it was cut."""
+    ids = [UUID(int=5), UUID(int=4), UUID(int=6)]
+    frames = frames_of([Said(0, "request", offset_delete(one, ids[one]), None) for one in range(3)])
+    times = [8, 3, 5]
+    moved = [
+        msgspec.structs.replace(frame, timestamp_us=at, first_us=at)
+        for frame, at in zip(frames, times, strict=True)
+    ]
+    chunk = FrameColumns.from_frames(moved, "a.pcapng")
+    headers = Pairing().read_headers(chunk)
+
+    def first(known: dict[str, GivenInstance], *, by_row: bool) -> list[str]:
+        found = find_instances(chunk, headers, known, by_row=by_row)
+        return [given.text for _, given in found]
+
+    assert first({}, by_row=False) == [uuid_text(ids[1])]
+    assert first({}, by_row=True) == [uuid_text(ids[0])]
+    known = {name_of(0): GivenInstance(4, False, 0, "known")}
+    assert first(known, by_row=False) == [uuid_text(ids[1])]
+    assert first(known, by_row=True) == []
+    assert first({name_of(0): GivenInstance(2, False, 0, "known")}, by_row=False) == []
 
 
 def test_ranges_that_are_joined_know_the_ids_of_all() -> None:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import argparse
 import ctypes
 import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 from flexwire.capture.pairing.pairing import Hindsight, Pairing, build_paired
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels import load_kernel
+from flexwire.schema.catalog import use_catalog
 from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce
 from tests.kernels.guard import Guarded
-from tests.protocol.payloads import request_payload, response_payload
+from tests.protocol.payloads import make, request_payload, response_payload
+from tests.schema.trunk import OFFSET_DELETE, trunk_catalog
 
 _BYTES = [0, 1, 2, 127, 128, 255]
 
@@ -29,6 +34,7 @@ def main(rounds: int, *, lie: bool) -> None:
     assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
     sound += [request_payload(FETCH, 13, bytes(30)), response_payload(HEARTBEAT, 4)]
+    sound += [with_instance(b""), with_instance(b"\2g\1\0")]
     pairing, plain = Pairing(), 0
     for number in range(rounds):
         raw = bytearray(source.choice(sound))
@@ -43,6 +49,14 @@ def main(rounds: int, *, lie: bool) -> None:
         if number % 20 == 0:
             pairing = Pairing()
     print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - what the test reads
+
+
+def with_instance(body: bytes) -> bytes:
+    """A request whose header ends in a client instance id, which may be its last byte too."""
+    fields = {"request_api_key": OFFSET_DELETE, "request_api_version": 1, "client_id": "a"}
+    header = make("RequestHeader", **fields, client_instance_id=UUID(int=2**127))
+    encoded: bytes = header.encode(3) + body
+    return encoded
 
 
 def frame_at(begin: int, size: int, number: int, *, is_response: bool) -> FrameColumns:
@@ -69,4 +83,6 @@ if __name__ == "__main__":
     parser.add_argument("rounds", type=int)
     parser.add_argument("--lie", action="store_true")
     given_ = parser.parse_args()
-    main(given_.rounds, lie=given_.lie)
+    with TemporaryDirectory() as place:
+        use_catalog(trunk_catalog(Path(place)))
+        main(given_.rounds, lie=given_.lie)

@@ -74,8 +74,8 @@ class ConnectionActivity:
     ``response_bytes`` are on the wire, with the lengths of the frames; None in request logs, which
     have no sizes. ``client_id`` is the last one that was sent. ``principal`` is in request logs
     only. ``instance_id`` is the client instance id (KIP-714, KIP-1313), as Kafka writes it, whoever
-    gave it last. ``apis`` counts the requests of each API. ``topics`` are those that requests name,
-    in the order of their first request; ``more_topics`` counts the others.
+    gave it first. ``apis`` counts the requests of each API. ``topics`` are those that requests
+    name, in the order of their first request; ``more_topics`` counts the others.
 
     ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
     ``is_open`` is None where nothing shows it: in request logs.
@@ -137,10 +137,9 @@ class ConnectionActivity:
             self.software_name = shorten(name or "", MOST_CHARACTERS) or None
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
 
-    def note_instance(self, instance_id: UUID | None) -> None:
-        """Take in the client instance id that a message gives; None if it gives none."""
-        if instance_id is not None:
-            self.instance_id = uuid_text(instance_id)
+    def note_instance(self, instance_id: str | None) -> None:
+        """Take in a client instance id, or None. The first that a connection gives stays."""
+        self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
         """Take in the error codes of a response, in their order; 0 is none."""
@@ -282,7 +281,7 @@ class ActivityTable:
         row.requests += 1
         row.apis[request.api_name] += 1
         row.note_client(request.client_id)
-        row.note_instance(client_instance_id(request, frame.payload))
+        row.note_instance(_text(client_instance_id(request, frame.payload)))
         if turn.pair is not None:
             row.wait(turn.pair, WaitingRequest(request.api_name, frame.timestamp_us))
         if turn.error is not None:
@@ -301,7 +300,7 @@ class ActivityTable:
         if turn.kind != "response" or request is None:
             return
         self.topics.learn(frame.payload, request)
-        row.note_instance(_assigned(frame.payload, request))
+        row.note_instance(_text(_assigned(frame.payload, request)))
         codes = _error_codes(frame.payload, request)
         row.note_errors(codes, request.api_name, frame.timestamp_us)
 
@@ -324,6 +323,10 @@ def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
     found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
     name, version = (found.get(path, "") for path in _SOFTWARE)
     return name, version
+
+
+def _text(instance_id: UUID | None) -> str | None:
+    return None if instance_id is None else uuid_text(instance_id)
 
 
 def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:

@@ -17,7 +17,6 @@ from flexwire.codec import message
 from flexwire.codec.structs import structs_at
 from flexwire.facts.units import shorten
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
-from flexwire.protocol.client_instances import client_instance_field
 from flexwire.tables.request_log_bodies import read_body
 from flexwire.tables.request_logs import complete_request, logged_body, name_of
 from flexwire.tables.spec_places import error_places
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from flexwire.tables.request_logs import JsonBody
 
 _NO_ID: Final = UUID(int=0)
-# What a row takes of bodies.
-_ASKED: Final = (topic_fields, error_places, client_instance_field)
 
 
 class LoggedActivity:
@@ -100,13 +97,13 @@ class LoggedActivity:
         row = self._row(item, (item.time_us - item.total_us, item.time_us))
         api = self._count(row, header.request_api_key, header.request_api_version)
         row.note_client(header.client_id, item.software_name, item.software_version)
+        row.note_instance(item.client_instance_id)
         if item.principal is not None:
             row.principal = shorten(item.principal, MOST_CHARACTERS)
         name = name_of(header.request_api_key, header.request_api_version)
         request = _read(logged_body(item, name, is_request=True))
         if request is not None:
             row.note_topics(self.table.topics.of(*topic) for topic in _topics(request))
-            row.note_instance(_instance_id(request))
         if not item.has_response or item.error is not None:
             row.damaged_frames += item.error is not None
             return
@@ -114,22 +111,15 @@ class LoggedActivity:
         response = _read(logged_body(item, name, is_request=False))
         if response is not None:
             row.note_errors(_error_codes(response), api, item.time_us)
-            row.note_instance(_instance_id(response))
             for topic in _topics(response):
                 self.table.topics.note(*topic)
 
 
 def _read(body: JsonBody | None) -> Message | None:
     """Return a body as a message; None if nothing of it is needed, or if it does not fit."""
-    if body is None or not any(asks(body.message) for asks in _ASKED):
+    if body is None or not (topic_fields(body.message) or error_places(body.message)):
         return None
     return read_body(body.text, message(body.message), body.version, show_credentials=False).message
-
-
-def _instance_id(body: Message) -> UUID | None:
-    attribute = client_instance_field(body.entry.name)
-    instance_id: UUID | None = None if attribute is None else getattr(body, attribute)
-    return None if instance_id == _NO_ID else instance_id
 
 
 def _topics(body: Message) -> Iterator[tuple[str | None, UUID | None]]:

@@ -351,9 +351,9 @@ class _RequestColumns:
 
 
 def complete_request(item: LoggedRequest) -> None:
-    """Make JSON of bodies in text, if the text is unambiguous, and take what they say of the client.
+    """Make JSON of bodies in text, if the text is unambiguous; take the client's software and id.
 
-    That is its software, and its instance id.
+    The id is that of the client instance.
     """
     _read_text(item)
     _read_software(item)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import uuid
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -11,10 +12,16 @@ from hypothesis import strategies as st
 
 from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.protocol import parse_request
+from flexwire.schema.catalog import use_catalog
 from flexwire.spark.functions.messages import FRAME, frame_type, frames
+from flexwire.wire.varint import uuid_text
 from tests.protocol.payloads import make, request_payload, response_payload
+from tests.schema.trunk import OFFSET_DELETE, trunk_catalog
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE, chosen
 from tests.spark.traffic import framed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BODY = make("MetadataRequest", topics=[])
 REQUESTS = [
@@ -39,10 +46,31 @@ def test_a_request_says_what_it_is() -> None:
         "message": "MetadataRequest",
         "body_version": 12,
         "body": BODY.encode(12),
+        "client_instance_id": None,
     }
     assert (second["client_id"], second["header_version"], second["body_version"]) == (None, 1, 1)
     assert third["message"] == "ApiVersionsRequest"
     assert nothing is None
+
+
+def test_header_3_says_which_client_instance_it_is(tmp_path: Path) -> None:
+    instance = uuid.UUID(int=7)
+    use_catalog(trunk_catalog(tmp_path))
+    try:
+        header = make(
+            "RequestHeader",
+            request_api_key=OFFSET_DELETE,
+            request_api_version=1,
+            client_id="a",
+            client_instance_id=instance,
+        )
+        payload = header.encode(3) + make("OffsetDeleteRequest").encode(1)
+        [row] = frames(FAILFAST, pa.array([framed(payload)])).to_pylist()
+    finally:
+        use_catalog(None)
+    assert (row["header_version"], row["client_instance_id"]) == (3, uuid_text(instance))
+    # It is no unknown tag.
+    assert row["header_unknown_tagged_fields"] == []
 
 
 def test_a_response_is_read_by_its_request() -> None:

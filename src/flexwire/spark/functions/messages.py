@@ -29,13 +29,17 @@ from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
+from flexwire.protocol.client_instances import header_instance_id
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.schema.message_schemas import SingleSpec, schemas_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
@@ -284,9 +288,13 @@ FRAME = pa.struct(
         ("message", pa.string()),
         ("body_version", pa.int16()),
         ("body", pa.binary()),
+        ("client_instance_id", pa.string()),
     ]
 )
-"""A frame: what its header says, and its body, with the message that it is and at which version."""
+"""A frame: what its header says, and its body, with the message that it is and at which version.
+
+The client instance id is that of the header (KIP-1313), as Kafka writes it.
+"""
 
 
 def frame_type(options: FunctionSettings) -> pa.StructType:
@@ -345,6 +353,7 @@ def _read(
             "message": request_read.message_name,
             "body_version": request_read.api_version,
             "body": payload[request_read.body_offset :],
+            "client_instance_id": _id_text(header_instance_id(request_read)),
         }
     else:
         _check_request(request)
@@ -361,6 +370,10 @@ def _read(
         }
     tagged = raw_tagged_fields(header.unknown_tagged_fields)
     return fields | {"header_unknown_tagged_fields": tagged}
+
+
+def _id_text(instance_id: UUID | None) -> str | None:
+    return None if instance_id is None else uuid_text(instance_id)
 
 
 def _check_request(request: tuple[int, int]) -> None:

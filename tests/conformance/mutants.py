@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.codec import message
-from flexwire.conformance import Case, CasePlan, Expected, Kind, rules
+from flexwire.conformance import Case, CaseExpectation, CasePlan, Kind, rules
 from flexwire.errors import FrameError
 from flexwire.protocol import FrameSplitter, parse_response, response_header_version
 from flexwire.protocol.error_responses import set_errors
@@ -58,7 +58,7 @@ class Impossible(Exception):  # noqa: N818 - it is the tests' own
 
 def taken(case: Case) -> bool:
     """Whether a broker has to take the request."""
-    return case.expected is Expected.TAKEN
+    return case.expected is CaseExpectation.TAKEN
 
 
 def _body(case: Case, payload: bytes) -> tuple[bytes, Any]:
@@ -163,20 +163,20 @@ MUTATIONS = (
         "a fallback without its error",
         without_error,
         lambda _: {rules.FALLBACK},
-        lambda case: case.expected is Expected.FALLEN_BACK,
+        lambda case: case.expected is CaseExpectation.FALLEN_BACK,
     ),
     Mutation(
         "an answer in a version that is not offered",
         answered,
         lambda _: {rules.REFUSED},
-        lambda case: case.expected is Expected.REFUSED and case.kind is Kind.UNOFFERED,
+        lambda case: case.expected is CaseExpectation.REFUSED and case.kind is Kind.UNOFFERED,
     ),
     Mutation(
         "an answer to a damaged request",
         answered,
         lambda _: {rules.DAMAGED},
         lambda case: (
-            case.expected is Expected.REFUSED
+            case.expected is CaseExpectation.REFUSED
             and case.kind is Kind.HOSTILE
             and not case.damage.startswith("a frame of")
         ),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.conformance import Asking, CasePlan, Expected, Kind, plan_with_hostile
+from flexwire.conformance import Asking, CaseExpectation, CasePlan, Kind, plan_with_hostile
 from flexwire.conformance.cases import FIRST_CORRELATION_ID, MANY, UNKNOWN_TAGS
 from flexwire.conformance.hostile import hostile_cases
 from flexwire.errors import CodecError, FrameError
@@ -48,7 +48,7 @@ def unread(data: bytes) -> int:
 
 def test_what_must_be_taken_is_a_request_to_its_last_byte(plan: CasePlan) -> None:
     for case in plan.cases:
-        if case.expected is Expected.TAKEN:
+        if case.expected is CaseExpectation.TAKEN:
             request = read_request(case.data[4:])
             assert (request.api_key, request.api_version) == (case.api_key, case.version)
             assert request.correlation_id == case.correlation_id
@@ -131,7 +131,7 @@ def test_hostile_requests_have_versions_of_each_kind() -> None:
 
 def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> None:
     """The reference decoder judges each, strict and as lenient as Kafka's Java."""
-    damages: dict[Expected, set[str]] = {}
+    damages: dict[CaseExpectation, set[str]] = {}
     plain = {
         (case.api_key, case.version): case.body for case in plan.cases if case.kind is Kind.PLAIN
     }
@@ -141,7 +141,7 @@ def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> No
         damages.setdefault(case.expected, set()).add(case.damage)
         with pytest.raises((CodecError, FrameError, ValueError)):
             decoded(case.data)
-        if case.expected is Expected.REFUSED:
+        if case.expected is CaseExpectation.REFUSED:
             with pytest.raises((CodecError, FrameError, ValueError)):
                 decoded(case.data, lenient=True)
         else:
@@ -153,6 +153,6 @@ def test_hostile_requests_are_damaged_as_they_are_expected(plan: CasePlan) -> No
                 same["topics"] = None
             assert body == same, case.name
     assert {name: len(words) for name, words in damages.items()} == {
-        Expected.REFUSED: 9,
-        Expected.TAKEN_BY_KAFKA: 5,
+        CaseExpectation.REFUSED: 9,
+        CaseExpectation.TAKEN_BY_KAFKA: 5,
     }

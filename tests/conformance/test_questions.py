@@ -9,7 +9,14 @@ import pytest
 
 from flexwire.client.write_requests import READING, why_it_writes
 from flexwire.codec import message
-from flexwire.conformance import Asking, CasePlan, Expected, Kind, plan_cases, plan_with_hostile
+from flexwire.conformance import (
+    Asking,
+    CaseExpectation,
+    CasePlan,
+    Kind,
+    plan_cases,
+    plan_with_hostile,
+)
 from flexwire.conformance.cases import MANY
 from flexwire.conformance.questions import (
     NAME,
@@ -190,8 +197,10 @@ def test_a_form_is_filled_everywhere() -> None:
 def test_a_version_that_is_not_offered_is_asked_by_its_own_question() -> None:
     # A broker that offers Metadata from 4 on, and takes 3 all the same, must find no name there.
     cases = plan_cases({3: Versions(4, 9)}, Asking(NEWEST)).cases
-    [below] = [case for case in cases if case.expected is Expected.REFUSED and case.version == 3]
+    [below] = [
+        case for case in cases if case.expected is CaseExpectation.REFUSED and case.version == 3
+    ]
     assert below.body == {"topics": []}
     # Without a question for the version below, none is sent.
     cases = plan_cases({10: Versions(4, 6)}, Asking(NEWEST)).cases
-    assert [case.version for case in cases if case.expected is Expected.REFUSED] == [7]
+    assert [case.version for case in cases if case.expected is CaseExpectation.REFUSED] == [7]

@@ -23,8 +23,16 @@ The laws of this room (tests below `tests/`):
 
 from __future__ import annotations
 
-from flexwire.conformance.cases import Asking, Case, CasePlan, Expected, Kind, Unasked, plan_cases
-from flexwire.conformance.judging import CaseDeviation, CaseResult, CaseVerdict, Ending, Outcome
+from flexwire.conformance.cases import (
+    Asking,
+    Case,
+    CaseExpectation,
+    CasePlan,
+    Kind,
+    Unasked,
+    plan_cases,
+)
+from flexwire.conformance.judging import CaseDeviation, CaseOutcome, CaseResult, CaseVerdict, Ending
 from flexwire.conformance.rules import RULES, ConformanceRule
 from flexwire.conformance.running import ConformanceRun, conform, plan_with_hostile
 
@@ -33,15 +41,15 @@ __all__ = [
     "Asking",
     "Case",
     "CaseDeviation",
+    "CaseExpectation",
+    "CaseOutcome",
     "CasePlan",
     "CaseResult",
     "CaseVerdict",
     "ConformanceRule",
     "ConformanceRun",
     "Ending",
-    "Expected",
     "Kind",
-    "Outcome",
     "Unasked",
     "conform",
     "plan_cases",

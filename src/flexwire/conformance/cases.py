@@ -45,7 +45,7 @@ UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
 """Tagged fields that no release knows; the tags and sizes take one, two and three bytes."""
 
 
-class Expected(Enum):
+class CaseExpectation(Enum):
     """What follows a case if the broker does as Apache Kafka does."""
 
     TAKEN = "must take"
@@ -80,7 +80,7 @@ class Case:
     api_name: str
     version: int
     kind: Kind
-    expected: Expected
+    expected: CaseExpectation
     correlation_id: int
     data: bytes
     body: Mapping[str, Any]
@@ -225,7 +225,7 @@ class RequestWriter:
         correlation_id: int,
         form: Mapping[str, Any],
         *,
-        expected: Expected = Expected.TAKEN,
+        expected: CaseExpectation = CaseExpectation.TAKEN,
         body: Message | None = None,
         **header: Any,
     ) -> Case:
@@ -242,7 +242,7 @@ class RequestWriter:
             data,
             sent.to_json(self.version),
             {} if self.question.is_filter else self._asked(form),
-            is_alone=self.question.ends_connection or expected is not Expected.TAKEN,
+            is_alone=self.question.ends_connection or expected is not CaseExpectation.TAKEN,
         )
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -307,7 +307,7 @@ def _version_cases(api_key: int, offered: Versions, asking: Asking, before: int)
     if not asked:
         return
     falls_back = api_key == api_key_of(NEGOTIATES)
-    expected = Expected.FALLEN_BACK if falls_back else Expected.REFUSED
+    expected = CaseExpectation.FALLEN_BACK if falls_back else CaseExpectation.REFUSED
     number = FIRST_CORRELATION_ID + before
     for version in (offered.highest + 1, offered.lowest - 1):
         written = version if is_released(api_key, version) else asked[-1]

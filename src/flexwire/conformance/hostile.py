@@ -21,7 +21,7 @@ from flexwire.codec.hostile import (
 from flexwire.conformance.cases import (
     Asking,
     Case,
-    Expected,
+    CaseExpectation,
     Kind,
     RequestWriter,
     asked_versions,
@@ -51,7 +51,7 @@ class _Damage(NamedTuple):
 
     payload: bytes
     words: str
-    expected: Expected
+    expected: CaseExpectation
 
 
 def hostile_cases(
@@ -98,7 +98,7 @@ def _cases(writer: RequestWriter, correlation_id: int) -> Iterator[Case]:
         yield replace(case, data=to_frame(_numbered(damage.payload, number)), damage=damage.words)
     if writer.api_key == api_key_of(NEGOTIATES) and writer.schema.flexible:
         case = writer.case(
-            Kind.HOSTILE, correlation_id + len(damages), plain, expected=Expected.REFUSED
+            Kind.HOSTILE, correlation_id + len(damages), plain, expected=CaseExpectation.REFUSED
         )
         for data, words in _lengths(case.data):
             yield replace(case, data=data, damage=words)
@@ -123,19 +123,19 @@ def _taken(
     writer: RequestWriter, form: Mapping[str, object], correlation_id: int
 ) -> Iterator[_Damage]:
     header, body, places = _request(writer, form, correlation_id)
-    yield _Damage(header + body + b"\0", "a byte after the body", Expected.TAKEN_BY_KAFKA)
+    yield _Damage(header + body + b"\0", "a byte after the body", CaseExpectation.TAKEN_BY_KAFKA)
     section = _last_tag_section(places)
     if section is not None:
         start, stop = section.offset, section.offset + section.length
         overlong = (b"\x80\0", "a varint that is longer than needed")
         for raw, words in (*LENIENT_TAG_SECTIONS, overlong):
             damaged = body[:start] + raw + body[stop:]
-            yield _Damage(header + damaged, words, Expected.TAKEN_BY_KAFKA)
+            yield _Damage(header + damaged, words, CaseExpectation.TAKEN_BY_KAFKA)
     empty = next((place for place in places if _is_open_list(place, writer)), None)
     if empty is not None:
         start, stop = empty.offset, empty.offset + len(_NO_MORE_THAN_NULL)
         damaged = body[:start] + _NO_MORE_THAN_NULL + body[stop:]
-        yield _Damage(header + damaged, "a list of length -2", Expected.TAKEN_BY_KAFKA)
+        yield _Damage(header + damaged, "a list of length -2", CaseExpectation.TAKEN_BY_KAFKA)
 
 
 def _is_open_list(place: Annotation, writer: RequestWriter) -> bool:
@@ -150,20 +150,22 @@ def _refused(
 ) -> Iterator[_Damage]:
     header, body, places = _request(writer, form, correlation_id)
     if body:
-        yield _Damage(header + body[:-1], "a body that is cut off", Expected.REFUSED)
+        yield _Damage(header + body[:-1], "a body that is cut off", CaseExpectation.REFUSED)
     section = _last_tag_section(places)
     if section is not None:
         start, stop = section.offset, section.offset + section.length
         six = (OVERLONG_VARINT, "a varint of 6 bytes")
         for raw, words in (*UNREADABLE_TAG_SECTIONS, six):
-            yield _Damage(header + body[:start] + raw + body[stop:], words, Expected.REFUSED)
+            yield _Damage(header + body[:start] + raw + body[stop:], words, CaseExpectation.REFUSED)
     place = next((place for place in places if _is_list(place)), None)
     if place is not None:
         is_compact = place.type.startswith(_COMPACT)
         huge = write_unsigned_varint(INT32_MAX) if is_compact else INT32_MAX.to_bytes(4, "big")
         # The list is empty, so its length is all that it has, or its elements follow.
         damaged = body[: place.offset] + huge + body[place.offset + (1 if is_compact else 4) :]
-        yield _Damage(header + damaged, "a list that is longer than the frame", Expected.REFUSED)
+        yield _Damage(
+            header + damaged, "a list that is longer than the frame", CaseExpectation.REFUSED
+        )
 
 
 def _is_list(place: Annotation) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.codec import message
 from flexwire.conformance import rules
-from flexwire.conformance.cases import Case, Expected, Kind, entity_types, entity_values
+from flexwire.conformance.cases import Case, CaseExpectation, Kind, entity_types, entity_values
 from flexwire.conformance.rules import NOT_JUDGED_CODES, SEEN_CODES, ConformanceRule, find_quirk
 from flexwire.errors import DecodeError, UnknownMessageError
 from flexwire.facts.units import plural
@@ -52,7 +52,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """What followed a request: the payload of a response, or how the exchange ended, in words.
 
     ``unread`` is how many bytes came with the response, behind it.
@@ -98,7 +98,7 @@ class CaseResult:
 
     case: Case
     verdict: CaseVerdict
-    outcome: Outcome
+    outcome: CaseOutcome
     deviation: CaseDeviation | None = None
     remark: str = ""
     error_codes: frozenset[int] = frozenset()
@@ -127,7 +127,7 @@ _RULE_OF_KIND: Final = {
 
 
 def judge(
-    case: Case, outcome: Outcome, *, release: str, plain: CaseResult | None = None
+    case: Case, outcome: CaseOutcome, *, release: str, plain: CaseResult | None = None
 ) -> CaseResult:
     """Return the verdict about a case.
 
@@ -136,11 +136,11 @@ def judge(
     """
     result = CaseResult(case, CaseVerdict.AS_KAFKA, outcome)
     try:
-        if case.expected is Expected.REFUSED:
+        if case.expected is CaseExpectation.REFUSED:
             _judge_refusal(case, outcome)
-        elif case.expected is Expected.FALLEN_BACK:
+        elif case.expected is CaseExpectation.FALLEN_BACK:
             _judge_fallback(case, outcome)
-        elif case.expected is Expected.TAKEN_BY_KAFKA and outcome.payload is None:
+        elif case.expected is CaseExpectation.TAKEN_BY_KAFKA and outcome.payload is None:
             found = outcome.ending.value if outcome.ending else ""
             deviation = CaseDeviation(rules.KAFKA_TAKES, found)
             return replace(result, verdict=CaseVerdict.DIFFERS, deviation=deviation)
@@ -155,7 +155,7 @@ def judge(
     return result
 
 
-def _judge_refusal(case: Case, outcome: Outcome) -> None:
+def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
     if outcome.ending is Ending.CLOSED:
         return
     rule = _RULE_OF_KIND[case.kind]
@@ -164,11 +164,11 @@ def _judge_refusal(case: Case, outcome: Outcome) -> None:
     raise _Broken(rule, f"an answer of {len(outcome.payload)} bytes", 0)
 
 
-def _of(outcome: Outcome) -> str:
+def _of(outcome: CaseOutcome) -> str:
     return f": {outcome.detail}" if outcome.detail else ""
 
 
-def _payload(case: Case, outcome: Outcome, rule: ConformanceRule) -> bytes:
+def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
     """Return the payload of a response, or raise that there is none."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
@@ -188,7 +188,7 @@ def _check_correlation_id(case: Case, payload: bytes) -> None:
         raise _Broken(rules.CORRELATION_ID, found, 0, "correlationId")
 
 
-def _judge_fallback(case: Case, outcome: Outcome) -> None:
+def _judge_fallback(case: Case, outcome: CaseOutcome) -> None:
     payload = _payload(case, outcome, rules.FALLBACK)
     kind, body = message(f"{NEGOTIATES.removesuffix('Request')}Response"), payload[4:]
     try:

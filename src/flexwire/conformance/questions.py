@@ -213,7 +213,7 @@ def question(api_name: str, version: int) -> Question | None:
     >>> question("FindCoordinator", 3) is None
     True
     """
-    return next((one for one in QUESTIONS.get(api_name, ()) if version in one.versions), None)
+    return next((asked for asked in QUESTIONS.get(api_name, ()) if version in asked.versions), None)
 
 
 def why_not_asked(api_key: int, api_name: str) -> str:

@@ -19,13 +19,13 @@ from flexwire.conformance.cases import (
     FIRST_CORRELATION_ID,
     Asking,
     Case,
+    CaseExpectation,
     CasePlan,
-    Expected,
     Kind,
     plan_cases,
 )
 from flexwire.conformance.hostile import hostile_cases
-from flexwire.conformance.judging import CaseResult, CaseVerdict, Ending, Outcome, judge
+from flexwire.conformance.judging import CaseOutcome, CaseResult, CaseVerdict, Ending, judge
 from flexwire.errors import CallError, ConnectionEndedError, NoAnswerError, UnreadableFrameError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def conform(
         skipped: list[Case] = []
         plain: CaseResult | None = None
         for case in plan.cases:
-            if case.expected is Expected.TAKEN and _is_hopeless(case, plain):
+            if case.expected is CaseExpectation.TAKEN and _is_hopeless(case, plain):
                 skipped.append(case)
                 continue
             result = judge(case, _send(sender, case, results), release=asking.release, plain=plain)
@@ -131,7 +131,7 @@ def _is_hopeless(case: Case, plain: CaseResult | None) -> bool:
     )
 
 
-def _send(sender: CaseSender, case: Case, results: list[CaseResult]) -> Outcome:
+def _send(sender: CaseSender, case: Case, results: list[CaseResult]) -> CaseOutcome:
     try:
         return sender.send(case)
     except CallError as error:
@@ -153,22 +153,22 @@ class CaseSender(Closeable):
         """Return the versions that the broker says it has, by api key."""
         return self._connected().offered
 
-    def send(self, case: Case) -> Outcome:
+    def send(self, case: Case) -> CaseOutcome:
         """Send a case and return what followed; `CallError` if the broker cannot be reached."""
         if case.is_alone:
             self.close()
         broker = self._connected()
         try:
             payload = broker.exchange_bytes(case.data)
-            return Outcome(payload, unread=broker.unread_length)
+            return CaseOutcome(payload, unread=broker.unread_length)
         except ConnectionEndedError as error:
             held = f"after {error.held} bytes of an answer" if error.held else ""
-            return Outcome(ending=Ending.CLOSED, detail=held)
+            return CaseOutcome(ending=Ending.CLOSED, detail=held)
         except NoAnswerError:
-            return Outcome(ending=Ending.SILENT)
+            return CaseOutcome(ending=Ending.SILENT)
         except UnreadableFrameError as error:
             reason = str(error).removeprefix(f"{broker.address}: ")
-            return Outcome(ending=Ending.NO_FRAME, detail=reason)
+            return CaseOutcome(ending=Ending.NO_FRAME, detail=reason)
         finally:
             if case.is_alone:
                 self.close()

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from flexwire.report.charts import INK
-from flexwire.report.render import _inlined
+from flexwire.report.page_environment import read_template_file
 
 # WCAG 2: 4.5 for text, 3 for parts of pictures.
 TEXT = 4.5
@@ -34,7 +34,9 @@ PAIRS = [
 
 def themes() -> list[dict[str, str]]:
     """The colours of light, dark and paper, by name."""
-    blocks = re.findall(r":root \{(.*?)\}", _inlined("report.css"), flags=re.DOTALL)
+    blocks = re.findall(
+        r":root \{(.*?)\}", read_template_file("flexwire.report", "report.css"), flags=re.DOTALL
+    )
     return [dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in blocks]
 
 
@@ -64,11 +66,13 @@ def test_contrast_is_enough(theme: int) -> None:
 def test_every_theme_gives_a_value_to_every_colour() -> None:
     light, dark, paper = themes()
     assert set(light) == set(dark) == set(paper)
-    used = set(re.findall(r"var\(--([\w-]+)\)", _inlined("report.css")))
+    used = set(
+        re.findall(r"var\(--([\w-]+)\)", read_template_file("flexwire.report", "report.css"))
+    )
     assert used == set(light)
 
 
 def test_every_ink_of_the_charts_has_its_colour() -> None:
-    style = _inlined("report.css")
+    style = read_template_file("flexwire.report", "report.css")
     for ink in INK.values():
         assert f'="{ink}"]' in style

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 import flexwire
@@ -16,8 +15,8 @@ from flexwire.conformance.formats import (
     matrix_rows,
     remark_lines,
 )
-from flexwire.extras import needed_by
 from flexwire.facts.units import plural, safe
+from flexwire.report.page_environment import page_environment, read_template_file
 from flexwire.report.render import breakable
 
 if TYPE_CHECKING:
@@ -44,23 +43,13 @@ def to_html(run: ConformanceRun) -> str:
         "left_out": len(found) - MOST_SHOWN,
         "remarks": [*remark_lines(run)],
         "flexwire_version": flexwire.__version__,
-        "style": resources.files("flexwire.report")
-        .joinpath("templates", "report.css")
-        .read_text(encoding="utf-8"),
+        "style": read_template_file("flexwire.report", "report.css"),
     }
     return _environment().get_template("conformance.html.j2").render(view).strip() + "\n"
 
 
 @cache
 def _environment() -> Environment:
-    with needed_by("the page of a conformance run", "docs"):
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
-    environment = Environment(
-        loader=PackageLoader("flexwire.conformance", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("flexwire.conformance", "the page of a conformance run", "docs")
     environment.filters.update(breakable=breakable, plural=plural, safe_text=safe)
     return environment

@@ -6,14 +6,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.extras import needed_by
 from flexwire.facts import units
 from flexwire.facts.facts import Facts
 from flexwire.report import answers, audit, charts, cluster, footnotes, matrix, tables
 from flexwire.report.limits import FINDINGS
+from flexwire.report.page_environment import page_environment, read_template_file
 from flexwire.report.tables import ReportCell, ReportColumn, ReportTable, build, size, text
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from flexwire.facts.facts import ConnectionFacts, OtherConnection
 
-
-_TEMPLATES = "templates"
 
 LARGEST_BYTES: Final = 2_000_000
 """So large a page may be, whatever the facts hold."""
@@ -71,17 +68,7 @@ def render(facts: Facts) -> str:
 @cache
 def _environment() -> Environment:
     # A process that renders several reports compiles the templates once.
-    # Imported here: reading facts needs no template engine, which is an optional dependency.
-    with needed_by("the report", "spark"):
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  see above
-
-    environment = Environment(
-        loader=PackageLoader("flexwire.report", _TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("flexwire.report", "the report", "spark")
     environment.filters.update(
         breakable=breakable,
         dashed=_dashed,
@@ -134,8 +121,8 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
         "facts": facts,
         "totals": facts.totals,
         "of": tables.of,
-        "style": _inlined("report.css"),
-        "script": _inlined("report.js"),
+        "style": read_template_file("flexwire.report", "report.css"),
+        "script": read_template_file("flexwire.report", "report.js"),
         "question": audit.title(facts),
         "further_findings": facts.left_out.get(FINDINGS, 0),
         "chosen": audit.chosen(facts),
@@ -220,12 +207,6 @@ def _verdict_shares(facts: Facts) -> list[tuple[str, int, float]]:
         for verdict in matrix.VERDICTS
         if requests[verdict]
     ]
-
-
-def _inlined(name: str) -> str:
-    """A style sheet or script of this package, to stand inside the page."""
-    place = resources.files("flexwire.report") / _TEMPLATES / name
-    return place.read_text(encoding="utf-8")
 
 
 def decision(connections: ConnectionFacts) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import flexwire
-from flexwire.extras import needed_by
 from flexwire.facts.units import plural, safe, shorten
 from flexwire.printable import printable
+from flexwire.report.page_environment import page_environment, read_template_file
 from flexwire.report.render import breakable
 from flexwire.specs.bench.changes import field_detail
 
@@ -221,9 +220,7 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
         "most_findings": _MOST_FINDINGS,
         "costs": costs,
         "flexwire_version": flexwire.__version__,
-        "style": resources.files("flexwire.report")
-        .joinpath("templates", "report.css")
-        .read_text(encoding="utf-8"),
+        "style": read_template_file("flexwire.report", "report.css"),
     }
     return _environment().get_template("bench.html.j2").render(view).strip() + "\n"
 
@@ -243,15 +240,7 @@ def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBrea
 
 @cache
 def _environment() -> Environment:
-    with needed_by("the page of the bench", "docs"):
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
-    environment = Environment(
-        loader=PackageLoader("flexwire.specs.bench", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("flexwire.specs.bench", "the page of the bench", "docs")
     environment.filters.update(breakable=breakable, plural=plural, safe_text=safe)
     environment.globals.update(
         change_lines=change_lines,

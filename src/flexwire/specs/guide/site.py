@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import flexwire
-from flexwire.extras import needed_by
 from flexwire.facts.units import TEXT_LIMIT, plural, safe
 from flexwire.printable import printable
+from flexwire.report.page_environment import page_environment, read_template_file
 from flexwire.report.render import breakable
 from flexwire.specs.guide.rows import steps
 from flexwire.versions import Versions
@@ -351,10 +350,12 @@ def render(
         }
         files[page.path] = _write(environment, "page.html.j2", shared | view)
     files["search.js"] = write_index(pages, MARK)
-    files["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
+    files["guide.js"] = f"/* {MARK} */\n{read_template_file('flexwire.specs.guide', 'guide.js')}"
     # The guide shares the style sheet of the report.
     style = (
-        _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
+        read_template_file("flexwire.report", "report.css")
+        + "\n"
+        + read_template_file("flexwire.specs.guide", "guide.css")
     )
     files["guide.css"] = f"/* {MARK} */\n{style}"
     return files
@@ -362,15 +363,7 @@ def render(
 
 @cache
 def _environment() -> Environment:
-    with needed_by("the guide", "docs"):
-        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
-    environment = Environment(
-        loader=PackageLoader("flexwire.specs.guide", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment("flexwire.specs.guide", "the guide", "docs")
     environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shorten)
     environment.filters["breakable"] = breakable
     environment.globals.update(
@@ -384,10 +377,6 @@ def _environment() -> Environment:
 
 def _write(environment: Environment, template: str, view: dict[str, Any]) -> str:
     return environment.get_template(template).render(view).strip() + "\n"
-
-
-def _file(package: str, name: str) -> str:
-    return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _shorten(name: str) -> str:

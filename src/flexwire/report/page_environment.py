@@ -1,0 +1,33 @@
+"""The template engine and the style sheet that all pages of flexwire share."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from flexwire.extras import needed_by
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def page_environment(package: str, subject: str, extra: str) -> Environment:
+    """Return an engine for the templates of a package, without filters of its own.
+
+    Raises `MissingExtraError`, worded about ``subject`` and ``extra``, without jinja2. A caller
+    keeps the engine, so that a process that renders several pages compiles the templates once.
+    """
+    with needed_by(subject, extra):
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
+    return Environment(
+        loader=PackageLoader(package, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def read_template_file(package: str, name: str) -> str:
+    """Return the text of a file beside the templates of a package, as the style sheet."""
+    return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")

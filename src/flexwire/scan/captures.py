@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from flexwire.arguments import refuse, to_flag, to_list, to_text
 from flexwire.capture.reassembly.connections import BrokerEnds
-from flexwire.errors import ArgumentError, CaptureError
-from flexwire.facts.captures import sampled_notes
+from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
 from flexwire.inputs import capture_sources
 from flexwire.scan.columns import choose_columns
@@ -22,7 +21,7 @@ from flexwire.storage.local import compress, decompress
 from flexwire.survey.ranges import decode_range_rows
 from flexwire.survey.request import AnalysisRequest
 from flexwire.survey.survey import Surveyor
-from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
+from flexwire.survey.surveyed_files import check_files
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.records import cut_rows, with_columns
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.survey.survey import Survey
     from flexwire.tables.records import Rows
 
 CaptureRowKind = Literal["frames", "messages", "records", "connections", "packets"]
@@ -50,6 +48,7 @@ _SCHEMAS: Final = {
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 16 << 20
 _REMEDY: Final = "pass skip_unreadable=True to read the rest"
+_TO_ACCEPT: Final = "pass accept_sampled=True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +201,7 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
         return decompress((kept / name).read_bytes())
 
     survey = Surveyor(request, keep).run()
-    _check(survey, request)
+    check_files(survey, request, remedy=_REMEDY, to_accept=_TO_ACCEPT)
     if scan.rows == _PACKETS:
         yield packet_rows(survey.notes)
     elif scan.rows == _CONNECTIONS:
@@ -213,12 +212,3 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             # What is kept for a range is not needed after it, but for the names of all.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows
-
-
-def _check(survey: Survey, request: AnalysisRequest) -> None:
-    unreadable = UnreadableFiles.of(survey.unreadable)
-    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=_REMEDY)
-    sampled = CaptureMarks.of(survey.marks).sampled
-    if sampled and not request.takes_sampled:
-        (note, *_) = sampled_notes(sampled)
-        raise CaptureError(f"{note} To read them so, pass accept_sampled=True.")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from flexwire.facts.facts import Facts
-    from flexwire.survey.request import FileMarks
+    from flexwire.survey.request import AnalysisRequest, FileMarks
+    from flexwire.survey.survey import Survey
 
     Marked = Iterable[tuple[str, FileMarks]]
 
@@ -97,6 +98,19 @@ class CaptureMarks:
 
 NO_MARKS: Final = CaptureMarks()
 """No capture says anything of itself."""
+
+
+def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_accept: str) -> None:
+    """Raise `CaptureError` for files that cannot be read, and for parts that are not asked for.
+
+    ``remedy`` says how the rest is read, and ``to_accept`` how such parts are.
+    """
+    unreadable = UnreadableFiles.of(survey.unreadable)
+    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=remedy)
+    sampled = CaptureMarks.of(survey.marks).sampled
+    if sampled and not request.takes_sampled:
+        (note, *_) = sampled_notes(sampled)
+        raise CaptureError(f"{note} To read them so, {to_accept}.")
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from flexwire.errors import CaptureError
-from flexwire.facts.captures import sampled_notes
 from flexwire.inputs import capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
@@ -29,7 +27,7 @@ from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decode_range_rows
 from flexwire.survey.request import NAMES, RangeContext, range_context_name, range_start_name
 from flexwire.survey.survey import Surveyor
-from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
+from flexwire.survey.surveyed_files import check_files
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
 from flexwire.wire.limits import INT64_MAX
@@ -124,6 +122,7 @@ class SurveyStore:
 
 _INFLATION: Final = 10
 _REMEDY: Final = "set skipUnreadable to true to read the rest"
+_TO_ACCEPT: Final = "set acceptSampled to true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +191,5 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
 def _survey(request: AnalysisRequest, store: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
     survey = Surveyor(request, store.keep).run()
-    unreadable = UnreadableFiles.of(survey.unreadable)
-    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=_REMEDY)
-    sampled = CaptureMarks.of(survey.marks).sampled
-    if sampled and not request.takes_sampled:
-        (note, *_) = sampled_notes(sampled)
-        raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
+    check_files(survey, request, remedy=_REMEDY, to_accept=_TO_ACCEPT)
     return survey

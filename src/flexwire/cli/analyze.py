@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from flexwire.arguments import DEFAULT_ZONE, DELTA, PARQUET
+from flexwire.arguments import DELTA, PARQUET
 from flexwire.cli.options import (
     Format,
     batch_mib_option,
     labels_option,
     master_option,
     memory_option,
+    timezone_option,
     worker_memory_option,
 )
 from flexwire.cli.standard_input import input_name, plain_name, takes_standard_input
@@ -135,14 +136,7 @@ def _moment(
     "logs.",
 )
 @labels_option
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    default=DEFAULT_ZONE,
-    show_default=True,
-    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
-    '"+02:00".',
-)
+@timezone_option
 @click.option(
     "--as-of",
     metavar="MOMENT",

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
-from flexwire.arguments import DEFAULT_MEMORY
+from flexwire.arguments import DEFAULT_MEMORY, DEFAULT_ZONE
 from flexwire.cli.completion import message_names, release_names
 from flexwire.cli.terminal import note
 from flexwire.errors import FlexwireError, short
@@ -245,6 +245,16 @@ labels_option = click.option(
     metavar="FILE",
     help="A CSV with the header client_id,team. The audit then names the team of each client, "
     "and so do the answers that have a client in each row.",
+)
+
+
+timezone_option = click.option(
+    "--timezone",
+    metavar="ZONE",
+    default=DEFAULT_ZONE,
+    show_default=True,
+    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
+    '"+02:00".',
 )
 
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from flexwire.arguments import DEFAULT_ZONE
 from flexwire.cli.metrics_options import METRICS_OPTIONS, metrics_port
-from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.options import Format, InputError, format_option, timezone_option
 from flexwire.cli.standard_input import input_name, takes_standard_input
 from flexwire.cli.terminal import note, styled
 
@@ -83,14 +82,7 @@ _COLUMNS: Final = (
     show_default="all",
     help="Show at most so many connections.",
 )
-@click.option(
-    "--timezone",
-    metavar="ZONE",
-    default=DEFAULT_ZONE,
-    show_default=True,
-    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
-    '"+02:00".',
-)
+@timezone_option
 @METRICS_OPTIONS[0]
 @METRICS_OPTIONS[1]
 @click.option(

@@ -144,7 +144,7 @@ _NARROWING: Final = {
     "since": _OF_FRAMES,
     "until": _OF_FRAMES,
 }
-"""Of which rows an option says which are wanted."""
+"""For each option, the kinds of rows that it can narrow."""
 
 
 def _texts(values: Iterable[str] | None, name: str) -> frozenset[str] | None:

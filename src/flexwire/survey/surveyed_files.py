@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 SHOWN: Final = 200
-"""Of so many files the report says why."""
+"""The report gives the reasons for at most this many files."""
 REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
 
 

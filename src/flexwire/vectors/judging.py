@@ -35,7 +35,7 @@ class Outcome(StrEnum):
     DROPPED = "dropped unknown tags"
     """Right but for unknown tagged fields, which are missing. A codec may ignore them (KIP-482)."""
     FAILED = "failed"
-    """Another content or other bytes, no answer, or an answer that is none."""
+    """The content or the bytes differ, or there is no valid answer."""
     REFUSED = "refused wrongly"
     TAKEN = "taken wrongly"
     STRICTER = "stricter than Kafka"

@@ -35,17 +35,20 @@ from flexwire.spark.publishing.manifest import check_listed, part_name, settle, 
 from flexwire.spark.publishing.table_files import TableFiles, fetch_files
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
-from flexwire.survey.piece_merger import OverlapError, UnprovenError
+from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, cut_into_pieces
 from flexwire.survey.ranges import FRAMES, RECORDS, decode_range_rows
 from flexwire.survey.request import look_at_files
+from flexwire.survey.state import LateError, UnprovenError
 from flexwire.survey.survey import (
     RANGE_BYTES,
+    STATE,
     Survey,
     Surveyor,
     is_overlap_likely,
     list_readable_files,
+    survey_after,
 )
 from flexwire.survey.surveyed_files import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.tables import schema
@@ -92,7 +95,8 @@ class SurveySummary:
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
-    ``marks`` are what files say of themselves.
+    ``marks`` are what files say of themselves. ``went_on`` is how many connections go on from an
+    earlier analysis, and ``begins_anew`` says why none does.
     """
 
     ranges: int
@@ -102,6 +106,8 @@ class SurveySummary:
     reason: str | None = None
     source: str = ""
     marks: CaptureMarks = NO_MARKS
+    went_on: int = 0
+    begins_anew: str | None = None
 
 
 def survey_capture(
@@ -172,9 +178,25 @@ def _survey(
     begin_task()
     states: dict[str, bytes] = {}
     keep = states.__setitem__ if is_whole else partial(_keep, task_output.directory)
-    survey = Surveyor(request, keep, _read_looks(task_output.directory, look_tasks)).run()
+    looks = _read_looks(task_output.directory, look_tasks)
+    survey = survey_after(
+        request, lambda before: Surveyor(request, keep, looks, before=before).run()
+    )
+    return _written(survey, request, states, write, task_output)
+
+
+def _written(
+    survey: Survey,
+    request: AnalysisRequest,
+    states: dict[str, bytes],
+    write: Write,
+    task_output: TaskOutput,
+) -> SurveySummary:
+    """Write what a survey found, and the state for a later analysis."""
     if survey.ranges:
         write(request, survey, states, task_output)
+        if survey.state is not None:
+            write_there(task_output.directory, STATE, survey.state)
     return _summary_of(survey)
 
 
@@ -199,7 +221,8 @@ def _plan(
 def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
     piece: Piece = _get(task_output.directory, _piece(number))
-    summary = survey_piece(request, piece, is_first=number == 0)
+    goes_on = request.continuation is not None and request.continuation.before is not None
+    summary = survey_piece(request, piece, is_first=number == 0 and not goes_on)
     _put(task_output.directory, _summary(number), summary)
 
 
@@ -215,19 +238,25 @@ def _fold(
     keep, directory = partial(_keep, task_output.directory), task_output.directory
     plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(directory, _PLAN)
     files, cut, survey = plan
-    if files is not None and not cut:
-        survey = Surveyor(request, keep, _read_looks(directory, look_tasks), overlapping=True).run()
-    elif files is not None:
+
+    def in_turn(before: bytes | None, *, overlapping: bool) -> Survey:
+        looks = _read_looks(directory, look_tasks)
+        return Surveyor(request, keep, looks, overlapping=overlapping, before=before).run()
+
+    def fold(before: bytes | None) -> Survey:
+        if not cut:
+            return in_turn(before, overlapping=True)
         summaries = (_get(directory, _summary(number)) for number in range(pieces))
+        known = replace(survey, notes=list(survey.notes))
         try:
-            survey = Fold(request, keep, files, survey).run(cut, summaries)
+            return Fold(request, keep, files or [], known, before).run(cut, summaries)
+        except LateError:
+            raise
         except UnprovenError as error:
-            overlapping = isinstance(error, OverlapError)
-            looks = _read_looks(directory, look_tasks)
-            survey = Surveyor(request, keep, looks, overlapping=overlapping).run()
-    if survey.ranges:
-        write(request, survey, {}, task_output)
-    return _summary_of(survey)
+            return in_turn(before, overlapping=isinstance(error, OverlapError))
+
+    found = survey if files is None else survey_after(request, fold)
+    return _written(found, request, {}, write, task_output)
 
 
 def _files(number: int) -> str:
@@ -265,6 +294,8 @@ def _summary_of(survey: Survey) -> SurveySummary:
         survey.span_us,
         unreadable,
         marks=CaptureMarks.of(survey.marks),
+        went_on=sum(connection.began_in is not None for connection in survey.connections),
+        begins_anew=survey.begins_anew,
     )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
@@ -328,6 +359,16 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
         f"{largest.name}{others}: one task each, as a gzip'd file can only be read from its start."
     )
     return (f"{text} Unpacked, a large file is read by many.",)
+
+
+def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
+    """Say which connections go on from the analysis before, or why none does."""
+    if summary.begins_anew is not None:
+        return (f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.",)
+    if not summary.went_on:
+        return ()
+    go = "1 connection goes" if summary.went_on == 1 else f"{summary.went_on:,} connections go"
+    return (f"{go} on from the analysis before.",)
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from flexwire.capture.files.reading import SectionHead
 from flexwire.capture.reassembly.packet_scan import FURTHER_REASONS, FileNotes
 from flexwire.capture.reassembly.segments import FilePosition
-from flexwire.survey.piece_merger import OverlapError, PieceMerger, UnprovenError
+from flexwire.survey.piece_merger import OverlapError, PieceMerger
 from flexwire.survey.piece_survey import has_kernels
 from flexwire.survey.request import make_reader
-from flexwire.survey.state import SequentialFiles, SurveyState
+from flexwire.survey.state import SequentialFiles, SurveyState, UnprovenError, load_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 class Fold:
     """Makes one survey of the surveys of pieces of ``files``, which are in the capture's order.
 
-    ``survey`` is what is already known.
+    ``survey`` is what is already known, ``before`` the saved state of an earlier analysis. Raises
+    `SavedStateError` if that cannot be used.
     """
 
     def __init__(
@@ -42,15 +43,16 @@ class Fold:
         keep: Callable[[str, bytes], None],
         files: list[InputFile],
         survey: Survey,
+        before: bytes | None = None,
     ) -> None:
         self._request = request
         self._files = SequentialFiles(files)
-        self._state = SurveyState(request, keep)
+        self._state = SurveyState(request, keep, load_state(request, before))
         self._state.survey = survey
         self._at: FilePosition | None = None
 
     def run(self, pieces: Sequence[Piece], summaries: Iterable[PieceSummary | None]) -> Survey:
-        """Take in the surveys of all pieces, in order. Raises `UnprovenError`."""
+        """Take in the surveys of all pieces, in order. Raises `UnprovenError`, also `LateError`."""
         if not has_kernels():
             # The machine that cut the pieces had kernels.
             raise UnprovenError
@@ -135,6 +137,7 @@ class Fold:
             if isinstance(item, FileNotes):
                 self._note([item])
                 continue
+            state.earlier.check(item)
             if not state.order.keeps(item):
                 raise OverlapError
             state.see(state.flows.push(item))

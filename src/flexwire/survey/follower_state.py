@@ -20,7 +20,7 @@ from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
-from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.flows import IDLE_US, OVER_US, Flows
 from flexwire.survey.client_instances import find_instances
 from flexwire.survey.speculation import key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     FileOffsets = dict[str, int]
 
 
-OVER_US: Final = 300_000_000
-"""A closed connection is forgotten after this much time of the capture: five minutes."""
-IDLE_US: Final = 86_400_000_000
-"""A connection that was not closed is forgotten a day after its last segment."""
 MANY_KEYS: Final = 10_000
 """Below this many connections, none is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000

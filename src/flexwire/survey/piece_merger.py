@@ -29,6 +29,7 @@ from flexwire.survey.client_instances import assigning_api_keys, present_api_key
 from flexwire.survey.piece_survey import ExchangeIsolation, number_first_steps
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
+from flexwire.survey.state import UnprovenError
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
@@ -51,10 +52,6 @@ _NUMBER = struct.Struct(">i")
 
 Payloads = tuple[bytes | None, bytes | None]
 """The first frame's payload, of requests and of responses, if there is one."""
-
-
-class UnprovenError(Exception):
-    """The capture has to be surveyed in order, because the surveys of its pieces are of no use."""
 
 
 class OverlapError(UnprovenError):
@@ -263,6 +260,7 @@ class PieceMerger:
         """Take in the whole piece. Raises `UnprovenError`."""
         state, summary, flows = self._state, self._summary, self._flows
         for file, keys, clock in summary.clocks:
+            state.earlier.check_keys(keys)
             if not state.order.goes_on(file, keys, clock):
                 raise OverlapError
         for key in summary.keys:

@@ -55,7 +55,7 @@ def decode_range_rows(
     """
     # A survey of this very analysis pickled these, in a directory of its own.
     context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - see above
-    if number:
+    if number or context.has_start:
         start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - see above
     else:
         pairing = Pairing(show_credentials=request.show_credentials)
@@ -106,7 +106,7 @@ class _RangeDecoder:
             if self._held_bytes >= self._request.chunk_bytes // _CHUNKS_HELD:
                 yield from self._table_rows()
         if self._context.stop is None:
-            for frames in flows.finish():
+            for frames in flows.pause()[0] if self._context.is_paused else flows.finish():
                 self._hold(frames)
         yield from self._table_rows()
 

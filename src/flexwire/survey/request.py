@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.merging import MergePosition, QueuedFile
     from flexwire.capture.reassembly.segments import FilePosition
     from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 NAMES = "names"
@@ -46,6 +47,16 @@ RANGE_BYTES = 1 << 30
 """One task decodes about this many bytes of segments."""
 
 
+class Continuation(NamedTuple):
+    """How one analysis goes on from another: its own ``run``, and where the state is.
+
+    ``before`` is the directory of the run whose state it begins with; None if there is none.
+    """
+
+    run: str
+    before: OutputDirectory | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
     """The input and the options of an analysis. The survey and every range get the same request.
@@ -53,7 +64,7 @@ class AnalysisRequest:
     ``release`` is the release of the captured brokers, if it is known. A file that cannot be opened
     or is not a capture ends the survey, unless ``skip_unreadable``. ``takes_sampled`` says whether
     a follower reads files that hold only a part of all connections. ``inflation`` bounds what
-    record batches inflate to.
+    record batches inflate to. With a ``continuation`` the capture goes on in a later analysis.
     """
 
     files: tuple[InputFile, ...]
@@ -66,6 +77,7 @@ class AnalysisRequest:
     skip_unreadable: bool = False
     takes_sampled: bool = True
     inflation: Inflation = INFLATION
+    continuation: Continuation | None = None
 
     @property
     def digest(self) -> str:
@@ -100,7 +112,8 @@ class RangeContext:
     """What a range needs beside its start: where it ends, and what only the whole capture says.
 
     ``files`` are the files that the range lies in. Files are read one after the other, unless there
-    is a ``merge_plan``.
+    is a ``merge_plan``. The first range ``has_start`` only if it goes on from another analysis. The
+    last one ``is_paused`` if the capture goes on in a later analysis.
     """
 
     files: tuple[InputFile, ...]
@@ -108,6 +121,8 @@ class RangeContext:
     hindsight: Hindsight
     introductions: Introductions
     merge_plan: MergePlan | None = None
+    has_start: bool = True
+    is_paused: bool = False
 
     @classmethod
     def joined(cls, parts: Sequence[RangeContext]) -> RangeContext:
@@ -124,7 +139,11 @@ class RangeContext:
             dict(item for part in told for item in part.software.items()),
             dict(item for part in told for item in part.instances.items()),
         )
-        return cls(tuple(files), parts[-1].stop, hindsight, introductions, _join_plans(parts))
+        plan = _join_plans(parts)
+        return cls(
+            tuple(files), parts[-1].stop, hindsight, introductions, plan, parts[0].has_start,
+            parts[-1].is_paused,
+        )  # fmt: skip
 
 
 def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
@@ -145,7 +164,9 @@ class Survey:
     capture ``is_merged`` if its files overlap in time and show the same connections, so that they
     are merged by time. ``span_us`` is the time from Kafka's first frame to its last. ``redone``
     segments were read a second time, because a guess about them was wrong. ``marks`` are what files
-    say of themselves, by name.
+    say of themselves, by name. ``state`` is what a later analysis begins with,
+    and ``end_us`` when its last segment was captured. ``begins_anew`` says
+    why the state of an earlier one was not used.
     """
 
     ranges: int = 0
@@ -154,6 +175,9 @@ class Survey:
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
     unreadable: list[CaptureError] = field(default_factory=list)
+    state: bytes | None = None
+    end_us: int = 0
+    begins_anew: str | None = None
     marks: list[tuple[str, FileMarks]] = field(default_factory=list)
     redone: int = field(default=0, compare=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 import numpy as np
@@ -30,6 +30,7 @@ from flexwire.survey.request import (
     range_context_name,
     range_start_name,
 )
+from flexwire.survey.saved_state import SavedState, SavedStateError
 from flexwire.survey.speculation import key_of
 from flexwire.tables.frames import Introductions
 from flexwire.tables.messages import message_rows
@@ -56,6 +57,14 @@ SOFTWARE_MESSAGE = "ApiVersionsRequest"
 
 _UINT16 = 0xFFFF
 
+class UnprovenError(Exception):
+    """The capture has to be surveyed in order, because the surveys of its pieces are of no use."""
+
+
+class LateError(UnprovenError):
+    """The capture is from before the end of the analysis whose state it was to begin with."""
+
+
 TopicName = tuple[str, str]
 """The id and the name of a topic."""
 
@@ -76,15 +85,25 @@ class _OpenRange:
 class SurveyState:
     """Takes the frames of a capture in order. `finish` keeps what the whole capture says."""
 
-    def __init__(self, request: AnalysisRequest, keep: Callable[[str, bytes], None]) -> None:
+    def __init__(
+        self,
+        request: AnalysisRequest,
+        keep: Callable[[str, bytes], None],
+        before: SavedState | None = None,
+    ) -> None:
         self._request = request
         self._keep = keep
-        self.flows = Flows(brokers=request.brokers)
-        self.pairing = Pairing(show_credentials=request.show_credentials)
         self.order = SegmentOrder()
-        self._software: dict[str, tuple[int, Software]] = {}
-        self._instances: dict[str, GivenInstance] = {}
-        self._names: dict[str, str] = {}
+        self._has_start = before is not None
+        if before is None:
+            flows = Flows(brokers=request.brokers)
+            pairing = Pairing(show_credentials=request.show_credentials)
+            before = SavedState(flows, pairing, {}, {}, {}, {}, 0)
+        self.flows, self.pairing = before.flows, before.pairing
+        self._software, self._instances = before.software, before.instances
+        self._names, self._began = before.names, before.began
+        self.earlier = EarlierEnds(self.flows.ends())
+        self._asked_before = self.pairing.unanswered()
         self._ranges: list[_OpenRange] = []
         self._times = _FrameTimes()
         self.survey = Survey()
@@ -102,7 +121,7 @@ class SurveyState:
         """
         number = len(self._ranges)
         self._ranges.append(_OpenRange())
-        if number:
+        if number or self._has_start:
             flows, pairing = self.flows, self.pairing
             if keys is not None:
                 wanted = set(keys)
@@ -160,15 +179,35 @@ class SurveyState:
 
     def finish(self, files: CaptureFiles) -> Survey:
         """End the capture, which has these files, and keep what each range needs."""
-        for frames in self.flows.finish():
+        paused: list[CapturedConnection] = []
+        is_paused = self._request.continuation is not None
+        rest, paused = self.flows.pause() if is_paused else (self.flows.finish(), [])
+        for frames in rest:
             self.see(frames)
         self.end_connections()
+        self.survey.connections += paused
         self._ranges[-1].stop = None
         # Chunks and pieces end connections in another order.
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
         self._tell(files)
         self.survey.ranges = len(self._ranges)
+        if self._request.continuation is not None:
+            saved = self._saved(self._request.continuation.run)
+            self.survey.state, self.survey.end_us = saved.to_bytes(), saved.end_us
         return self.survey
+
+    def _saved(self, run: str) -> SavedState:
+        """Return the state of the connections that are open, for a later analysis."""
+        names = set(self.flows.open_names())
+        return SavedState(
+            self.flows,
+            self.pairing.only(names.__contains__),
+            {name: self._software[name] for name in names & self._software.keys()},
+            {name: self._instances[name] for name in names & self._instances.keys()},
+            self._names,
+            {name: self._began.get(name, run) for name in names},
+            max(self.flows.ends().values(), default=0),
+        )
 
     def _tell(self, files: CaptureFiles) -> None:
         ended = {connection.connection: connection for connection in self.survey.connections}
@@ -177,11 +216,20 @@ class SurveyState:
             for name in self._instances.keys() & ended.keys()
             if ended[name].is_kafka and ended[name].reads_as_kafka
         }
+        unanswered, early = self.pairing.unanswered(), self.pairing.early()
+        answered = {
+            name: tuple(sorted({*indexes} - {*unanswered.get(name, ())}))
+            for name, indexes in self._asked_before.items()
+        }
         self.survey.connections = [
-            with_instance(connection, instances.get(connection.connection))
+            msgspec.structs.replace(
+                connection,
+                client_instance_id=instances.get(connection.connection),
+                began_in=self._began.get(connection.connection),
+                answered_indexes=answered.get(connection.connection, ()),
+            )
             for connection in self.survey.connections
         ]
-        unanswered, early = self.pairing.unanswered(), self.pairing.early()
         all_names = self.flows.connections
         is_kafka = [name in ended and ended[name].is_kafka for name in all_names]
         self.survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
@@ -209,15 +257,16 @@ class SurveyState:
             introductions = Introductions(
                 software, {name: instances[name] for name in names & instances.keys()}
             )
-            context = RangeContext(its_files, part.stop, hindsight, introductions, merge_plan)
+            context = RangeContext(
+                its_files,
+                part.stop,
+                hindsight,
+                introductions,
+                merge_plan,
+                has_start=number > 0 or self._has_start,
+                is_paused=self._request.continuation is not None,
+            )
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
-
-
-def with_instance(connection: CapturedConnection, text: str | None) -> CapturedConnection:
-    """Return a connection with its client instance id, if that is known."""
-    if text is None:
-        return connection
-    return msgspec.structs.replace(connection, client_instance_id=text)
 
 
 def decode_bodies(
@@ -347,6 +396,44 @@ class _FrameTimes:
         if not connections.any():
             return 0
         return int(self._last[connections].max() - self._first[connections].min())
+
+
+def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | None:
+    """Return the saved state that an analysis begins with, if there is any.
+
+    Raises `SavedStateError` if it cannot be read, or was written with other options.
+    """
+    if data is None:
+        return None
+    saved = SavedState.from_bytes(data)
+    if saved.flows.brokers != request.brokers:
+        raise SavedStateError("it was written with other brokers or ports")
+    if saved.pairing.show_credentials != request.show_credentials:
+        raise SavedStateError("it was written with another choice about credentials")
+    return saved
+
+
+LATE_US: Final = 60_000_000
+"""A connection goes on in a later analysis if its segments are not older than by so much."""
+
+
+class EarlierEnds:
+    """When the segments of an earlier analysis ended, by connection key."""
+
+    def __init__(self, ends: dict[str, int]) -> None:
+        self._ends = ends
+
+    def check(self, segments: SegmentColumns) -> None:
+        """Take in a chunk of the capture. Raises `LateError` if it is from before these ends."""
+        if self._ends:
+            self.check_keys(read_clocks(segments)[0])
+
+    def check_keys(self, keys: Iterable[KeyClocks]) -> None:
+        """Take in when keys begin. Raises `LateError` if one is from before its end."""
+        for name, begins, _ in keys:
+            end = self._ends.pop(name, None)
+            if end is not None and begins < end - LATE_US:
+                raise LateError
 
 
 class SegmentOrder:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
+from flexwire.errors import StorageError
 from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.pieces import COMPRESSED, Piece
 from flexwire.survey.request import (
@@ -34,7 +35,15 @@ from flexwire.survey.request import (
     range_context_name,
     range_start_name,
 )
-from flexwire.survey.state import MergedFiles, SequentialFiles, SurveyState, read_clocks
+from flexwire.survey.saved_state import SavedState, SavedStateError
+from flexwire.survey.state import (
+    LateError,
+    MergedFiles,
+    SequentialFiles,
+    SurveyState,
+    load_state,
+    read_clocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,7 +105,8 @@ class Surveyor:
     Files are read one after the other. Where that is not the order of a connection's segments, as
     with captures of several hosts, the survey begins anew and merges the files by time. If they are
     known to be ``overlapping``, it merges them at once. ``looks`` is the argument of
-    `list_readable_files`.
+    `list_readable_files`, ``before`` the saved state of an earlier analysis, from which the capture
+    goes on.
     """
 
     def __init__(
@@ -106,17 +116,20 @@ class Surveyor:
         looks: Sequence[FileLook] | None = None,
         *,
         overlapping: bool = False,
+        before: bytes | None = None,
     ) -> None:
         self._request = request
         self._keep = keep
         self._looks = looks
         self._is_overlapping = overlapping
+        self._before = before
 
     def run(self) -> Survey:
         """Read all files.
 
         Raises `StorageError` for a file that is gone or changed since it was listed, and if a store
-        or a disk returns only a part of it.
+        or a disk returns only a part of it. Raises `LateError` and `SavedStateError` if the state
+        of the earlier analysis is of no use.
         """
         request, survey = self._request, Survey()
         looks = look_at_readable_files(request, survey, self._looks)
@@ -143,7 +156,7 @@ class Surveyor:
         return self._read(state, files.reader(), files)
 
     def _new_state(self, survey: Survey) -> SurveyState:
-        state = SurveyState(self._request, self._keep)
+        state = SurveyState(self._request, self._keep, load_state(self._request, self._before))
         state.survey = replace(survey, notes=list(survey.notes), connections=[])
         return state
 
@@ -163,6 +176,7 @@ class Surveyor:
                     raise item.error
                 state.survey.notes.append(item)
                 continue
+            state.earlier.check(item)
             if order is not None and not order.keeps(item):
                 raise OverlapError
             if state.size >= self._request.range_bytes and stop is not None:
@@ -172,6 +186,44 @@ class Surveyor:
             stop = reader.position
             state.add(item.weight, stop, len(item))
         return state.finish(files)
+
+
+STATE: Final = "state"
+"""The name of the saved state in the directory of a run."""
+_LATE: Final = (
+    "these captures are from before the end of the captures that are in, so they were analyzed alone"
+)
+_LOST: Final = (
+    "the state of the analysis before cannot be used ({}), so connections that go on were cut"
+)
+
+
+def survey_after(request: AnalysisRequest, survey: Callable[[bytes | None], Survey]) -> Survey:
+    """Make a survey that goes on from an earlier analysis, or begins anew where it cannot.
+
+    ``survey`` makes it, given the saved state. The result says why it begins anew. What is from
+    before the end of the earlier analysis leaves that one's state as it is.
+    """
+    continuation = request.continuation
+    if continuation is None or continuation.before is None:
+        return survey(None)
+    before = None
+    try:
+        before = continuation.before.read(STATE)
+    except StorageError as error:
+        reason = _LOST.format(error.reason)
+    if before is not None:
+        try:
+            return survey(before)
+        except LateError:
+            reason = _LATE
+        except SavedStateError as error:
+            reason, before = _LOST.format(error), None
+    result = survey(None)
+    result.begins_anew = reason
+    if before is not None and SavedState.from_bytes(before).end_us >= result.end_us:
+        result.state = before
+    return result
 
 
 LOOKED_AT: Final = 4

@@ -329,6 +329,8 @@ CONNECTIONS = (
         "client_instance_id", _STRING, "``client_instance_id`` of its frames; in request logs the "
         "greatest, if lines give several", _NO_INSTANCE,
     ),
+    Column("began_in", _STRING, "temporary"),
+    Column("answered_indexes", pa.list_(_LONG), "temporary"),
 )  # fmt: skip
 
 FORWARDED = (

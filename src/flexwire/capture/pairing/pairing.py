@@ -60,7 +60,7 @@ class Pairing:
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
-        self._show_credentials = show_credentials
+        self.show_credentials = show_credentials
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
@@ -130,7 +130,7 @@ class Pairing:
 
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
         """Return the pairing for a part of the capture that shows only some connections."""
-        some = Pairing(show_credentials=self._show_credentials)
+        some = Pairing(show_credentials=self.show_credentials)
         pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
         some._names = [name for name, _ in pairs]
         some._numbers = {name: number for number, name in enumerate(some._names)}
@@ -311,7 +311,7 @@ class Pairing:
             is_open=bool(flags & L.OPEN), is_guarded=bool(flags & L.GUARDED)
         )
         return FrameReader(
-            show_credentials=self._show_credentials,
+            show_credentials=self.show_credentials,
             conversation=Conversation(
                 authentication=authentication,
                 client_id=self._clients.text(int(self._states[number, _CLIENT])),

@@ -195,6 +195,21 @@ class FrameAssembler:
             frames += self._close(connection)
         return frames
 
+    def pause(self) -> list[CapturedConnection]:
+        """Return what open connections were since the last pause, in order; they go on.
+
+        Those of which no segment was captured since then are left out, and those of which it is
+        not known which end is the client.
+        """
+        paused = [
+            connection.pause() for connection in sorted(self._open, key=attrgetter("ordinal"))
+        ]
+        return [connection for connection in paused if connection is not None]
+
+    def open_names(self) -> list[str]:
+        """Return the names of the open connections that have one."""
+        return [connection.name for connection in self._open if connection.name]
+
     def ended(self) -> list[CapturedConnection]:
         """Return the connections that have ended since the last call, in order.
 
@@ -362,6 +377,12 @@ class _OpenConnection:
             self._frame("request", number, framed) for number, framed in enumerate(rest, half.count)
         ]
 
+    def pause(self) -> CapturedConnection | None:
+        """Return the facts since the last pause, if there are any."""
+        if self._client is None:
+            return None
+        return self._account.pause(self.name, self._client, self._broker)
+
     def close(self) -> CapturedConnection | None:
         """Return the facts about the connection, after `finish`."""
         if self._client is None:
@@ -380,6 +401,9 @@ class _OpenConnection:
         # Frames are to be looked at until one of them shows what it is. What is held of a frame is
         # copied last: until then it would be for nothing, with each of its segments.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
+            return None
+        if self._account.is_paused:
+            # The kernels do not say when the first segment was captured.
             return None
         request = self._end("request", self._client, others)
         response = self._end("response", self._broker, others)

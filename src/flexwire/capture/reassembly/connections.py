@@ -404,6 +404,8 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     evidence: str
     looks_like: str | None
     client_instance_id: str | None = None
+    began_in: str | None = None
+    answered_indexes: tuple[int, ...] = ()
 
 
 class _Verdict(NamedTuple):
@@ -421,11 +423,13 @@ class Account:
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
+        self.is_paused = False  # from `pause` to the next segment
         self.has_syn = self._is_marked = self._reset = False
         self._ended_by: str | None = None
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
+        self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}  # the last pause
         self._lost = self._captured = 0
         self._repeated = self._late = self._early = self._unreadable = 0
 
@@ -434,6 +438,7 @@ class Account:
         flags = segment.flags
         if self._first_us is None:
             self._first_us = segment.timestamp_us
+        self.is_paused = False
         self._last_us = segment.timestamp_us
         self._captured += len(segment.payload)
         if flags & SYN:
@@ -482,8 +487,25 @@ class Account:
         self._early += stream.early
         self._unreadable -= stream.early
 
+    def pause(self, connection: str, client: str, broker: str) -> CapturedConnection | None:
+        """Say what the connection was since the last pause, and count anew from here on.
+
+        Return None if none of its segments was captured since then.
+        """
+        if self._first_us is None:
+            return None
+        so_far = self.close(connection, client, broker)
+        self.is_paused, self._first_us = True, None
+        for direction, size in self._bytes.items():
+            self._bytes_before[direction] += size
+        self._frames = {"request": 0, "response": 0}
+        self._bytes = {"request": 0, "response": 0}
+        self._lost = self._captured = 0
+        self._repeated = self._late = self._early = self._unreadable = 0
+        return so_far
+
     def close(self, connection: str, client: str, broker: str) -> CapturedConnection:
-        """Say what the connection was."""
+        """Say what the connection was since the last pause."""
         judged = self._judge(client, broker)
         ended_by: Literal["client", "broker"] | None = None
         if self._ended_by is not None:
@@ -492,7 +514,7 @@ class Account:
             connection=connection,
             client=client,
             broker=broker,
-            first_us=self._first_us or 0,
+            first_us=self._last_us if self._first_us is None else self._first_us,
             last_us=self._last_us,
             seen_from_start=self.has_syn,
             closed_by=ended_by,
@@ -532,9 +554,9 @@ class Account:
         return self._judge_unread(resembles)
 
     def _judge_unread(self, resembles: str | None) -> _Verdict:
-        if self._bytes["request"]:
+        if self._bytes["request"] or self._bytes_before["request"]:
             return _Verdict(False, False, "no request on it reads as Kafka", resembles)
-        if not self._bytes["response"]:
+        if not (self._bytes["response"] or self._bytes_before["response"]):
             return _Verdict(False, False, "nothing was sent", None)
         if self._is_marked:
             return _Verdict(False, True, "the tap captured it, and only responses of it", None)

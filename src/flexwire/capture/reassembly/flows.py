@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 _NONE_GIVEN = BrokerEnds()
+
+OVER_US: Final = 300_000_000
+"""A closed connection is forgotten after this much time of the capture: five minutes."""
+IDLE_US: Final = 86_400_000_000
+"""A connection that was not closed is forgotten a day after its last segment."""
+MOST_PAUSED: Final = 100_000
+"""At most so many pairs of ends go on where a capture pauses: those that were used last."""
 # The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
 # same, and says of each field what it is.
 _SIDE = np.dtype(
@@ -166,6 +173,52 @@ class Flows:
             FrameColumns.from_frames(frames, file, self.connections)
             for file, frames in frames_of.items()
         ]
+
+    def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
+        """Let the capture go on elsewhere, without the connections that are over or idle.
+
+        Return the incomplete frames of those, which end here, by the file in which each ended;
+        and what each other connection was since the last pause.
+        """
+        self._take_all_back()
+        over = set(self._over())
+        frames_of: dict[str, list[CapturedFrame]] = {}
+        paused: list[CapturedConnection] = []
+        for key, assembler in list(self._assemblers.items()):
+            if key not in over:
+                paused += assembler.pause()
+                continue
+            frames_of.setdefault(self.files.pop(key, ""), []).extend(assembler.finish())
+            self.note_ended(assembler)
+            del self._assemblers[key]
+        frames = [
+            FrameColumns.from_frames(some, file, self.connections)
+            for file, some in frames_of.items()
+        ]
+        return frames, paused
+
+    def _over(self) -> list[str]:
+        """Return the keys whose connections are over, idle, or more than are kept."""
+        activities = {key: assembler.activity() for key, assembler in self._assemblers.items()}
+        if not activities:
+            return []
+        times = sorted(activity.last_us for activity in activities.values())
+        # Most of them say what time it is: one time may be damaged.
+        now_us, least_us = times[len(times) // 2], times[-MOST_PAUSED:][0]
+        return [
+            key
+            for key, (_, last_us, is_over) in activities.items()
+            if now_us - last_us >= (OVER_US if is_over else IDLE_US) or last_us < least_us
+        ]
+
+    def ends(self) -> dict[str, int]:
+        """Return when a segment of each key that is open was captured last."""
+        return {key: self.take_back(key).activity().last_us for key in self._assemblers}
+
+    def open_names(self) -> list[str]:
+        """Return the names of the open connections that have one."""
+        self._take_all_back()
+        return [name for one in self._assemblers.values() for name in one.open_names()]
 
     def ended(self) -> list[CapturedConnection]:
         """Return the connections that have ended since the last call."""

@@ -62,6 +62,7 @@ from flexwire.spark.capture_job import (
     MOST_CLUSTER_RANGE_BYTES,
     MOST_RANGE_BYTES,
     answer_notes,
+    continuation_notes,
     gzip_note,
     range_bytes_for,
     weight,
@@ -357,22 +358,27 @@ class _AnalysisJob:
 
     def write_tables(
         self, files: list[InputFile]
-    ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks]:
+    ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks, tuple[str, ...]]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
-        What was left out are files. And gives what files say of themselves.
+        What was left out are files. And gives what files say of themselves, and notes for the user
+        on connections that go on.
         """
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
-            return AnalysisSums(0), UnreadableFiles(), CaptureMarks()
+            return AnalysisSums(0), UnreadableFiles(), CaptureMarks(), ()
         summary, sums = self._write(files)
-        return sums, summary.unreadable, summary.marks
+        return sums, summary.unreadable, summary.marks, continuation_notes(summary)
 
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
         size = self._range_bytes(total)
-        request = replace(self.options.asked, files=tuple(files), range_bytes=size)
+        # What key logs open does not go on: the keys of a connection come with its beginning.
+        continuation = None if self.options.reading.keys else self.staging.continuation
+        request = replace(
+            self.options.asked, files=tuple(files), range_bytes=size, continuation=continuation
+        )
         with self._stage("Decoding captures"):
             summary, sums = write_tables(self.spark, request, self.staging.task_output, total)
         summary.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
@@ -424,8 +430,8 @@ class _AnalysisJob:
 
         Returns the facts, notes for the user, and what the files say of themselves.
         """
-        sums, unreadable, marks = self.write_tables(files)
-        notes = (*gzip_note(files), *marks.notes())
+        sums, unreadable, marks, continued = self.write_tables(files)
+        notes = (*continued, *gzip_note(files), *marks.notes())
         return marks.add_to(unreadable.add_to(self.measure(sums))), notes, marks
 
     def rehearse(

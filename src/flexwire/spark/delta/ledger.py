@@ -87,6 +87,9 @@ COLUMNS: Final = pa.schema(
         # The least and the greatest name of the files of the input: where to look for others.
         ("first_file", pa.string()),
         ("last_file", pa.string()),
+        # The analysis whose state it began with, and the one whose state the next begins with.
+        ("state_before", pa.string()),
+        ("state_after", pa.string()),
     ]
 )
 _TRIES: Final = 20
@@ -114,6 +117,8 @@ class LedgerEntry:
     logs: list[dict[str, Any]] | None = None
     first_file: str | None = None
     last_file: str | None = None
+    state_before: str | None = None
+    state_after: str | None = None
 
 
 def new_entry(
@@ -221,14 +226,32 @@ class LedgerSnapshot:
         names = () if self.table is None else {field.name for field in self.table.schema().fields}
         return [name for name in COLUMNS.names if name in names]
 
-    @cached_property
+    @property
     def next_offsets(self) -> dict[Partition, int]:
         """The offsets at which logs continue."""
+        return next_offsets(self._last_in)
+
+    @property
+    def open_state(self) -> str | None:
+        """The analysis whose state the next one begins with."""
+        return self._last_in[-1].state_after if self._last_in else None
+
+    @property
+    def used_state(self) -> str | None:
+        """The analysis with whose state the one of `open_state` began: nobody needs it again."""
+        if self.open_state is None:
+            return None
+        [entry] = self._read(pc.field("analysis") == self.open_state, files=False)
+        return entry.state_before
+
+    @cached_property
+    def _last_in(self) -> list[LedgerEntry]:
+        """Some of the last analyses that are in, without their files, the first one first."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):
-                return next_offsets(entries)
-        return {}
+                return entries
+        return []
 
     @cached_property
     def latest(self) -> datetime | None:

@@ -41,6 +41,8 @@ from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, R
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
 from flexwire.storage.filesystems import scheme_of
 from flexwire.storage.local import is_locked, make_private_directory
+from flexwire.survey.request import Continuation
+from flexwire.survey.survey import STATE
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_TABLES
@@ -164,12 +166,15 @@ class AlreadyInError(FlexwireError):
 class DeltaStaging(RunStaging):
     """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
 
-    The fingerprints are numbers by the names of files.
+    The fingerprints are numbers by the names of files. ``open_state`` is the analysis whose state
+    it begins with, and ``used_state`` the one whose state that one began with.
     """
 
     digest: str
     fingerprints: dict[str, int]
     append: bool
+    open_state: str | None = None
+    used_state: str | None = None
 
     @cached_property
     def task_output(self) -> TaskOutput:
@@ -213,7 +218,8 @@ class DeltaStaging(RunStaging):
         if previous:
             names = {table["name"] for entry in previous for table in entry.tables}
             take_out(self.out, {entry.analysis for entry in previous}, names)
-        self.out.remove([f"{STAGING}/{self.run}"])
+        used = [] if self.used_state is None else [f"{RUNS}/{self.used_state}/{STATE}"]
+        self.out.remove([f"{STAGING}/{self.run}", *used])
 
     def _entered(
         self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
@@ -241,7 +247,21 @@ class DeltaStaging(RunStaging):
             raise AlreadyInError(
                 f"{self.out}: another analysis of the same input was first, and is in"
             )
-        return [with_offsets(own, offsets | self.read_until)]
+        return [with_offsets(self._with_state(own, old.open_state), offsets | self.read_until)]
+
+    def _with_state(self, own: LedgerEntry, open_state: str | None) -> LedgerEntry:
+        """Return the entry with the state that it began with, and the one that it leaves."""
+        if not self.fingerprints:
+            # Logs leave the state of captures as it is.
+            return replace(own, state_after=open_state)
+        if not self.files.exists(STATE):
+            return own
+        if open_state != self.open_state:
+            raise FlexwireError(
+                f"{self.out}: another analysis was added meanwhile, and this one goes on from the "
+                "one before it; run it again"
+            )
+        return replace(own, state_before=open_state, state_after=self.run)
 
     def _tables(self) -> dict[str, list[AddedFile]]:
         rows = {file.name: file.rows for file in self.task_output.files}
@@ -334,12 +354,20 @@ def delta_staging(
             known_files=frozenset(names_in),
             growing_files=frozenset(growing),
             next_offsets=ledger.next_offsets if append else {},
+            open_state=ledger.open_state if append else None,
+            used_state=ledger.used_state if append else None,
+            continuation=_continuation(out, run, ledger.open_state) if append else None,
         )
 
     with nullcontext() if out.path is None else hold_lock(out.path):
         _check_ours(out)
         with begin_run(out, make, give_up) as staging:
             yield staging
+
+
+def _continuation(out: OutputDirectory, run: str, before: str | None) -> Continuation:
+    """Return how an analysis goes on from the one before; None stands for no analysis."""
+    return Continuation(run, None if before is None else out.child(f"{RUNS}/{before}"))
 
 
 @contextmanager

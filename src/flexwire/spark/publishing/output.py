@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.files import Partition
     from flexwire.storage.output_directory import OutputDirectory
+    from flexwire.survey.request import Continuation
 
 
 FORMATS: Final = (PARQUET, DELTA)
@@ -60,7 +61,8 @@ class Staging(ABC):
     there is nothing to do. ``known_files`` are the names of files that are in already, beside new
     ones, and ``growing_files`` those of files that are still being written. ``next_offsets`` are
     the offsets at which logs continue; None if all of a log is read. ``read_until`` takes the
-    offsets after what this analysis has read of logs.
+    offsets after what this analysis has read of logs. ``continuation`` is given if captures go on
+    from one analysis to the next.
     """
 
     out: OutputDirectory
@@ -69,6 +71,7 @@ class Staging(ABC):
     growing_files: frozenset[str] = field(default=frozenset(), kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
+    continuation: Continuation | None = field(default=None, kw_only=True)
 
     @property
     @abstractmethod

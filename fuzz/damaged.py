@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from flexwire.errors import FlexwireError
-from flexwire.survey.piece_merger import OverlapError, UnprovenError
+from flexwire.survey.piece_merger import OverlapError
+from flexwire.survey.state import UnprovenError
 from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from flexwire.tables.frames import connection_rows
 from fuzz.arguments import asked as asked_for

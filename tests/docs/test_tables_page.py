@@ -17,6 +17,7 @@ from flexwire.tables.schema import (
     CONNECTIONS_TABLE,
     FORWARDED_TABLE,
     FRAMES_TABLE,
+    GROWN_TABLES,
     OUTCOMES,
     PACKETS_TABLE,
     RECORDS,
@@ -61,10 +62,11 @@ def test_the_audit_is_described_as_it_is_written() -> None:
 
 
 def test_every_table_is_on_the_page_and_every_column_is_explained() -> None:
-    assert {one.place.partition("/")[0] for one in (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)} == {
-        *DIRECTORIES
-    }
-    for table in (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES):
+    assert {
+        one.place.partition("/")[0]
+        for one in (*TABLES, *GROWN_TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)
+    } == {*DIRECTORIES}
+    for table in (*TABLES, *GROWN_TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES):
         names = [one.name for one in table.columns]
         assert len(names) == len(set(names))
         for one in table.columns:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flexwire.survey.piece_merger import UnprovenError
+from flexwire.survey.state import UnprovenError
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import ALL_LINKS, Shape, write_capture
 from tests.tables.folding import surveyed_in_pieces

@@ -19,10 +19,10 @@ from flexwire.capture.files.reading import read_packets
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.input_file import InputFile
 from flexwire.survey.fold import Fold
-from flexwire.survey.piece_merger import OverlapError, UnprovenError
+from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import Piece, cut_into_pieces
-from flexwire.survey.state import SegmentOrder, SurveyState
+from flexwire.survey.state import SegmentOrder, SurveyState, UnprovenError
 from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (

@@ -1,4 +1,4 @@
-"""What is analyzed part by part, each from the state of the one before, is what is analyzed at once.
+"""Captures that are analyzed part by part, each from the state before, say what they say at once.
 
 The rows of Arrow columns, as one survey in order or in pieces gives them. A row says what its own
 analysis saw; views join the rows on Spark (`flexwire.spark.answers`), and a few lines do so here.
@@ -24,7 +24,7 @@ from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import cut_into_pieces
 from flexwire.survey.ranges import FRAMES, decode_range
-from flexwire.survey.request import NAMES, Continuation, look_at_files
+from flexwire.survey.request import Continuation, look_at_files
 from flexwire.survey.saved_state import SavedState
 from flexwire.survey.survey import (
     STATE,
@@ -34,7 +34,7 @@ from flexwire.survey.survey import (
     list_readable_files,
     survey_after,
 )
-from flexwire.tables.frames import connection_rows
+from flexwire.tables.frames import TOPIC_NAMES, connection_rows, topic_name_rows
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.searching import times
 
@@ -78,11 +78,10 @@ def asked_for(files: list[InputFile], run: str, before: str | None, root: Path) 
     )  # fmt: skip
 
 
-def analyzed(
-    files: list[InputFile], run: str, before: str | None, root: Path, make: Make
-) -> Rows:
+def analyzed(files: list[InputFile], run: str, before: str | None, root: Path, make: Make) -> Rows:
     """The rows of one analysis, which leaves its state in its directory."""
-    asked, kept = asked_for(files, run, before, root), {}
+    kept: Kept = {}
+    asked = asked_for(files, run, before, root)
     found = survey_after(asked, lambda state: make(asked, kept, state))
     assert found.begins_anew is None
     assert found.state is not None
@@ -92,8 +91,7 @@ def analyzed(
         for table, batch in decode_range(asked, number, kept.__getitem__):
             rows[table] += batch.to_pylist()
     rows[CONNECTIONS] = connection_rows(found.connections).to_pylist()
-    names = pickle.loads(kept[NAMES])  # noqa: S301 - ours
-    rows[NAMES] = [{"topic_id": topic_id, "topic": name} for topic_id, name in names.items()]
+    rows[TOPIC_NAMES] = topic_name_rows(found.topic_names).to_pylist()
     return rows
 
 
@@ -108,7 +106,7 @@ def joined(parts: dict[str, Rows]) -> Rows:
     for run, rows in parts.items():
         for table, some in rows.items():
             found[table] += [
-                row | ({"analysis": origin[run, row["connection"]]} if table != NAMES else {})
+                row | ({"analysis": origin[run, row["connection"]]} if table != TOPIC_NAMES else {})
                 for row in some
             ]
     answered = {
@@ -122,7 +120,7 @@ def joined(parts: dict[str, Rows]) -> Rows:
             assert not row["answered"]
             row["answered"] = True
     found[CONNECTIONS] = united(found[CONNECTIONS])
-    topics = {row["topic_id"]: row["topic"] for row in found.pop(NAMES)}
+    topics = {row["topic_id"]: row["topic"] for row in found.pop(TOPIC_NAMES)}
     return {table: mended(rows, found[FRAMES], topics) for table, rows in found.items()}
 
 

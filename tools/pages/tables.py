@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.schema import REQUEST_LOG_TABLES, TABLES
+from flexwire.tables.schema import GROWN_TABLES, REQUEST_LOG_TABLES, TABLES
 from tools.pages.files import DOCS, write_files
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ rows. `python -m tools.pages.tables` writes this page from `flexwire.tables.sche
 
 def files() -> dict[Path, str]:
     """Return the page."""
-    tables = (*TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)
+    tables = (*TABLES, *GROWN_TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)
     return {PAGE: _HEAD + "".join(map(section, tables))}
 
 

@@ -36,6 +36,7 @@ from flexwire.measures.tagged_fields import TaggedFieldSums
 from flexwire.schema.catalog import catalog
 from flexwire.survey.ranges import FRAMES, RECORDS
 from flexwire.tables.request_logs import FORWARDED
+from flexwire.tables.schema import GROWN_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,6 +133,8 @@ def bucket_us(span_us: int) -> int:
 
 PACKETS: Final = "packets"
 """The table of packets."""
+# Brokers received forwarded requests first, in other tables.
+_UNSUMMED: Final = {FORWARDED, *(table.place for table in GROWN_TABLES)}
 
 
 class AnalysisSums:
@@ -163,8 +166,7 @@ class AnalysisSums:
             self.audit.add(table, rows)
         elif table == PACKETS:
             self._add_packets(rows)
-        elif table != FORWARDED:
-            # Forwarded requests are left out here: brokers received them first, in other tables.
+        elif table not in _UNSUMMED:
             self._tagged.add(rows)
             self.audit.add(table, rows)
             if table == FRAMES:

@@ -52,7 +52,7 @@ from flexwire.survey.survey import (
 )
 from flexwire.survey.surveyed_files import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.tables import schema
-from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tables.frames import TOPIC_NAMES, connection_rows, packet_rows, topic_name_rows
 from flexwire.tables.inflation import InflationMeter, within_allowance
 from flexwire.tasks import begin_task
 
@@ -450,6 +450,8 @@ def _write_survey(
         with SummedFiles(task_output, request.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
+            if request.continuation is not None and survey.topic_names:
+                writers.write(TOPIC_NAMES, topic_name_rows(survey.topic_names))
             if states:
                 for number in range(survey.ranges):
                     writers.write_range(task_request, number, states.__getitem__, meter)

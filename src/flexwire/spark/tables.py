@@ -29,7 +29,7 @@ from flexwire.facts.facts import SOURCES_SHOWN
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
-from flexwire.tables.schema import REQUEST_LOG_TABLES
+from flexwire.tables.schema import GROWN_TABLES, REQUEST_LOG_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,7 +54,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 FORMAT = 3
 TABLES = (
     *("frames", "connections", "records", "packets", "messages", "audit"),
-    *(table.place for table in (*REQUEST_LOG_TABLES, *LOG_TABLES)),
+    *(table.place for table in (*GROWN_TABLES, *REQUEST_LOG_TABLES, *LOG_TABLES)),
 )
 
 

@@ -164,7 +164,8 @@ class Survey:
     capture ``is_merged`` if its files overlap in time and show the same connections, so that they
     are merged by time. ``span_us`` is the time from Kafka's first frame to its last. ``redone``
     segments were read a second time, because a guess about them was wrong. ``marks`` are what files
-    say of themselves, by name. ``state`` is what a later analysis begins with,
+    say of themselves, by name. ``topic_names`` are those that no earlier
+    analysis knew, by topic id. ``state`` is what a later analysis begins with,
     and ``end_us`` when its last segment was captured. ``begins_anew`` says
     why the state of an earlier one was not used.
     """
@@ -175,6 +176,7 @@ class Survey:
     connections: list[CapturedConnection] = field(default_factory=list)
     span_us: int = 0
     unreadable: list[CaptureError] = field(default_factory=list)
+    topic_names: dict[str, str] = field(default_factory=dict)
     state: bytes | None = None
     end_us: int = 0
     begins_anew: str | None = None

@@ -57,6 +57,7 @@ SOFTWARE_MESSAGE = "ApiVersionsRequest"
 
 _UINT16 = 0xFFFF
 
+
 class UnprovenError(Exception):
     """The capture has to be surveyed in order, because the surveys of its pieces are of no use."""
 
@@ -102,6 +103,7 @@ class SurveyState:
         self.flows, self.pairing = before.flows, before.pairing
         self._software, self._instances = before.software, before.instances
         self._names, self._began = before.names, before.began
+        self._names_before = dict(before.names)
         self.earlier = EarlierEnds(self.flows.ends())
         self._asked_before = self.pairing.unanswered()
         self._ranges: list[_OpenRange] = []
@@ -191,6 +193,7 @@ class SurveyState:
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
         self._tell(files)
         self.survey.ranges = len(self._ranges)
+        self.survey.topic_names = dict(self._names.items() - self._names_before.items())
         if self._request.continuation is not None:
             saved = self._saved(self._request.continuation.run)
             self.survey.state, self.survey.end_us = saved.to_bytes(), saved.end_us

@@ -191,7 +191,7 @@ class Surveyor:
 STATE: Final = "state"
 """The name of the saved state in the directory of a run."""
 _LATE: Final = (
-    "these captures are from before the end of the captures that are in, so they were analyzed alone"
+    "these captures are from before the end of those that are in, so they were analyzed alone"
 )
 _LOST: Final = (
     "the state of the analysis before cannot be used ({}), so connections that go on were cut"

@@ -21,7 +21,13 @@ from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
-from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
+from flexwire.tables.schema import (
+    CONNECTIONS_TABLE,
+    FRAMES_TABLE,
+    GROWN_TABLES,
+    PACKETS_TABLE,
+    TOPIC_NAMES_TABLE,
+)
 from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
@@ -56,6 +62,8 @@ _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
 
 
+TOPIC_NAMES = GROWN_TABLES[0].place
+"""The table of topic names."""
 PARTIES = (
     *("client", "broker"),
     *("client_software_name", "client_software_version", "client_instance_id"),
@@ -206,6 +214,12 @@ def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
         pa.array([row[at] for row in rows], column.type) for at, column in enumerate(PACKETS_TABLE)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=PACKETS_TABLE)
+
+
+def topic_name_rows(names: Mapping[str, str]) -> pa.RecordBatch:
+    """Return the rows of the table of topic names, of names by topic id."""
+    rows = [{"topic_id": topic_id, "topic": name} for topic_id, name in sorted(names.items())]
+    return pa.RecordBatch.from_pylist(rows, TOPIC_NAMES_TABLE)
 
 
 _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}

@@ -43,8 +43,8 @@ CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
-_OF_LOGS: Final = (*schema.REQUEST_LOG_TABLES, *LOG_TABLES)
-_COLUMNS: Final = {table.place: table.columns for table in (*schema.TABLES, *_OF_LOGS)}
+_OPTIONAL: Final = (*schema.GROWN_TABLES, *schema.REQUEST_LOG_TABLES, *LOG_TABLES)
+_COLUMNS: Final = {table.place: table.columns for table in (*schema.TABLES, *_OPTIONAL)}
 
 
 @dataclass(frozen=True)

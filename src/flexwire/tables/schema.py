@@ -368,6 +368,11 @@ PACKETS = (
     ),
 )  # fmt: skip
 
+TOPIC_NAMES = (
+    Column("topic_id", _STRING, "the topic's id"),
+    Column("topic", _STRING, "the topic's name"),
+)
+
 RECORDS_TABLE = (
     Column(
         "source", _STRING, 'the message that carried it: "produce", "fetch" or "share_fetch"'
@@ -540,6 +545,16 @@ TABLES = (
     Table("audit", "One row for each client, release and finding.", AUDIT),
 )  # fmt: skip
 
+GROWN_TABLES = (
+    Table(
+        "topic_names",
+        "Only in tables that grow: one row for each topic id whose name an analysis learned from "
+        "Metadata responses, if no analysis before it knew the name.",
+        TOPIC_NAMES,
+    ),
+)
+"""The tables that only an analysis of captures has which is added to others."""
+
 REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
@@ -561,5 +576,6 @@ CONNECTIONS_TABLE = schema_of(CONNECTIONS)
 OUTCOMES = schema_of(MESSAGES)
 FORWARDED_TABLE = schema_of(FORWARDED)
 PACKETS_TABLE = schema_of(PACKETS)
+TOPIC_NAMES_TABLE = schema_of(TOPIC_NAMES)
 AUDIT_TABLE = schema_of(AUDIT)
 RECORDS = schema_of(RECORDS_TABLE)

@@ -49,13 +49,15 @@ TABLES: Final = "tables"
 ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
 """Tables that every analysis has, whatever it found."""
 
+_GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
 # A listing is mostly waiting for the store.
 AT_ONCE: Final = 16
 
 
 def possible_tables() -> list[str]:
     """Return every table that an analysis may write."""
-    return [*ALWAYS, *LOG_SCHEMAS, *(f"{MESSAGES}/{name}" for name in catalog().names())]
+    messages = (f"{MESSAGES}/{name}" for name in catalog().names())
+    return [*ALWAYS, *_GROWN, *LOG_SCHEMAS, *messages]
 
 
 def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
@@ -209,7 +211,7 @@ _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
 # Tables whose rows are of no moment, or of a capture or a log as a whole: that may be of years.
-_WITHOUT_DAYS: Final = frozenset({"packets", "audit", *LOG_SCHEMAS})
+_WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
 

@@ -151,7 +151,9 @@ def _is_old(
     return (now - newest).total_seconds() > abandoned
 
 
-_FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
+_FIXED: Final = {
+    table.place: table.columns for table in (*schema.TABLES, *schema.GROWN_TABLES, *LOG_TABLES)
+}
 
 
 MOST_FOOTERS: Final = 4096

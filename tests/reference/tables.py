@@ -98,7 +98,8 @@ def tables(
             (frame_row(row, outcomes.get(key_of(row)), known) for row in paired), FRAMES_TABLE
         ),
         "connections": as_stored(
-            (connection_row(one, known.instances) for one in found.connections), CONNECTIONS_TABLE
+            (connection_row(one, known, client_ids_of(paired)) for one in found.connections),
+            CONNECTIONS_TABLE,
         ),
         "packets": as_stored(map(packet_row, found.notes), PACKETS_TABLE),
         "records": as_stored(records, RECORDS),
@@ -245,10 +246,27 @@ def frame_row(paired: Row, outcome: Row | None, known: Introductions) -> Row:
     }
 
 
-def connection_row(connection: CapturedConnection, instances: Mapping[str, str]) -> Row:
+def client_ids_of(paired: Iterable[Row]) -> dict[str, str]:
+    """Return the last client id that requests of each connection gave."""
+    requests = [row for row in paired if row["direction"] == "request"]
+    requests.sort(key=lambda row: row["frame_index"])
+    return {
+        row["connection"]: row["client_id"] for row in requests if row.get("client_id") is not None
+    }
+
+
+def connection_row(
+    connection: CapturedConnection, known: Introductions, client_ids: Mapping[str, str]
+) -> Row:
     """Return the row of a connection."""
     facts = msgspec.structs.asdict(connection)
-    facts["client_instance_id"] = instances.get(connection.connection)
+    name = connection.connection
+    software = known.software if connection.is_kafka and connection.reads_as_kafka else {}
+    facts["client_instance_id"] = known.instances.get(name)
+    facts["client_id"] = client_ids.get(name)
+    facts["client_software_name"], facts["client_software_version"] = software.get(
+        name, (None, None)
+    )
     return {_RENAMED.get(name, name): value for name, value in facts.items()}
 
 

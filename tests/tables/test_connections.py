@@ -6,7 +6,7 @@ import msgspec
 
 from flexwire.capture.reassembly.connections import CapturedConnection
 from flexwire.capture.reassembly.packet_scan import FileNotes, UnusedPackets
-from flexwire.tables.frames import _RENAMED, connection_rows, packet_rows
+from flexwire.tables.frames import _RENAMED, Introductions, connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from tests.reference.tables import as_stored, connection_row
 
@@ -30,7 +30,7 @@ def test_a_connection_is_the_row_of_the_reference() -> None:
     rows = connection_rows([CONNECTION, OTHER])
     rows.validate(full=True)
     expected = as_stored(
-        (connection_row(one, {}) for one in (CONNECTION, OTHER)), CONNECTIONS_TABLE
+        (connection_row(one, Introductions(), {}) for one in (CONNECTION, OTHER)), CONNECTIONS_TABLE
     )
     assert rows.to_pylist() == expected
     assert len(connection_rows([])) == 0

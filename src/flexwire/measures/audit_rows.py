@@ -25,7 +25,7 @@ from flexwire.measures.evidence import (
 )
 from flexwire.measures.groups import CodedColumn, RowGroups, coded, coded_steps
 from flexwire.measures.ownership import CONNECTION, RowKind
-from flexwire.tables.frames import ends_of
+from flexwire.tables.frames import CLIENT_COLUMNS, ends_of
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.request_logs import LOGGED
 from flexwire.tables.row_filter import FRAMES
@@ -155,7 +155,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
     """
     texts = (
         *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
-        "client_instance_id",
+        *("client_id", *CLIENT_COLUMNS),
     )
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in texts), *how.items()]

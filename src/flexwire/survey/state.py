@@ -39,7 +39,7 @@ from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from flexwire.capture.pairing.pairing import HeaderColumns
     from flexwire.capture.reassembly.connections import CapturedConnection
@@ -104,6 +104,7 @@ class SurveyState:
         self._software, self._instances = before.software, before.instances
         self._names, self._began = before.names, before.began
         self._names_before = dict(before.names)
+        self._client_ids: dict[str, str | None] = {}
         self.earlier = EarlierEnds(self.flows.ends())
         self._asked_before = self.pairing.unanswered()
         self._ranges: list[_OpenRange] = []
@@ -177,6 +178,7 @@ class SurveyState:
         """Take in which connections have ended."""
         for ended in self.flows.ended():
             self.survey.connections.append(ended)
+            self._client_ids[ended.connection] = self.pairing.client_id(ended.connection)
             self.pairing.end(ended.connection)
 
     def finish(self, files: CaptureFiles) -> Survey:
@@ -188,6 +190,9 @@ class SurveyState:
             self.see(frames)
         self.end_connections()
         self.survey.connections += paused
+        for connection in paused:
+            name = connection.connection
+            self._client_ids[name] = self.pairing.client_id(name)
         self._ranges[-1].stop = None
         # Chunks and pieces end connections in another order.
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
@@ -213,25 +218,14 @@ class SurveyState:
         )
 
     def _tell(self, files: CaptureFiles) -> None:
+        """Keep what ranges need of the whole capture, and complete the rows of connections."""
         ended = {connection.connection: connection for connection in self.survey.connections}
-        instances = {
-            name: self._instances[name].text
-            for name in self._instances.keys() & ended.keys()
-            if ended[name].is_kafka and ended[name].reads_as_kafka
-        }
+        known = self._introductions(
+            {name for name, one in ended.items() if one.is_kafka and one.reads_as_kafka}
+        )
         unanswered, early = self.pairing.unanswered(), self.pairing.early()
-        answered = {
-            name: tuple(sorted({*indexes} - {*unanswered.get(name, ())}))
-            for name, indexes in self._asked_before.items()
-        }
         self.survey.connections = [
-            msgspec.structs.replace(
-                connection,
-                client_instance_id=instances.get(connection.connection),
-                began_in=self._began.get(connection.connection),
-                answered_indexes=answered.get(connection.connection, ()),
-            )
-            for connection in self.survey.connections
+            self._completed(connection, known, unanswered) for connection in self.survey.connections
         ]
         all_names = self.flows.connections
         is_kafka = [name in ended and ended[name].is_kafka for name in all_names]
@@ -252,24 +246,44 @@ class SurveyState:
                 unanswered={name: unanswered[name] for name in names & unanswered.keys()},
                 early={name: early[name] for name in names & early.keys()},
             )
-            software = {
-                name: self._software[name][1]
-                for name in names & self._software.keys()
-                if ended[name].is_kafka and ended[name].reads_as_kafka
-            }
-            introductions = Introductions(
-                software, {name: instances[name] for name in names & instances.keys()}
-            )
             context = RangeContext(
                 its_files,
                 part.stop,
                 hindsight,
-                introductions,
+                known.only(names),
                 merge_plan,
                 has_start=number > 0 or self._has_start,
                 is_paused=self._request.continuation is not None,
             )
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
+
+    def _introductions(self, names: set[str]) -> Introductions:
+        """Return what is known of the clients of some connections."""
+        return Introductions(
+            {name: self._software[name][1] for name in names & self._software.keys()},
+            {name: self._instances[name].text for name in names & self._instances.keys()},
+        )
+
+    def _completed(
+        self,
+        connection: CapturedConnection,
+        known: Introductions,
+        unanswered: Mapping[str, list[int]],
+    ) -> CapturedConnection:
+        """Return a connection with who its client is, and what it has of earlier analyses."""
+        name = connection.connection
+        software_name, software_version = known.software.get(name, (None, None))
+        asked_before = {*self._asked_before.get(name, ())}
+        believed = connection.is_kafka and connection.reads_as_kafka
+        return msgspec.structs.replace(
+            connection,
+            client_instance_id=known.instances.get(name),
+            client_id=self._client_ids.get(name) if believed else None,
+            client_software_name=software_name,
+            client_software_version=software_version,
+            began_in=self._began.get(name),
+            answered_indexes=tuple(sorted(asked_before.difference(unanswered.get(name, ())))),
+        )
 
 
 def decode_bodies(

@@ -31,7 +31,7 @@ from flexwire.tables.schema import (
 from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
@@ -64,10 +64,9 @@ _API_WORDS = "(Request|Response)$"
 
 TOPIC_NAMES = GROWN_TABLES[0].place
 """The table of topic names."""
-PARTIES = (
-    *("client", "broker"),
-    *("client_software_name", "client_software_version", "client_instance_id"),
-)
+CLIENT_COLUMNS = ("client_software_name", "client_software_version", "client_instance_id")
+"""The columns of frames and connections that say which client a connection belongs to."""
+PARTIES = ("client", "broker", *CLIENT_COLUMNS)
 """The columns that say who is at the ends of a frame's connection."""
 
 
@@ -81,6 +80,13 @@ class Introductions:
 
     software: Mapping[str, Software] = field(default_factory=dict)
     instances: Mapping[str, str] = field(default_factory=dict)
+
+    def only(self, connections: Set[str]) -> Introductions:
+        """Return what is known of the clients of some connections."""
+        return Introductions(
+            {name: self.software[name] for name in connections & self.software.keys()},
+            {name: self.instances[name] for name in connections & self.instances.keys()},
+        )
 
 
 def frame_rows(

@@ -28,7 +28,7 @@ from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.tables.frames import BODY_OUTCOMES, PARTIES, frame_rows
+from flexwire.tables.frames import BODY_OUTCOMES, CLIENT_COLUMNS, PARTIES, frame_rows
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
@@ -122,7 +122,7 @@ LOGGED: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("connection", "client", "broker")),
         *((name, pa.string()) for name in ("principal", "listener", "security_protocol")),
-        ("client_instance_id", pa.string()),
+        *((name, pa.string()) for name in ("client_id", *CLIENT_COLUMNS)),
         ("closed_by", pa.string()),
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
     ]

@@ -329,6 +329,15 @@ CONNECTIONS = (
         "client_instance_id", _STRING, "``client_instance_id`` of its frames; in request logs the "
         "greatest, if lines give several", _NO_INSTANCE,
     ),
+    Column(
+        "client_id", _STRING, "the last client id that one of its requests gives; in request logs "
+        "the greatest, if lines give several", "if none gives one",
+    ),
+    Column(
+        "client_software_name", _STRING, "``client_software_name`` of its frames; in request logs "
+        "the greatest, if lines give several", "if none names it",
+    ),
+    Column("client_software_version", _STRING, "its version, likewise", "if none says it"),
     Column("began_in", _STRING, "temporary"),
     Column("answered_indexes", pa.list_(_LONG), "temporary"),
 )  # fmt: skip

@@ -226,6 +226,11 @@ class ConnectionReader:
         self._asked: dict[int, tuple[int, RequestSummary]] = {}
         self._early: dict[int, int] = {}
 
+    @property
+    def client_id(self) -> str | None:
+        """The last client id that a request gave, if one did."""
+        return self._reader.conversation.client_id
+
     def resume(
         self, asked: list[tuple[int, int, RequestSummary]], early: list[tuple[int, int, int]]
     ) -> ConnectionReader:

@@ -128,6 +128,15 @@ class Pairing:
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
+    def client_id(self, connection: str) -> str | None:
+        """Return the last client id that a request of a connection gave, if one did."""
+        number = self._numbers.get(connection)
+        if number is None:
+            return None
+        if number in self._objects:
+            return self._objects[number].client_id
+        return self._clients.text(int(self._states[number, _CLIENT]))
+
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
         """Return the pairing for a part of the capture that shows only some connections."""
         some = Pairing(show_credentials=self.show_credentials)

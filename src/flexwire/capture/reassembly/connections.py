@@ -377,8 +377,8 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
 
     ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it reads as
     Kafka, so its headers can be believed. ``looks_like`` names another protocol whose bytes these
-    seem to be, or Kafka where only its ends speak against it. ``client_instance_id`` is known once
-    the survey has read what its frames say.
+    seem to be, or Kafka where only its ends speak against it. What follows is known once the
+    survey has read what its frames say: who its client is.
     """
 
     connection: str
@@ -404,6 +404,9 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     evidence: str
     looks_like: str | None
     client_instance_id: str | None = None
+    client_id: str | None = None
+    client_software_name: str | None = None
+    client_software_version: str | None = None
     began_in: str | None = None
     answered_indexes: tuple[int, ...] = ()
 

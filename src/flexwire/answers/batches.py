@@ -10,6 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
+from flexwire.answers.asking.percentiles import percentile
 from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
 # These columns and the frame's key identify a batch.
 _BATCH: Final = (*_BY, "partition", "batch_position")
-_ACCURACY: Final = 10_000
 
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent none",
@@ -68,14 +68,13 @@ def batches(tables: AnalysisTables) -> DataFrame:
     each = records.groupBy(*frame_key(records.columns), *_BATCH).agg(
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
     )
-    middle = F.percentile_approx("size", 0.5, _ACCURACY)
     rows = each.groupBy(*_BY).agg(
         F.count("*").alias("batches"),
         F.sum("records").alias("records"),
         F.avg("records").alias("mean_records"),
         F.sum("size").alias("bytes"),
         F.avg("size").alias("mean_batch_bytes"),
-        middle.alias("p50_batch_bytes"),
+        percentile("size", 0.5).alias("p50_batch_bytes"),
         F.max("size").alias("max_batch_bytes"),
     )
     of_topic = Window.partitionBy(*_BY[:-1])

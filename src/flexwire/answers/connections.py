@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
+from flexwire.answers.asking.percentiles import percentile
 from flexwire.arguments import to_int
 from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import connection_key
@@ -89,7 +90,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
     kafka_rows = _connection_rows(tables)
-    clients = kafka_rows.groupBy(*_WHO).agg(*_sums(short_us))
+    clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
     rows = clients.join(_busiest(kafka_rows), [*_WHO], "left")
     minutes = kafka_rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
     # A capture shorter than a minute counts as a whole minute.
@@ -105,11 +106,19 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     )
 
 
-def _sums(short_us: int) -> list[SparkColumn]:
-    """Return the aggregates of a client's connections, over the columns of `_connection_rows`."""
-    lifetime = F.col("last_us") - F.col("first_us")
+def _whole_us() -> SparkColumn:
+    """Return how long a connection lasted, null unless its beginning and end were captured."""
     is_whole = F.col("seen_from_start") & F.col("closed_by").isNotNull()
-    of_whole = F.when(is_whole, lifetime)
+    return F.when(is_whole, F.col("last_us") - F.col("first_us"))
+
+
+def _sums(short_us: int) -> list[SparkColumn]:
+    """Return the aggregates of a client's connections, over the columns of `_connection_rows`.
+
+    And over ``whole_us``.
+    """
+    lifetime = F.col("last_us") - F.col("first_us")
+    is_whole = F.col("whole_us").isNotNull()
     counts = {
         "opened": F.col("seen_from_start"),
         "short_lived": is_whole & (lifetime <= short_us),
@@ -125,7 +134,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
     return [
         F.count("*").alias("connections"),
         F.count_distinct("broker").alias("brokers"),
-        F.percentile_approx(of_whole, 0.5).alias("lifetime_us"),
+        percentile("whole_us", 0.5).alias("lifetime_us"),
         F.sum("idle_us").alias("idle_us"),
         F.when(longest > 0, longest).alias("longest_pause_us"),
         F.sum(lifetime).alias("open_us"),

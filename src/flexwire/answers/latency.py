@@ -12,6 +12,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
 from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
+from flexwire.answers.asking.percentiles import percentile
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 # The fields of a request for records that tell how long the broker may wait for records.
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
-ACCURACY: Final = 10_000
-"""A percentile's rank is off by at most one in this many."""
+
+_ABOVE_HALF: Final = (90, 99)
 
 COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
@@ -49,7 +50,7 @@ COLUMNS: Final = (
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
                f"for fewer than {least_of(percent)} responses: it would be the slowest",
                heading=f"{percent} % within")
-        for percent in (90, 99)
+        for percent in _ABOVE_HALF
     ),
     Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest",
@@ -83,9 +84,8 @@ def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
     A latency is the time from the request's last byte to the response's, at the place of the
-    capture. Percentiles are latencies that really occurred. Their ranks are off by at most one in
-    `ACCURACY`. Count and maximum are exact. A percentile that would be the slowest response is
-    null.
+    capture. Count and maximum are exact. A percentile is exact below 100 ms; longer ones are rounded
+    down to five digits. A percentile that would be the slowest response is null.
 
     If a broker held a request for records for its whole max wait, because there were too few
     records, the request has a row of its own (``waited``). Other intentional waits are unknown: a
@@ -97,11 +97,13 @@ def latency(tables: AnalysisTables) -> DataFrame:
     wait, which is in ``throttled_us``.
     """
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
-    percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
     each = _responses(tables).groupBy(*_BY)
     rows = each.agg(
         F.count("*").alias("responses"),
-        percentiles.alias("at"),
+        *(
+            percentile("latency_us", percent / 100).alias(f"at_{percent}")
+            for percent in (50, *_ABOVE_HALF)
+        ),
         slowest.alias("slowest"),
         F.count_if(F.col("throttled_us") > 0).alias("throttled"),
         F.sum("throttled_us").alias("throttled_us"),
@@ -110,12 +112,12 @@ def latency(tables: AnalysisTables) -> DataFrame:
     return rows.select(
         *_BY,
         "responses",
-        F.col("at")[0].alias("p50_us"),
+        F.col("at_50").alias("p50_us"),
         *(
-            F.when(F.col("responses") >= least_of(percent), F.col("at")[place + 1]).alias(
+            F.when(F.col("responses") >= least_of(percent), F.col(f"at_{percent}")).alias(
                 f"p{percent}_us"
             )
-            for place, percent in enumerate((90, 99))
+            for percent in _ABOVE_HALF
         ),
         F.col("slowest.latency_us").alias("max_us"),
         F.col("slowest.connection").alias("slowest_connection"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.percentiles import percentile
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
@@ -106,8 +107,8 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
     replaces nothing and is removed itself. A tombstone that is the last record of its key does not
     count; compaction removes it after delete.retention.ms. A log does not tell whether its topic is
-    compacted, nor when, and the active segment never is. Percentiles of batches are those of
-    Spark's ``percentile_approx``.
+    compacted, nor when, and the active segment never is. Percentiles of batches are exact below
+    100 kB; larger ones are rounded down to five digits.
     """
     logs = tables.logs
     if logs is None:
@@ -124,8 +125,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
             "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
-            "p50_batch_bytes": F.get("batch_quantiles", F.lit(0)),
-            "p99_batch_bytes": _of_many("batches", F.get("batch_quantiles", F.lit(1))),
+            "p99_batch_bytes": _of_many("batches", F.col("p99_batch_bytes")),
             "mean_record_bytes": F.try_divide("record_bytes", "records"),
             "p50_record_bytes": F.get("record_quantiles", F.lit(0)).cast("bigint"),
             "p99_record_bytes": _of_many("records", F.get("record_quantiles", F.lit(1))).cast(
@@ -162,28 +162,35 @@ def _of_batches(batches: DataFrame) -> DataFrame:
     inflated = F.when(is_data, F.col("uncompressed_size"))
     codec = F.when(is_data, F.col("compression"))
     header = F.when(F.col("magic") == RECORD_BATCH, HEADER_SIZE).otherwise(0)
-    return batches.groupBy("topic").agg(
-        F.size(F.collect_set("partition")).cast("bigint").alias("partitions"),
-        F.size(F.collect_set("file")).cast("bigint").alias("segments"),
-        F.sum("size").alias("bytes"),
-        F.count_if(is_data).alias("batches"),
-        F.coalesce(F.sum(records), F.lit(0)).alias("records"),
-        F.array_sort(F.collect_set(codec)).cast("array<string>").alias("codecs"),
-        F.sum(size).alias("batch_bytes"),
-        F.sum(inflated).alias("uncompressed_bytes"),
-        F.percentile_approx(size, [0.5, 0.99]).alias("batch_quantiles"),
-        F.sum(inflated - header).alias("record_bytes"),
-        F.coalesce(F.sum("tombstones"), F.lit(0)).alias("tombstones"),
-        F.sum(F.when(F.col("is_transactional"), records).otherwise(0)).alias(
-            "transactional_records"
-        ),
-        F.count_if("is_control").alias("control_batches"),
-        F.min(F.when(is_data, F.col("oldest_time"))).alias("oldest_time"),
-        F.max(F.when(is_data, F.col("newest_time"))).alias("newest_time"),
-        F.count_if(is_damage).alias("damaged"),
-        F.sum(F.when(is_damage, F.col("size")).otherwise(0)).alias("damaged_bytes"),
-        F.coalesce(F.sum(F.when(is_data, F.col("null_keys"))), F.lit(0)).alias("keyless_records"),
-        *_of_transactions(is_data, records, inflated - header),
+    return (
+        batches.withColumn("data_size", size)
+        .groupBy("topic")
+        .agg(
+            F.size(F.collect_set("partition")).cast("bigint").alias("partitions"),
+            F.size(F.collect_set("file")).cast("bigint").alias("segments"),
+            F.sum("size").alias("bytes"),
+            F.count_if(is_data).alias("batches"),
+            F.coalesce(F.sum(records), F.lit(0)).alias("records"),
+            F.array_sort(F.collect_set(codec)).cast("array<string>").alias("codecs"),
+            F.sum(size).alias("batch_bytes"),
+            F.sum(inflated).alias("uncompressed_bytes"),
+            percentile("data_size", 0.5).alias("p50_batch_bytes"),
+            percentile("data_size", 0.99).alias("p99_batch_bytes"),
+            F.sum(inflated - header).alias("record_bytes"),
+            F.coalesce(F.sum("tombstones"), F.lit(0)).alias("tombstones"),
+            F.sum(F.when(F.col("is_transactional"), records).otherwise(0)).alias(
+                "transactional_records"
+            ),
+            F.count_if("is_control").alias("control_batches"),
+            F.min(F.when(is_data, F.col("oldest_time"))).alias("oldest_time"),
+            F.max(F.when(is_data, F.col("newest_time"))).alias("newest_time"),
+            F.count_if(is_damage).alias("damaged"),
+            F.sum(F.when(is_damage, F.col("size")).otherwise(0)).alias("damaged_bytes"),
+            F.coalesce(F.sum(F.when(is_data, F.col("null_keys"))), F.lit(0)).alias(
+                "keyless_records"
+            ),
+            *_of_transactions(is_data, records, inflated - header),
+        )
     )
 
 

@@ -74,7 +74,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
         F.avg("records").alias("mean_records"),
         F.sum("size").alias("bytes"),
         F.avg("size").alias("mean_batch_bytes"),
-        percentile("size", 0.5).alias("p50_batch_bytes"),
+        percentile("size", 50).alias("p50_batch_bytes"),
         F.max("size").alias("max_batch_bytes"),
     )
     of_topic = Window.partitionBy(*_BY[:-1])

@@ -134,7 +134,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
     return [
         F.count("*").alias("connections"),
         F.count_distinct("broker").alias("brokers"),
-        percentile("whole_us", 0.5).alias("lifetime_us"),
+        percentile("whole_us", 50).alias("lifetime_us"),
         F.sum("idle_us").alias("idle_us"),
         F.when(longest > 0, longest).alias("longest_pause_us"),
         F.sum(lifetime).alias("open_us"),

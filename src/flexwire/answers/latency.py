@@ -12,7 +12,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
 from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
-from flexwire.answers.asking.percentiles import percentile
+from flexwire.answers.asking.percentiles import at_rank, ranked, rounded
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
 
-_ABOVE_HALF: Final = (90, 99)
+_PERCENTS: Final = (50, 90, 99)
 
 COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
@@ -50,7 +50,7 @@ COLUMNS: Final = (
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
                f"for fewer than {least_of(percent)} responses: it would be the slowest",
                heading=f"{percent} % within")
-        for percent in _ABOVE_HALF
+        for percent in _PERCENTS[1:]
     ),
     Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest",
@@ -84,8 +84,8 @@ def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
     A latency is the time from the request's last byte to the response's, at the place of the
-    capture. Count and maximum are exact. A percentile is exact below 100 ms; longer ones are rounded
-    down to five digits. A percentile that would be the slowest response is null.
+    capture. Count and maximum are exact. A percentile is exact below 100 ms, and rounded down to
+    five digits from there on. A percentile that would be the slowest response is null.
 
     If a broker held a request for records for its whole max wait, because there were too few
     records, the request has a row of its own (``waited``). Other intentional waits are unknown: a
@@ -97,17 +97,26 @@ def latency(tables: AnalysisTables) -> DataFrame:
     wait, which is in ``throttled_us``.
     """
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
-    each = _responses(tables).groupBy(*_BY)
-    rows = each.agg(
-        F.count("*").alias("responses"),
-        *(
-            percentile("latency_us", percent / 100).alias(f"at_{percent}")
-            for percent in (50, *_ABOVE_HALF)
-        ),
-        slowest.alias("slowest"),
-        F.count_if(F.col("throttled_us") > 0).alias("throttled"),
-        F.sum("throttled_us").alias("throttled_us"),
-        F.count_if("is_pipelined").alias("pipelined"),
+    parts = (
+        _responses(tables)
+        .groupBy(*_BY, rounded("latency_us").alias("rounded_us"))
+        .agg(
+            F.count("*").alias("responses"),
+            slowest.alias("slowest"),
+            F.count_if(F.col("throttled_us") > 0).alias("throttled"),
+            F.sum("throttled_us").alias("throttled_us"),
+            F.count_if("is_pipelined").alias("pipelined"),
+        )
+    )
+    sums = ("responses", "throttled", "throttled_us", "pipelined")
+    rows = (
+        ranked(parts, _BY, "rounded_us", "responses")
+        .groupBy(*_BY)
+        .agg(
+            *(F.sum(name).alias(name) for name in sums),
+            F.max("slowest").alias("slowest"),
+            *(at_rank("rounded_us", percent).alias(f"at_{percent}") for percent in _PERCENTS),
+        )
     )
     return rows.select(
         *_BY,
@@ -117,7 +126,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
             F.when(F.col("responses") >= least_of(percent), F.col(f"at_{percent}")).alias(
                 f"p{percent}_us"
             )
-            for percent in _ABOVE_HALF
+            for percent in _PERCENTS[1:]
         ),
         F.col("slowest.latency_us").alias("max_us"),
         F.col("slowest.connection").alias("slowest_connection"),

@@ -174,8 +174,8 @@ def _of_batches(batches: DataFrame) -> DataFrame:
             F.array_sort(F.collect_set(codec)).cast("array<string>").alias("codecs"),
             F.sum(size).alias("batch_bytes"),
             F.sum(inflated).alias("uncompressed_bytes"),
-            percentile("data_size", 0.5).alias("p50_batch_bytes"),
-            percentile("data_size", 0.99).alias("p99_batch_bytes"),
+            percentile("data_size", 50).alias("p50_batch_bytes"),
+            percentile("data_size", 99).alias("p99_batch_bytes"),
             F.sum(inflated - header).alias("record_bytes"),
             F.coalesce(F.sum("tombstones"), F.lit(0)).alias("tombstones"),
             F.sum(F.when(F.col("is_transactional"), records).otherwise(0)).alias(

@@ -1,27 +1,67 @@
-"""Percentiles that depend on the values alone, and not on how tables are split into tasks."""
+"""Percentiles that depend on the values alone, and not on how tables are split into tasks.
+
+The percentile p is the least value that p percent of the values do not exceed. `percentile` is an
+aggregate beside others. Three of them hold the values three times, and take four times as long as
+one `percentile_approx` (20 million values, 27 s in place of 6). `ranked` counts equal values
+first, and then takes 10 s for any number of percentiles.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
 """Smaller numbers count as they are. Of others the first five digits count, so that a task holds
 few different numbers."""
 
+_DIGITS: Final = 19  # of the largest bigint
+_UP_TO, _IN_ALL = "values_up_to", "values_in_all"
 
-def percentile(column: str, share: float) -> Column:
-    """Return the least value of an integer column that this share of the values does not exceed.
 
-    Nulls do not count; without values the percentile is null. ``share`` is from 0 to 1. A value of
-    `EXACT_BELOW` or more is rounded down to five digits, so it is too small by less than 0.01 %.
+def rounded(column: str) -> Column:
+    """Return a column of integers rounded down to five digits; smaller ones are as they are."""
+    return F.expr(_rounded(column))
+
+
+def _rounded(column: str) -> str:
+    steps = [(10**digits, 10 ** (digits - 5)) for digits in range(6, _DIGITS)]
+    cases = [f"when {column} < {most} then {column} - {column} % {step}" for most, step in steps]
+    return (
+        f"case when {column} < {EXACT_BELOW} then {column} {' '.join(cases)} "
+        f"else {column} - {column} % {10 ** (_DIGITS - 5)} end"
+    )
+
+
+def percentile(column: str, percent: int) -> Column:
+    """Return the aggregate: a percentile of the values of a column, `rounded`.
+
+    Nulls do not count; without values it is null.
     """
-    digits = f"cast(pow(10, floor(log10({column})) - 4) as bigint)"
-    rounded = f"if({column} < {EXACT_BELOW}, {column}, {column} - {column} % {digits})"
-    found = F.expr(f"percentile_disc({share}) within group (order by {rounded})")
+    order = _rounded(column)
+    found = F.expr(f"percentile_disc({percent / 100}) within group (order by {order})")
     # Spark makes a double of it, which has room for five digits and more.
     return found.cast("bigint")
+
+
+def ranked(parts: DataFrame, by: Sequence[str], value: str, count: str) -> DataFrame:
+    """Return parts of groups for `at_rank`. Each part counts the rows of one value of a group."""
+    groups = Window.partitionBy(*by)
+    return parts.withColumns(
+        {
+            _UP_TO: F.sum(count).over(groups.orderBy(value)),
+            _IN_ALL: F.sum(count).over(groups),
+        }
+    )
+
+
+def at_rank(value: str, percent: int) -> Column:
+    """Return the aggregate of `ranked` parts: a percentile of the values of a group."""
+    return F.min(F.when(F.col(_UP_TO) * 100 >= F.col(_IN_ALL) * percent, F.col(value)))

@@ -38,7 +38,7 @@ from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, cut_into_pieces
-from flexwire.survey.ranges import FRAMES, RECORDS, decode_range_rows
+from flexwire.survey.ranges import FRAMES, RECORDS, decode_range_rows, read_origins
 from flexwire.survey.request import look_at_files
 from flexwire.survey.state import LateError, UnprovenError
 from flexwire.survey.survey import (
@@ -517,6 +517,8 @@ class SummedFiles(TableFiles):
         meter: InflationMeter,
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
+        if request.continuation is not None:
+            self.origins = read_origins(number, read_kept)
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)

@@ -16,6 +16,7 @@ from flexwire.survey.survey import (
     RangeContext,
     RangeStart,
     range_context_name,
+    range_origins_name,
     range_start_name,
 )
 from flexwire.tables.frames import TableRows
@@ -62,6 +63,12 @@ def decode_range_rows(
         start = RangeStart(None, Flows(brokers=request.brokers), pairing)
     names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - see above
     yield from _RangeDecoder(request, context, start, names, row_filter).rows()
+
+
+def read_origins(number: int, read_kept: Callable[[str], bytes]) -> dict[str, str]:
+    """Return the earlier analysis in which connections of a range began, by their names."""
+    origins: dict[str, str] = pickle.loads(read_kept(range_origins_name(number)))  # noqa: S301 - see above
+    return origins
 
 
 class _RangeDecoder:

@@ -194,6 +194,11 @@ def range_context_name(number: int) -> str:
     return f"known-{number:06d}"
 
 
+def range_origins_name(number: int) -> str:
+    """Return the name of what is kept for a range of connections that began earlier."""
+    return f"origins-{number:06d}"
+
+
 LOOK_BYTES: Final = 1 << 20
 """To see when a file begins, at most this much is read if it holds a segment."""
 

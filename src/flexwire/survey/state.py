@@ -28,6 +28,7 @@ from flexwire.survey.request import (
     make_opener,
     make_reader,
     range_context_name,
+    range_origins_name,
     range_start_name,
 )
 from flexwire.survey.saved_state import SavedState, SavedStateError
@@ -256,6 +257,10 @@ class SurveyState:
                 is_paused=self._request.continuation is not None,
             )
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
+            if self._request.continuation is not None:
+                origins = {name: self._began[name] for name in names & self._began.keys()}
+                data = pickle.dumps(origins, pickle.HIGHEST_PROTOCOL)
+                self._keep(range_origins_name(number), data)
 
     def _introductions(self, names: set[str]) -> Introductions:
         """Return what is known of the clients of some connections."""

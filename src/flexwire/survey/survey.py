@@ -33,6 +33,7 @@ from flexwire.survey.request import (
     look_at_files,
     make_reader,
     range_context_name,
+    range_origins_name,
     range_start_name,
 )
 from flexwire.survey.saved_state import SavedState, SavedStateError
@@ -65,6 +66,7 @@ __all__ = [
     "Surveyor",
     "list_readable_files",
     "range_context_name",
+    "range_origins_name",
     "range_start_name",
 ]
 

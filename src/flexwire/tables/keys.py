@@ -1,6 +1,6 @@
 """The columns that identify a connection and a frame: the key of every join, group and window.
 
-An analysis names connections by their ends, and counts the frames of each from 0. So these columns
+Connections are named by their ends, and the frames of each are counted from 0. So these columns
 repeat between analyses. A table that grows holds the rows of several analyses, and its column
 ``analysis`` belongs to each key. A table of one analysis has no such column.
 """
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 ANALYSIS: Final = "analysis"
 """The column of tables that grow: the analysis that wrote the row."""
+BEGAN_IN: Final = "began_in"
+"""The column of tables that grow: the analysis in which the row's connection began, null if it is
+the row's own. Views put it in the place of ``analysis``, so that keys are those of whole
+connections."""
 CONNECTION_KEY: Final = ("connection",)
 """The columns that identify a connection within one analysis."""
 FRAME_KEY: Final = (*CONNECTION_KEY, "direction", "frame_index")

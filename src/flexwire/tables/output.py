@@ -57,6 +57,11 @@ class Output:
     place: OutputDirectory
 
     @property
+    def is_continued(self) -> bool:
+        """Whether connections go on from one of its analyses to the next."""
+        return False
+
+    @property
     def root(self) -> OutputDirectory:
         """The directory below which `files` has its names."""
         return self.place

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.storage.local import create_private_file
+from flexwire.tables.keys import BEGAN_IN
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 
+ORIGIN = pa.field(BEGAN_IN, pa.string())
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """A row group holds at most this many bytes in memory; compressed, it is about a tenth."""
 ROW_GROUP_ROWS = 1 << 20
@@ -46,7 +48,9 @@ class TableWriter:
     """Writes batches to a new Parquet file, which only its owner may read.
 
     Use it as a context: after an error there is no file. Raises `FileExistsError` if a file of that
-    name exists. ``constants`` are further columns, of text, with one value in all rows.
+    name exists. ``constants`` are further columns, of text, with one value in all rows. With
+    ``origins`` a table whose rows have a connection gets the column `BEGAN_IN`: the analysis in
+    which that began, by its name; null for one that they do not name.
 
     Attributes:
         rows: how many have been written.
@@ -54,11 +58,18 @@ class TableWriter:
     """
 
     def __init__(
-        self, path: Path, schema: pa.Schema, constants: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        schema: pa.Schema,
+        constants: Mapping[str, str] | None = None,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         self.rows = self.size = 0
         self._schema = schema
         self._constants = constants or {}
+        self._origins = origins if lacks_origin(schema) else None
+        if self._origins is not None:
+            schema = schema.append(ORIGIN)
         for name in self._constants:
             schema = schema.append(pa.field(name, pa.string()))
         self._held: list[Rows] = []
@@ -97,6 +108,8 @@ class TableWriter:
     def _flush(self) -> None:
         whole = [rows.batch() if isinstance(rows, RunRows) else rows for rows in self._held]
         table = pa.Table.from_batches(whole, self._schema)
+        if self._origins is not None:
+            table = table.append_column(ORIGIN, _origins_of(table["connection"], self._origins))
         for name, value in self._constants.items():
             table = table.append_column(name, pa.repeat(pa.scalar(value), len(table)))
         self._writer.write_table(table, row_group_size=max(1, len(table)))
@@ -129,6 +142,18 @@ class TableWriter:
             self.close()
         else:
             self.discard()
+
+
+def lacks_origin(schema: pa.Schema) -> bool:
+    """Return whether rows have a connection, and do not say in which analysis it began."""
+    return "connection" in schema.names and BEGAN_IN not in schema.names
+
+
+def _origins_of(connections: pa.ChunkedArray, origins: Mapping[str, str]) -> pa.ChunkedArray:
+    names, runs = pa.array(origins, pa.string()), pa.array(origins.values(), pa.string())
+    if not len(names):
+        return pa.chunked_array([pa.nulls(len(connections), pa.string())])
+    return pc.take(runs, pc.index_in(connections, names))
 
 
 def _parts(batch: Rows) -> Iterator[Rows]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire import answers
 from flexwire.answers.asking.audit import AuditTables, TableEvidence, audit_rows, gather_audit
 from flexwire.answers.asking.labels import read_labels, to_labels
+from flexwire.spark.answers.continued import view_of
 from flexwire.spark.dataframes import output_of
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.tables import Tables
@@ -152,9 +153,12 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
             return None
         # Tables that grow have a column for the analysis of a row.
         schema = table_schema(name) if type(tables) is Output else tables.schema(table)
-        return read_stored(spark, tables, table, schema)
+        return view_of(tables, table, read_stored(spark, tables, table, schema), read)
+
+    def read(name: str) -> DataFrame:
+        return read_stored(spark, tables, name, tables.schema(name))
 
     frames, connections = (
-        read_stored(spark, tables, name, tables.schema(name)) for name in ("frames", "connections")
+        view_of(tables, name, read(name), read) for name in ("frames", "connections")
     )
     return AuditTables(frames, connections, message)

@@ -36,6 +36,7 @@ from flexwire.errors import FlexwireError
 from flexwire.facts.answers import UnansweredQuestion, moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
+from flexwire.spark.answers.continued import task_of, view_of
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
@@ -92,6 +93,8 @@ class OpenedOutput:
         only: ValueRanges | None = None,
     ) -> DataFrame:
         """Apply ``task`` to these columns of the files of these tables, and return the result."""
+        if self.found.is_continued:
+            task, columns = task_of(task, columns)
         return of_files(self.spark, self.found, names, columns, task, schema, only=only)
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
@@ -142,6 +145,7 @@ def tables_of(spark: SparkSession, output: Output, *, is_small: bool = False) ->
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
         table = _read(spark, output, name, columns)
+        table = view_of(output, name, table, partial(_read, spark, output))
         return table.coalesce(1) if is_small else table
 
     names = set(output.message_names())

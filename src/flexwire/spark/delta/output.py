@@ -43,6 +43,11 @@ class DeltaOutput(Output):
     out: OutputDirectory
 
     @property
+    def is_continued(self) -> bool:
+        """Whether connections go on from one of its analyses to the next."""
+        return any(entry.state_before is not None for entry in self.entries)
+
+    @property
     def root(self) -> OutputDirectory:
         """The directory below which the names of `files` lie."""
         return self.out

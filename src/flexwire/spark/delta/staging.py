@@ -47,6 +47,7 @@ from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
+from flexwire.tables.parquet import ORIGIN, lacks_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -291,6 +292,8 @@ class DeltaStaging(RunStaging):
             columns = schema.schema_of(_FIXED[table])
         else:
             columns = self._columns(table, files[0])
+        if lacks_origin(columns):
+            columns = columns.append(ORIGIN)
         if len(self.task_output.files) <= MOST_FOOTERS:
             files = [
                 replace(file, stats=statistics(self._footer(table, file.name))) for file in files

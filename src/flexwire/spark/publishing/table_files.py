@@ -219,12 +219,14 @@ class TableFiles:
     """The files that a task writes, one a table, all of one name; handed over in the end.
 
     Where the task is one of those that write part of each table, small files are to be joined.
+    ``origins`` are those of `TableWriter`, and may be given until the first row.
     """
 
     def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:
         self._task_output = task_output
         self._is_part = is_part
         self._name = name
+        self.origins: Mapping[str, str] | None = None
         self._open: dict[str, TableWriter] = {}
         self._stack = ExitStack()
 
@@ -249,7 +251,7 @@ class TableFiles:
         writer = self._open.get(table)
         if writer is None:
             writer = self._stack.enter_context(
-                TableWriter(self._local(table), columns, self._task_output.constants)
+                TableWriter(self._local(table), columns, self._task_output.constants, self.origins)
             )
             self._open[table] = writer
         return writer

@@ -1,0 +1,154 @@
+"""Tables that grow, as one analysis of everything would have made them.
+
+A connection that goes on from one analysis to the next has rows in each. In a view all of them have
+the first of these analyses in the column ``analysis``, so the keys of `flexwire.tables.keys` join
+them. A connection has one row, whose counts are sums. A request says whether its response is in a
+later analysis, and frames and records have what a later analysis learned about the client and the
+topic.
+
+What has to be looked up is joined by keys that are unique. So Spark leaves a join out where an
+answer does not use its columns.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import LongType
+
+from flexwire.measures.audit_rows import CONNECTIONS
+from flexwire.tables.frames import CLIENT_COLUMNS, TOPIC_NAMES
+from flexwire.tables.keys import ANALYSIS, BEGAN_IN, connection_key
+from flexwire.tables.row_filter import FRAMES, RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.answers.asking.answer import Task
+    from flexwire.tables.output import Output
+
+    Read = Callable[[str], DataFrame]
+
+_ANSWERED: Final = "answered_indexes"
+# Connections are told apart by when they were last seen; of one time there is one row.
+_ORDER: Final = ("last_time", "first_time", ANALYSIS)
+_EVER: Final = frozenset({"seen_from_start", "reset"})
+_LATEST: Final = frozenset({"is_kafka", "reads_as_kafka", "evidence", "looks_like"})
+_FIRST: Final = frozenset({"first_time", "day"})
+
+
+def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame:
+    """Return the view of a table of an output with these rows; ``read`` returns those of others."""
+    if not output.is_continued or BEGAN_IN not in rows.columns:
+        return rows
+    whole = rows.withColumn(ANALYSIS, F.coalesce(BEGAN_IN, ANALYSIS))
+    if name == CONNECTIONS:
+        return _one_each(whole, rows.columns)
+    if name == FRAMES:
+        return _with_later(whole, read(CONNECTIONS))
+    if name == RECORDS and TOPIC_NAMES in output.names:
+        return _with_topics(whole, read(TOPIC_NAMES))
+    return whole
+
+
+def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Return one row for each connection, in place of one for each of its analyses."""
+    kinds = {field.name: field.dataType for field in connections.schema}
+    key = connection_key(columns)
+    order = F.struct(*_ORDER)
+    nothing = {name: F.lit(None).cast(kinds[name]) for name in (BEGAN_IN, _ANSWERED)}
+    sums = [
+        _summed(name, kinds[name] == LongType(), order).alias(name)
+        for name in columns
+        if name not in {*key, *nothing}
+    ]
+    return connections.groupBy(*key).agg(*sums).withColumns(nothing).select(*columns)
+
+
+def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - it names itself
+    """Return what the rows of one connection say together in a column."""
+    value = F.col(name)
+    if is_count:
+        return F.sum(value)
+    if name in _EVER:
+        return F.bool_or(value)
+    if name in _FIRST:
+        return F.min(value)
+    if name in _LATEST:
+        return F.max_by(F.struct(value.alias("value")), order)["value"]
+    return F.max_by(value, F.when(value.isNotNull(), order))
+
+
+def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
+    """Return frames with what later analyses say of their connection."""
+    key = connection_key(frames.columns)
+    origin = F.coalesce(BEGAN_IN, ANALYSIS)
+    order = F.struct(*_ORDER)
+    known = {name: f"known_{name}" for name in CLIENT_COLUMNS if name in connections.columns}
+    first = [
+        F.min_by(name, F.when(F.col(name).isNotNull(), order)).alias(later)
+        for name, later in known.items()
+    ]
+    lacks = [F.col(later).isNotNull() & F.col(f"lacks_{later}") for later in known.values()]
+    later_rows = (
+        connections.withColumn(ANALYSIS, origin)
+        .groupBy(*key)
+        .agg(
+            F.flatten(F.collect_list(_ANSWERED)).alias(_ANSWERED),
+            *first,
+            *(
+                F.bool_or(F.col(name).isNull()).alias(f"lacks_{later}")
+                for name, later in known.items()
+            ),
+        )
+    )
+    # Of most connections nothing is learned later.
+    needed = F.size(_ANSWERED) > 0
+    for condition in lacks:
+        needed |= condition
+    later_rows = later_rows.where(needed).select(*key, _ANSWERED, *known.values())
+    is_answered = (F.col("direction") == "request") & F.array_contains(
+        _ANSWERED, F.col("frame_index")
+    )
+    joined = frames.join(later_rows, [*key], "left")
+    return joined.withColumns(
+        {
+            "answered": F.when(is_answered, F.lit(True)).otherwise(F.col("answered")),
+            **{name: F.coalesce(name, later) for name, later in known.items()},
+        }
+    ).select(*frames.columns)
+
+
+def _with_topics(records: DataFrame, names: DataFrame) -> DataFrame:
+    """Return records with the names of topics that a later analysis learned."""
+    # Of two names of one id, the one that sorts last counts, as in one analysis.
+    later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
+    joined = records.join(F.broadcast(later), ["topic_id"], "left")
+    return joined.withColumn("topic", F.coalesce("topic", "later_topic")).select(*records.columns)
+
+
+def task_of(task: Task, columns: Sequence[str]) -> tuple[Task, list[str]]:
+    """Return a task that reads files as views have them, and the columns of files that it needs."""
+    if ANALYSIS not in columns:
+        return task, [*columns]
+    return partial(_with_origin, task, [*columns]), [*columns, BEGAN_IN]
+
+
+def _with_origin(
+    task: Task, columns: list[str], name: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from task(name, (_whole(batch, columns) for batch in batches))
+
+
+def _whole(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    origin = pc.coalesce(batch[BEGAN_IN], batch[ANALYSIS])
+    return pa.RecordBatch.from_arrays(
+        [origin if name == ANALYSIS else batch[name] for name in columns],
+        schema=pa.schema([batch.schema.field(name) for name in columns]),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -19,7 +19,10 @@ from flexwire.answers.latency import ANSWER as LATENCY
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.survey.survey import STATE
+from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from flexwire.tasks import spark_schema
+from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
 from tests.spark.test_inside_captures import COMMITS, fetched, share
@@ -190,7 +193,7 @@ def _by_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     root = tmp_path_factory.mktemp("read")
 
     def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
-        path = root / Path(output.root.url).parent.name / name
+        path = root.joinpath(*Path(output.root.url).parts[-2:], name)
         if not path.exists():
             path.mkdir(parents=True)
             pq.write_table(output.table(name), path / "rows.parquet")
@@ -215,10 +218,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_sp
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
 
-@pytest.fixture(scope="module")
-def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Asked:
-    """A connection whose files were analyzed one after the other."""
-    root = tmp_path_factory.mktemp("cut")
+def going_on(root: Path) -> list[Path]:
+    """The three files of a capture of a connection that goes on from one to the next."""
     traffic = Traffic(root / "capture")
     connection, silent = traffic.connect(), traffic.connect(("10.0.0.8", 1))
     for number in range(9):
@@ -233,9 +234,35 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark
     traffic.close()
     files = sorted((root / "capture").glob("*.pcapng"))
     assert len(files) == 3
-    for file in files:
-        analyze([file], root / "out", spark=spark, answers=[], format="delta", append=True)
+    return files
+
+
+@pytest.fixture(scope="module")
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Asked:
+    """A connection whose files were analyzed one after the other, and each state was lost."""
+    root = tmp_path_factory.mktemp("cut")
+    for file in going_on(root):
+        for state in root.glob(f"out/runs/*/{STATE}"):
+            state.unlink()
+        done = analyze([file], root / "out", spark=spark, answers=[], format="delta", append=True)
+    assert "cannot be used" in done.notes[0]
     return Asked(open_tables(spark, root / "out"))
+
+
+@pytest.fixture(scope="module")
+def continued(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None
+) -> Grown:
+    """Captures whose connections go on from one analysis to the next, and the same at once."""
+    root = tmp_path_factory.mktemp("continued")
+    shape = replace(SHAPES["EVERYTHING"], files=3, compressed=0.0, torn=0.0)
+    files = [*write_capture(root / "capture", 1, shape), *going_on(root / "other")]
+    for file in files:
+        done = analyze([file], root / "out", spark=spark, answers=[], format="delta", append=True)
+    assert "on from the analysis before" in done.notes[0]
+    analyze(files, root / "alone", spark=spark, answers=[], format="delta", append=True)
+    alone, out = (root / name for name in ("alone", "out"))
+    return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
 
 @pytest.mark.parametrize("answer", OF_TRAFFIC, ids=lambda one: one.name)
@@ -246,17 +273,43 @@ def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) ->
     assert expected or answer.name == "boundaries"
 
 
+@pytest.mark.parametrize("answer", OF_TRAFFIC, ids=lambda one: one.name)
+def test_analyses_that_go_on_answer_what_one_does(answer: Answer, continued: Grown) -> None:
+    expected, found = (told(answer, one) for one in (continued.whole, continued.grown))
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["frames", "connections", "records"])
+def test_analyses_that_go_on_have_the_rows_of_one(name: str, continued: Grown) -> None:
+    of_grown = {ANALYSIS, BEGAN_IN, "answered_indexes"}
+    found = []
+    for one in (continued.whole, continued.grown):
+        table = getattr(one.tables, name)
+        rows = table.select(*(column for column in table.columns if column not in of_grown))
+        found.append(sorted(map(repr, rows.collect())))
+    assert found[1] == found[0]
+    assert found[0]
+
+
+def test_what_is_not_used_is_not_joined(continued: Grown) -> None:
+    frames = continued.grown.tables.frames
+    plan = frames.groupBy("client_id").agg(F.sum("size"))._jdf.queryExecution().toString()
+    assert "Join" not in plan.partition("Optimized Logical Plan")[2]
+    plan = frames.groupBy("answered").agg(F.sum("size"))._jdf.queryExecution().toString()
+    assert "Join" in plan.partition("Optimized Logical Plan")[2]
+
+
 def told(answer: Answer, tables: Asked) -> list[str]:
     """Rows as text. A connection of the same ends has a number where one analysis has several."""
     rows = [row.asDict(recursive=True) for row in tables.rows(answer)]
     return sorted(re.sub(r"#\d+'", "'", repr(sorted(row.items()))) for row in rows)
 
 
-@pytest.mark.parametrize("which", ["whole", "grown", "cut"])
+@pytest.mark.parametrize("which", ["whole", "grown", "cut", "continued"])
 def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
-    which: str, tables: Grown, cut: Asked
+    which: str, tables: Grown, cut: Asked, continued: Grown
 ) -> None:
-    given = cut if which == "cut" else getattr(tables, which)
+    given = {"cut": cut, "continued": continued.grown}.get(which) or getattr(tables, which)
     rows = given.rows(CHARGEBACK)
     charged = {
         "request": sum(row.sent_bytes for row in rows),

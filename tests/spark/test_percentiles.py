@@ -1,4 +1,4 @@
-"""Percentiles on Spark depend on the values alone: on any split, they are those of Python's sort."""
+"""Percentiles on Spark depend on the values alone: on any split they are those of sorting."""
 
 from __future__ import annotations
 

@@ -66,6 +66,10 @@ class InFlight(Generic[T]):
         """Yield all waiting items, the oldest first."""
         return (item for _, item in self._waiting.values())
 
+    def items(self) -> Iterator[tuple[int | None, T]]:
+        """Yield all waiting items with their correlation ids, the oldest first."""
+        yield from self._waiting.values()
+
     @property
     def oldest_id(self) -> int | None:
         """The correlation id of the item that waits longest; None if nothing waits."""
@@ -120,6 +124,17 @@ class Turn(NamedTuple):
     correlation_id: int | None = None
     pair: int | None = None
     error: str | None = None
+
+
+class PendingPairs(NamedTuple):
+    """What waits in a conversation.
+
+    ``asked`` are correlation ids of requests with their pairs; a token's is None. ``early`` are
+    correlation ids of responses without a request, with their pairs and when they were seen.
+    """
+
+    asked: list[tuple[int | None, int]]
+    early: list[tuple[int, int, int]]
 
 
 class _PendingRequest(NamedTuple):
@@ -201,6 +216,29 @@ class Conversation:
         pair = self._new_pair()
         self._asked.add(request.correlation_id, _PendingRequest(pair, request))
         return pair
+
+    def resume_token(self) -> None:
+        """Add a token of the client's that waits for the broker's."""
+        self._wait_for_token()
+
+    @property
+    def is_exchanging(self) -> bool:
+        """Whether bare tokens may come next."""
+        return self._exchange.is_exchanging
+
+    @is_exchanging.setter
+    def is_exchanging(self, is_exchanging: bool) -> None:
+        self._exchange.is_exchanging = is_exchanging
+
+    def waiting(self) -> PendingPairs:
+        """Return what waits for its counterpart, by correlation id, the oldest first."""
+        asked = [(number, pending.pair) for number, pending in self._asked.items()]
+        early = [
+            (number, one.pair, one.seen)
+            for number, one in self._early.items()
+            if number is not None
+        ]
+        return PendingPairs(asked, early)
 
     def resume_response(self, correlation_id: int, seen: int) -> int:
         """Know of a response for which no request waited; gives its pair."""

@@ -284,6 +284,22 @@ def check_request(api_key: int, api_version: int) -> None:
 
 @per_catalog
 @lru_cache(maxsize=4096)
+def known_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None
+) -> RequestFrame:
+    """Return a request of which only these facts are known, and of which no more is asked."""
+    return RequestFrame(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+        header_version=0,
+        header=message("RequestHeader")(),
+        body_offset=0,
+        message_name=request_name(api_key, api_version),
+    )
+
+
 def request_name(api_key: int, version: int) -> str:
     """Return the newest name of an api key's request that has the version, or the newest of all."""
     entries = request_entries(api_key)

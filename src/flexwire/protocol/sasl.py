@@ -101,18 +101,18 @@ class SaslExchange:
     """
 
     def __init__(self) -> None:
-        self._exchanging = False
+        self.is_exchanging = False
 
     def parse(self, payload: bytes) -> RequestFrame | None:
         """Return the request in a frame of the client, or None if the frame is a token.
 
         Raises what `read_request` raises, outside the exchange of tokens.
         """
-        if is_ticket(payload) or (self._exchanging and not _is_request(payload)):
-            self._exchanging = True
+        if is_ticket(payload) or (self.is_exchanging and not _is_request(payload)):
+            self.is_exchanging = True
             return None
         request = read_request(payload)
-        self._exchanging = begins_raw_tokens(request)
+        self.is_exchanging = begins_raw_tokens(request)
         return request
 
 

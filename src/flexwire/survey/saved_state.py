@@ -1,37 +1,172 @@
-"""Placeholder until the format is there."""
+"""What is open where an analysis ends, in a file, so that the next analysis goes on there.
+
+```
+magic · format · layout (8 bytes) · digest (16) · size (8)     the head
+zstd of msgpack                                                 a `StateRecord`, lists in lists
+```
+The layout is a digest of the names and types of all fields. A release in which one of them is
+another does not read the file, and the next analysis begins anew. The digest is that of what
+follows it. A file is read by its types, and then checked for what the code relies on: it is data
+from a directory, and never code.
+
+The file is for its owner alone. It holds the first bytes of frames that were cut, which are in
+tables once they are whole. Bytes that may be credentials are withheld, unless they are shown in
+tables too: the frame is then one that lacks bytes.
+"""
 
 from __future__ import annotations
 
-import pickle
+import hashlib
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
+from cramjam import DecompressionError, zstd
+
+from flexwire.capture.pairing.saved import PendingRecord, pairing_of, records_of
+from flexwire.capture.reassembly.connections import BrokerEnds
+from flexwire.capture.reassembly.flows import MOST_PAUSED, Flows
+from flexwire.capture.reassembly.saved import (
+    AssemblerRecord,
+    Count,
+    Number,
+    Record,
+    assembler_of,
+    record_of,
+)
 from flexwire.errors import FlexwireError
+from flexwire.survey.client_instances import GivenInstance
+from flexwire.survey.withholding import withhold
 
 if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Pairing
-    from flexwire.capture.reassembly.flows import Flows
-    from flexwire.survey.client_instances import GivenInstance
-    from flexwire.tables.frames import Software
+
+MOST_STATE_BYTES: Final = 1 << 30
+"""A state takes at most this many bytes in memory."""
+_MAGIC: Final = b"flexwire state\n"
+_FORMAT: Final = 1
+_HEAD: Final = struct.Struct(f">{len(_MAGIC)}sB8s16sQ")
+_LEVEL: Final = 1
 
 
 class SavedStateError(FlexwireError):
-    pass
+    """A saved state cannot be used."""
+
+
+class InstanceRecord(Record):
+    """A client instance id, and the frame that gave it."""
+
+    time_us: Number
+    is_response: bool
+    frame_index: Count
+    text: str
+
+
+class StateRecord(Record):
+    """The content of the file."""
+
+    ports: list[int]
+    ends: list[str]
+    show_credentials: bool
+    end_us: Number
+    assemblers: Annotated[list[AssemblerRecord], msgspec.Meta(max_length=MOST_PAUSED)]
+    pending: list[PendingRecord]
+    software: dict[str, tuple[Count, tuple[str | None, str | None]]]
+    instances: dict[str, InstanceRecord]
+    names: dict[str, str]
+    began: dict[str, str]
 
 
 @dataclass(slots=True)
 class SavedState:
+    """What is open where an analysis ends.
+
+    ``software`` and ``instances`` are what clients said on open connections, ``names`` are those of
+    topics by their ids. ``began`` is the analysis in which each open connection began. ``end_us``
+    is when the last segment was captured.
+    """
+
     flows: Flows
     pairing: Pairing
-    software: dict[str, tuple[int, Software]]
+    software: dict[str, tuple[int, tuple[str | None, str | None]]]
     instances: dict[str, GivenInstance]
     names: dict[str, str]
     began: dict[str, str]
     end_us: int
 
     def to_bytes(self) -> bytes:
-        return pickle.dumps(self)
+        """Return the content of a file."""
+        brokers, shows = self.flows.brokers, self.pairing.show_credentials
+        assemblers = [
+            record_of(assembler, self.flows.files.get(key, ""))
+            for key, assembler in self.flows.assemblers().items()
+        ]
+        pending = records_of(self.pairing, self.began.keys())
+        record = StateRecord(
+            sorted(brokers.ports),
+            sorted(brokers.ends),
+            shows,
+            self.end_us,
+            withhold(assemblers, pending, shows=shows),
+            pending,
+            self.software,
+            {name: InstanceRecord(*given) for name, given in self.instances.items()},
+            self.names,
+            self.began,
+        )
+        data = msgspec.msgpack.encode(record)
+        packed = bytes(zstd.compress(data, _LEVEL))
+        digest = hashlib.sha256(packed).digest()[:16]
+        return _HEAD.pack(_MAGIC, _FORMAT, layout(), digest, len(data)) + packed
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedState:
-        return pickle.loads(data)
+        """Return the state in a file. Raises `SavedStateError` if it cannot be read."""
+        record = _read(data)
+        try:
+            brokers = BrokerEnds.parse(record.ports, record.ends)
+            flows = Flows(brokers=brokers)
+            for one in record.assemblers:
+                assembler = assembler_of(one, flows.limit, brokers)
+                flows.adopt(assembler.key, assembler, ())
+                flows.files[assembler.key] = one.file
+            pairing = pairing_of(record.pending, show_credentials=record.show_credentials)
+        except (ValueError, FlexwireError) as error:
+            raise SavedStateError(f"it is damaged: {error}") from None
+        instances = {
+            name: GivenInstance(*msgspec.structs.astuple(given))
+            for name, given in record.instances.items()
+        }
+        return cls(
+            flows, pairing, record.software, instances, record.names, record.began, record.end_us
+        )
+
+
+def layout() -> bytes:
+    """Return a digest of the names and types of all fields."""
+    kinds: list[Any] = sorted(Record.__subclasses__(), key=lambda kind: kind.__name__)
+    told = [(kind.__name__, [*kind.__annotations__.items()]) for kind in kinds]
+    return hashlib.sha256(repr(told).encode()).digest()[:8]
+
+
+def _read(data: bytes) -> StateRecord:
+    if len(data) < _HEAD.size:
+        raise SavedStateError("it is cut off")
+    magic, number, fields, digest, size = _HEAD.unpack_from(data)
+    packed = data[_HEAD.size :]
+    if magic != _MAGIC:
+        raise SavedStateError("it is no state of flexwire")
+    if number != _FORMAT or fields != layout():
+        raise SavedStateError("another release of flexwire wrote it")
+    if digest != hashlib.sha256(packed).digest()[:16]:
+        raise SavedStateError("it is damaged")
+    if size > MOST_STATE_BYTES:
+        raise SavedStateError(f"it has {size:,} bytes, and at most {MOST_STATE_BYTES:,} are read")
+    whole = bytearray(size)
+    try:
+        if zstd.decompress_into(packed, whole) != size:
+            raise SavedStateError("it is damaged")
+        return msgspec.msgpack.decode(whole, type=StateRecord)
+    except (DecompressionError, msgspec.DecodeError, RecursionError) as error:
+        raise SavedStateError(f"it is damaged: {error}") from None

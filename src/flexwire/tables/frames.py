@@ -31,7 +31,8 @@ from flexwire.tables.schema import (
 from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Set
+    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
@@ -81,7 +82,7 @@ class Introductions:
     software: Mapping[str, Software] = field(default_factory=dict)
     instances: Mapping[str, str] = field(default_factory=dict)
 
-    def only(self, connections: Set[str]) -> Introductions:
+    def only(self, connections: AbstractSet[str]) -> Introductions:
         """Return what is known of the clients of some connections."""
         return Introductions(
             {name: self.software[name] for name in connections & self.software.keys()},

@@ -12,13 +12,12 @@ from flexwire.capture.pairing.apis import SECRETS, ApiTable, api_table
 from flexwire.capture.pairing.state import FAILED, TOKEN, withhold_tagged_fields
 from flexwire.capture.reassembly.connections import hear
 from flexwire.capture.reassembly.frames import pick_rows
-from flexwire.codec import message
 from flexwire.columnar.program import address
 from flexwire.columnar.types import raw_tagged_fields
 from flexwire.protocol import Conversation, RequestFrame, carries_credentials, is_believable
 from flexwire.protocol.client_instances import header_instance_id
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.headers import request_name
+from flexwire.protocol.headers import known_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,6 +216,17 @@ class RequestSummary(NamedTuple):
     time_us: int
 
 
+class WaitingFrames(NamedTuple):
+    """The frames that wait for their counterpart on a connection.
+
+    ``asked`` are a request's correlation id, its index and what it said, which is None for a token;
+    ``early`` are a response's correlation id, its index and its time.
+    """
+
+    asked: list[tuple[int, int, RequestSummary | None]]
+    early: list[tuple[int, int, int]]
+
+
 class ConnectionReader:
     """A connection whose frames are read as objects, and what waits on it for its counterpart."""
 
@@ -227,9 +237,21 @@ class ConnectionReader:
         self._early: dict[int, int] = {}
 
     @property
-    def client_id(self) -> str | None:
-        """The last client id that a request gave, if one did."""
-        return self._reader.conversation.client_id
+    def conversation(self) -> Conversation:
+        """The conversation on the connection."""
+        return self._reader.conversation
+
+    def waiting(self) -> WaitingFrames:
+        """Return what waits, the oldest first."""
+        waiting = self.conversation.waiting()
+        nothing: tuple[int, RequestSummary | None] = (0, None)
+        asked = [(number or 0, *self._asked.get(pair, nothing)) for number, pair in waiting.asked]
+        early = [
+            (number, self._early[pair], seen)
+            for number, pair, seen in waiting.early
+            if pair in self._early
+        ]
+        return WaitingFrames(asked, early)
 
     def resume(
         self, asked: list[tuple[int, int, RequestSummary]], early: list[tuple[int, int, int]]
@@ -241,7 +263,9 @@ class ConnectionReader:
         """
         conversation = self._reader.conversation
         for correlation_id, index, said in asked:
-            pair = conversation.resume_request(_request(correlation_id, said))
+            pair = conversation.resume_request(
+                known_request(said.api_key, said.api_version, correlation_id, said.client_id)
+            )
             self._asked[pair] = index, said
         for correlation_id, index, seen in early:
             self._early[conversation.resume_response(correlation_id, seen)] = index
@@ -285,20 +309,6 @@ def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSu
     """Return what a request says about its response."""
     return RequestSummary(
         values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
-    )
-
-
-def _request(correlation_id: int, said: RequestSummary) -> RequestFrame:
-    """Make a request that waits, of which no more is asked than its correlation id."""
-    return RequestFrame(
-        api_key=said.api_key,
-        api_version=said.api_version,
-        correlation_id=correlation_id,
-        client_id=said.client_id,
-        header_version=0,
-        header=message("RequestHeader")(),
-        body_offset=0,
-        message_name=request_name(said.api_key, said.api_version),
     )
 
 

@@ -134,7 +134,7 @@ class Pairing:
         if number is None:
             return None
         if number in self._objects:
-            return self._objects[number].client_id
+            return self._objects[number].conversation.client_id
         return self._clients.text(int(self._states[number, _CLIENT]))
 
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:

@@ -268,6 +268,16 @@ class FrameAssembler:
         connection.resume(lent, broker)
         self._open.append(connection)
 
+    def open_again(self, key: str, ordinal: int) -> _OpenConnection:
+        """Open a connection of a key, as a new assembler, of which nothing is known yet."""
+        self.key = key
+        low, _, high = key.partition("|")
+        first = Segment(0, low, high, 0, 0, 0, b"")
+        roles = Roles(self.limit, self.brokers, self._client)
+        connection = _OpenConnection(first, ordinal, self.limit, self.brokers, roles)
+        self._open.append(connection)
+        return connection
+
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
         """Say what is held of a frame of the open connection that is not whole."""
         self._open[0].hold(direction, held, first_us, last_us)
@@ -304,7 +314,7 @@ class FrameAssembler:
 
 
 class _OpenConnection:
-    """One connection: its frames, and what it was."""
+    """One connection of a `FrameAssembler`: its frames, and what it was."""
 
     def __init__(
         self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
@@ -428,7 +438,7 @@ class _OpenConnection:
         if half.framer is None:
             if not half.stream.anchored:
                 return None
-            half.framer = self._framer(direction)
+            half.framer = self.new_framer(direction)
         framer = half.framer
         if framer.is_seeking:
             goes_on = framer.has_sample and not self._may_answer_earlier
@@ -492,7 +502,7 @@ class _OpenConnection:
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
         half = self._halves[direction]
         if half.framer is None:
-            half.framer = self._framer(direction)
+            half.framer = self.new_framer(direction)
         half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: HandoffResult) -> None:
@@ -575,10 +585,11 @@ class _OpenConnection:
         half = self._halves[direction]
         self._account.note_pieces(direction, pieces)
         if half.framer is None:
-            half.framer = self._framer(direction)
+            half.framer = self.new_framer(direction)
         return self._label(direction, half.framer.feed(pieces))
 
-    def _framer(self, direction: Direction) -> Framer:
+    def new_framer(self, direction: Direction) -> Framer:
+        """Return what cuts a direction into frames, as it begins."""
         begins = self._begins_request if direction == "request" else self._begins_response
         anchored = self._halves[direction].stream.anchored
         return self.cuts(begins, synchronized=anchored, limit=self.limit)

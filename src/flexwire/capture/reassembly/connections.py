@@ -68,7 +68,7 @@ _LEADING = 64
 _MUCH, _SOME = 8, 4
 
 
-class _AwaitedRequest(NamedTuple):
+class AwaitedRequest(NamedTuple):
     """A request that is not evidence by itself."""
 
     request: RequestFrame
@@ -85,7 +85,7 @@ class KafkaEvidence:
     def __init__(self) -> None:
         self.found: str | None = None
         self.hint: str | None = None
-        self._asked: dict[int, _AwaitedRequest] = {}
+        self._asked: dict[int, AwaitedRequest] = {}
         # The latest that decodes, and the latest that the capture lacks parts of.
         self._decoded: RequestFrame | None = None
         self._cut: RequestFrame | None = None
@@ -135,7 +135,7 @@ class KafkaEvidence:
             self._note_decoded(request, name)
         elif not is_whole and request.client_id:
             self._note_cut(request, name)
-        self._asked[request.correlation_id] = _AwaitedRequest(request, is_whole)
+        self._asked[request.correlation_id] = AwaitedRequest(request, is_whole)
         if len(self._asked) > MOST_AWAITED:
             del self._asked[next(iter(self._asked))]
 

@@ -211,14 +211,18 @@ class Flows:
             if now_us - last_us >= (OVER_US if is_over else IDLE_US) or last_us < least_us
         ]
 
+    def assemblers(self) -> dict[str, FrameAssembler]:
+        """Return the assembler of each key."""
+        self._take_all_back()
+        return dict(self._assemblers)
+
     def ends(self) -> dict[str, int]:
         """Return when a segment of each key that is open was captured last."""
-        return {key: self.take_back(key).activity().last_us for key in self._assemblers}
+        return {key: one.activity().last_us for key, one in self.assemblers().items()}
 
     def open_names(self) -> list[str]:
         """Return the names of the open connections that have one."""
-        self._take_all_back()
-        return [name for one in self._assemblers.values() for name in one.open_names()]
+        return [name for one in self.assemblers().values() for name in one.open_names()]
 
     def ended(self) -> list[CapturedConnection]:
         """Return the connections that have ended since the last call."""

@@ -1,0 +1,169 @@
+"""What waits on each connection as plain records, for an analysis that goes on later.
+
+What comes from a file is checked when it is read: a kernel indexes memory by what stands here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import numpy as np
+
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some twenty
+from flexwire.capture.pairing.headers import ConnectionReader, FrameReader, RequestSummary
+from flexwire.capture.pairing.pairing import Pairing
+from flexwire.capture.pairing.state import make_states
+from flexwire.capture.reassembly.saved import Count, Int16, Int32, Number, Record
+from flexwire.protocol import Authentication, Conversation
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from flexwire.columnar.arrays import NumpyArray
+
+
+class AskedRecord(Record):
+    """A request that waits, or a token of the client's: then it has no header."""
+
+    index: Count
+    time_us: Number
+    correlation_id: Int32
+    api_key: Int16
+    api_version: Int16
+    client_id: str | None
+    is_token: bool = False
+
+
+class EarlyRecord(Record):
+    """A response for which no request waited."""
+
+    index: Count
+    time_us: Number
+    correlation_id: Int32
+
+
+_MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
+
+
+class PendingRecord(Record):
+    """What is known of a connection, and what waits on it. The oldest come first."""
+
+    name: str
+    is_open: bool
+    is_guarded: bool
+    client_id: str | None
+    by_objects: bool
+    is_exchanging: bool
+    asked: Annotated[list[AskedRecord], _MOST]
+    early: Annotated[list[EarlyRecord], _MOST]
+
+
+def records_of(pairing: Pairing, names: Collection[str]) -> list[PendingRecord]:
+    """Return the records of some connections."""
+    some = vars(pairing.only({*names}.__contains__))
+    clients, objects = some["_clients"], some["_objects"]
+    entries: NumpyArray = some["_kept"]
+    order = np.argsort(entries[:, L.KEY] >> L.CONNECTION_SHIFT, kind="stable")
+    entries = entries[order]
+    owners = entries[:, L.KEY] >> L.CONNECTION_SHIFT
+    starts = np.searchsorted(owners, np.arange(len(some["_names"]) + 1))
+    records = []
+    for number, name in enumerate(some["_names"]):
+        if number in objects:
+            records.append(_of_reader(name, objects[number]))
+            continue
+        flags, client = some["_states"][number, [L.FLAGS, L.CLIENT]].tolist()
+        asked, early = [], []
+        for key, what, owner, time, index in entries[starts[number] : starts[number + 1]].tolist():
+            correlation_id = _signed(key & L.CORRELATION_MASK, 32)
+            if key >> L.SIDE_SHIFT & 1 == L.EARLY:
+                early.append(EarlyRecord(index, time, correlation_id))
+                continue
+            version = _signed(what & L.VERSION_MASK, 16)
+            api_key, text = what >> L.API_KEY_SHIFT, clients.text(owner)
+            asked.append(AskedRecord(index, time, correlation_id, api_key, version, text))
+        is_open, is_guarded = bool(flags & L.OPEN), bool(flags & L.GUARDED)
+        own = clients.text(client)
+        records.append(PendingRecord(name, is_open, is_guarded, own, False, False, asked, early))
+    return records
+
+
+def _of_reader(name: str, reader: ConnectionReader) -> PendingRecord:
+    conversation, waiting = reader.conversation, reader.waiting()
+    authentication = conversation.authentication
+    return PendingRecord(
+        name,
+        authentication.is_open,
+        authentication.is_guarded,
+        conversation.client_id,
+        True,
+        conversation.is_exchanging,
+        [
+            AskedRecord(0, 0, 0, 0, 0, None, is_token=True)
+            if said is None
+            else AskedRecord(
+                index, said.time_us, number, said.api_key, said.api_version, said.client_id
+            )
+            for number, index, said in waiting.asked
+        ],
+        [EarlyRecord(index, seen, number) for number, index, seen in waiting.early],
+    )
+
+
+def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> Pairing:
+    """Return a pairing that goes on as the one of the records. Raises `ValueError`."""
+    pairing = Pairing(show_credentials=show_credentials)
+    state = vars(pairing)
+    clients, entries, states = state["_clients"], [], []
+    for number, record in enumerate(records):
+        state["_names"].append(record.name)
+        if state["_numbers"].setdefault(record.name, number) != number:
+            raise ValueError("two connections of one name")
+        flags = L.OPEN * record.is_open | L.GUARDED * record.is_guarded
+        states.append((flags | L.BY_OBJECTS * record.by_objects, clients.number(record.client_id)))
+        if record.by_objects:
+            state["_objects"][number] = _reader_of(record, show_credentials=show_credentials)
+            continue
+        for one in record.asked:
+            what = one.api_key << L.API_KEY_SHIFT | one.api_version & L.VERSION_MASK
+            owner = clients.number(one.client_id)
+            entries.append((_key(number, L.ASKED, one), what, owner, one.time_us, one.index))
+        entries += [
+            (_key(number, L.EARLY, one), 0, L.NO_CLIENT, one.time_us, one.index)
+            for one in record.early
+        ]
+    made = make_states(len(states))
+    made[:, [L.FLAGS, L.CLIENT]] = np.array(states, np.int64).reshape(-1, 2)
+    kept = np.array(entries, np.int64).reshape(-1, L.ENTRY)
+    state.update(_states=made, _kept=kept)
+    return pairing
+
+
+def _key(number: int, side: int, one: AskedRecord | EarlyRecord) -> int:
+    where = number << L.CONNECTION_SHIFT | side << L.SIDE_SHIFT
+    return where | one.correlation_id & L.CORRELATION_MASK
+
+
+def _reader_of(record: PendingRecord, *, show_credentials: bool) -> ConnectionReader:
+    conversation = Conversation(
+        authentication=Authentication(is_open=record.is_open, is_guarded=record.is_guarded),
+        client_id=record.client_id,
+    )
+    conversation.is_exchanging = record.is_exchanging
+    reader = ConnectionReader(
+        FrameReader(show_credentials=show_credentials, conversation=conversation)
+    )
+    for one in record.asked:
+        if one.is_token:
+            conversation.resume_token()
+            continue
+        said = RequestSummary(one.api_key, one.api_version, one.client_id, one.time_us)
+        reader.resume([(one.correlation_id, one.index, said)], [])
+    return reader.resume([], [(one.correlation_id, one.index, one.time_us) for one in record.early])
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (number + half) % (half << 1) - half

@@ -287,7 +287,8 @@ class SurveyState:
             client_software_name=software_name,
             client_software_version=software_version,
             began_in=self._began.get(name),
-            answered_indexes=tuple(sorted(asked_before.difference(unanswered.get(name, ())))),
+            answered_indexes=tuple(sorted(asked_before.difference(unanswered.get(name, ()))))
+            or None,
         )
 
 

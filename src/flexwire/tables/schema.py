@@ -16,6 +16,7 @@ from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.facts.answers import ShownColumn
+from flexwire.tables.keys import BEGAN_IN
 from flexwire.tables.spec_places import RECORDS_FIELDS
 from flexwire.tables.tagged_fields import TAGGED_FIELD_USES
 
@@ -338,8 +339,15 @@ CONNECTIONS = (
         "the greatest, if lines give several", "if none names it",
     ),
     Column("client_software_version", _STRING, "its version, likewise", "if none says it"),
-    Column("began_in", _STRING, "temporary"),
-    Column("answered_indexes", pa.list_(_LONG), "temporary"),
+    Column(
+        BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that goes on "
+        "has a row in each analysis in which it had a segment, with the counts of that one",
+        "if it began in this one",
+    ),
+    Column(
+        "answered_indexes", pa.list_(_LONG), "``frame_index`` of the requests of earlier analyses "
+        "whose response is in this one", "if there are none",
+    ),
 )  # fmt: skip
 
 FORWARDED = (

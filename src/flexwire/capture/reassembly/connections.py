@@ -378,7 +378,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it reads as
     Kafka, so its headers can be believed. ``looks_like`` names another protocol whose bytes these
     seem to be, or Kafka where only its ends speak against it. What follows is known once the
-    survey has read what its frames say: who its client is.
+    survey has read what its frames say: who its client is, and what it has of earlier analyses.
     """
 
     connection: str
@@ -408,7 +408,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     client_software_name: str | None = None
     client_software_version: str | None = None
     began_in: str | None = None
-    answered_indexes: tuple[int, ...] = ()
+    answered_indexes: tuple[int, ...] | None = None
 
 
 class _Verdict(NamedTuple):

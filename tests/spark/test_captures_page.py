@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.reassembly import flows
+from flexwire.capture.reassembly import idling
 from flexwire.spark.sources import kafka_capture_plan
 from flexwire.spark.sources.requests import ACCEPTED, KINDS
 from flexwire.survey import follower_state
@@ -44,4 +44,4 @@ def test_the_page_has_the_numbers_that_hold() -> None:
     assert kafka_capture_plan.MOST_OF_PLAN == 256 << 20
     assert "at most 64 MiB, and 256 MiB for all tasks" in PAGE
     assert f"From {follower_state.MANY_KEYS:,} connections on" in PAGE
-    assert (flows.OVER_US, flows.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)
+    assert (idling.OVER_US, idling.IDLE_US) == (5 * 60_000_000, 24 * 3600_000_000)

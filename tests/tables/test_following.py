@@ -265,7 +265,7 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 24
     monkeypatch.setattr("flexwire.survey.follower_state.MANY_KEYS", 2)
-    monkeypatch.setattr("flexwire.survey.follower_state.IDLE_US", 300_000_000)
+    monkeypatch.setattr("flexwire.capture.reassembly.idling.IDLE_US", 300_000_000)
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
     query.run()
     assert query.sorted() == expected

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA, UNPAIRED
-from flexwire.capture.reassembly import flows as flows_module
+from flexwire.capture.reassembly import idling
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.output_directory import OutputDirectory
@@ -258,7 +258,7 @@ def test_a_lost_state_is_told_and_the_analysis_begins_anew(lost: str, tmp_path: 
 def test_a_state_is_without_connections_that_are_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flows_module, "OVER_US", 0)
+    monkeypatch.setattr(idling, "OVER_US", 0)
     files, later, _ = two_parts(tmp_path)
     both = analyzed_after(asked_for(files + later, "whole", None, tmp_path))
     saved = SavedState.from_bytes(both.state or b"")

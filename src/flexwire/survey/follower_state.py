@@ -20,7 +20,8 @@ from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
-from flexwire.capture.reassembly.flows import IDLE_US, OVER_US, Flows
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.idling import is_idle
 from flexwire.survey.client_instances import find_instances
 from flexwire.survey.speculation import key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
@@ -166,10 +167,10 @@ class FollowerState:
         kept_keys = set()
         for key in self._flows.files:
             activity = self._flows.take_back(key).activity()
-            if now_us - activity.last_us < (OVER_US if activity.is_over else IDLE_US):
-                kept_keys.add(key)
-            else:
+            if is_idle(activity, now_us):
                 self._forgotten[key] = activity.ordinal
+            else:
+                kept_keys.add(key)
         while len(self._forgotten) > MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]
         state = self._only(kept_keys).__dict__

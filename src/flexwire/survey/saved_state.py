@@ -26,12 +26,13 @@ from cramjam import DecompressionError, zstd
 
 from flexwire.capture.pairing.saved import PendingRecord, pairing_of, records_of
 from flexwire.capture.reassembly.connections import BrokerEnds
-from flexwire.capture.reassembly.flows import MOST_PAUSED, Flows
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.idling import MOST_PAUSED
 from flexwire.capture.reassembly.saved import (
     AssemblerRecord,
     Count,
     Number,
-    Record,
+    SavedRecord,
     assembler_of,
     record_of,
 )
@@ -54,7 +55,7 @@ class SavedStateError(FlexwireError):
     """A saved state cannot be used."""
 
 
-class InstanceRecord(Record):
+class InstanceRecord(SavedRecord):
     """A client instance id, and the frame that gave it."""
 
     time_us: Number
@@ -63,7 +64,7 @@ class InstanceRecord(Record):
     text: str
 
 
-class StateRecord(Record):
+class StateRecord(SavedRecord):
     """The content of the file."""
 
     ports: list[int]
@@ -145,7 +146,7 @@ class SavedState:
 
 def layout() -> bytes:
     """Return a digest of the names and types of all fields."""
-    kinds: list[Any] = sorted(Record.__subclasses__(), key=lambda kind: kind.__name__)
+    kinds: list[Any] = sorted(SavedRecord.__subclasses__(), key=lambda kind: kind.__name__)
     told = [(kind.__name__, [*kind.__annotations__.items()]) for kind in kinds]
     return hashlib.sha256(repr(told).encode()).digest()[:8]
 

@@ -184,7 +184,6 @@ class SurveyState:
 
     def finish(self, files: CaptureFiles) -> Survey:
         """End the capture, which has these files, and keep what each range needs."""
-        paused: list[CapturedConnection] = []
         is_paused = self._request.continuation is not None
         rest, paused = self.flows.pause() if is_paused else (self.flows.finish(), [])
         for frames in rest:

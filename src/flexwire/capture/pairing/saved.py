@@ -14,7 +14,7 @@ from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front
 from flexwire.capture.pairing.headers import ConnectionReader, FrameReader, RequestSummary
 from flexwire.capture.pairing.pairing import Pairing
 from flexwire.capture.pairing.state import make_states
-from flexwire.capture.reassembly.saved import Count, Int16, Int32, Number, Record
+from flexwire.capture.reassembly.saved import Count, Int16, Int32, Number, SavedRecord
 from flexwire.protocol import Authentication, Conversation
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-class AskedRecord(Record):
+class AskedRecord(SavedRecord):
     """A request that waits, or a token of the client's: then it has no header."""
 
     index: Count
@@ -36,7 +36,7 @@ class AskedRecord(Record):
     is_token: bool = False
 
 
-class EarlyRecord(Record):
+class EarlyRecord(SavedRecord):
     """A response for which no request waited."""
 
     index: Count
@@ -47,7 +47,7 @@ class EarlyRecord(Record):
 _MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
 
 
-class PendingRecord(Record):
+class PendingRecord(SavedRecord):
     """What is known of a connection, and what waits on it. The oldest come first."""
 
     name: str

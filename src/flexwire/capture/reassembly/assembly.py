@@ -1,8 +1,7 @@
 """Joins the segments of a connection into the frames that were sent over it.
 
-This is where the steps meet: which connection a segment is of, which end is the client, what order
-its bytes were sent in and where frames begin are each decided in a module of its own. Here segments
-are handed from one to the next, and what comes out is put on the connection's account.
+Here it is decided which connection a segment is of. `flexwire.capture.reassembly.open_connection`
+takes it from there.
 """
 
 from __future__ import annotations
@@ -12,47 +11,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.files.packets import Direction, Segment
 from flexwire.capture.reassembly.connections import (
-    Account,
     BrokerEnds,
     CapturedConnection,
     CapturedFrame,
     Roles,
 )
-from flexwire.capture.reassembly.course import (
-    Course,
-    DelayedResponses,
-    FirstSegments,
-    PendingRequests,
-)
 from flexwire.capture.reassembly.framing import (
     CAPTURED_FRAME_LIMIT,
-    REQUEST_HEAD_BYTES,
-    RESPONSE_HEAD_BYTES,
-    FramedBytes,
     Framer,
-    leads_to_a_response,
-    looks_like_request,
-    looks_like_response,
 )
-from flexwire.capture.reassembly.streams import (
-    FRAMES,
-    PASSES,
-    SEEKS_REQUEST,
-    SEEKS_RESPONSE,
-    Handoff,
-    SideResult,
-    SideState,
-    Stream,
-)
+from flexwire.capture.reassembly.open_connection import OpenConnection
 from flexwire.errors import CaptureError
-from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from flexwire.capture.reassembly.framing import PieceBuffer
-    from flexwire.capture.reassembly.streams import HandoffResult, StreamPiece
+    from flexwire.capture.reassembly.streams import (
+        Handoff,
+        HandoffResult,
+    )
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
@@ -72,24 +48,6 @@ def connection_key(segment: Segment) -> str:
 def key_of_ends(end: str, other: str) -> str:
     """Return the key of all connections between two ends, in either order."""
     return f"{end}|{other}" if end <= other else f"{other}|{end}"
-
-
-class _DirectionState:
-    """One direction of a connection."""
-
-    def __init__(self) -> None:
-        self.stream = Stream()
-        self.framer: Framer | None = None
-        self.count = 0
-
-
-class _OrderedSide(NamedTuple):
-    """An end of a connection that goes on in order: see `SideState`, with its framer."""
-
-    sequence: int
-    framer: Framer
-    before: int
-    room: int
 
 
 class KeyActivity(NamedTuple):
@@ -143,7 +101,7 @@ class FrameAssembler:
         self.key = ""  # of the connections that it takes segments of
         self._ordinal = 0
         self._client: str | None = None  # of the last connection whose SYN was captured
-        self._open: list[_OpenConnection] = []  # the one whose segment came last is the last
+        self._open: list[OpenConnection] = []  # the one whose segment came last is the last
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """Take in a segment; give out the frames that are now complete, errors among them."""
@@ -182,7 +140,7 @@ class FrameAssembler:
             frames += self._close(self._open[0])
         self._ordinal += 1
         roles = Roles(self.limit, self.brokers, self._client)
-        connection = _OpenConnection(segment, self._ordinal, self.limit, self.brokers, roles)
+        connection = OpenConnection(segment, self._ordinal, self.limit, self.brokers, roles)
         connection.cuts, connection.endless = self._framer, self._endless
         self._open.append(connection)
         connection.course.note(segment)
@@ -264,17 +222,17 @@ class FrameAssembler:
         ends = Segment(0, lent.client, broker, 0, 0, 0, b"")
         self.key, self._ordinal = connection_key(ends), 1
         roles = Roles(self.limit, self.brokers)
-        connection = _OpenConnection(ends, self._ordinal, self.limit, self.brokers, roles)
+        connection = OpenConnection(ends, self._ordinal, self.limit, self.brokers, roles)
         connection.resume(lent, broker)
         self._open.append(connection)
 
-    def open_again(self, key: str, ordinal: int) -> _OpenConnection:
+    def open_again(self, key: str, ordinal: int) -> OpenConnection:
         """Open a connection of a key, as a new assembler, of which nothing is known yet."""
         self.key = key
         low, _, high = key.partition("|")
         first = Segment(0, low, high, 0, 0, 0, b"")
         roles = Roles(self.limit, self.brokers, self._client)
-        connection = _OpenConnection(first, ordinal, self.limit, self.brokers, roles)
+        connection = OpenConnection(first, ordinal, self.limit, self.brokers, roles)
         self._open.append(connection)
         return connection
 
@@ -290,7 +248,7 @@ class FrameAssembler:
         """Take in what became of the connection since it was lent."""
         self._open[-1].take_back(taken)
 
-    def _connection_of(self, segment: Segment) -> _OpenConnection | None:
+    def _connection_of(self, segment: Segment) -> OpenConnection | None:
         if segment.flags & SYN:
             candidates = (
                 connection
@@ -305,331 +263,9 @@ class FrameAssembler:
                 nearest, nearest_connection = distance, connection
         return nearest_connection
 
-    def _close(self, connection: _OpenConnection) -> list[CapturedFrame]:
+    def _close(self, connection: OpenConnection) -> list[CapturedFrame]:
         self._open.remove(connection)
         frames = connection.finish()
         if (ended := connection.close()) is not None:
             self._ended.append(ended)
         return frames
-
-
-class _OpenConnection:
-    """One connection of a `FrameAssembler`: its frames, and what it was."""
-
-    def __init__(
-        self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
-    ) -> None:
-        self.ordinal = ordinal
-        self.course = Course(first)
-        self.name = ""
-        self.cuts = Framer
-        self.endless = False
-        self.limit = limit
-        self.last_us = 0
-        self._client: str | None = None
-        self._broker = ""
-        self._account = Account(brokers)
-        self._roles = roles
-        self._halves: dict[Direction, _DirectionState] = {
-            "request": _DirectionState(),
-            "response": _DirectionState(),
-        }
-        self._waiting = PendingRequests()
-        self._beginning: FirstSegments | None = FirstSegments()  # until all of it is there
-        self._held_back = DelayedResponses()
-
-    def push(self, segment: Segment) -> list[CapturedFrame]:
-        self.last_us = segment.timestamp_us
-        self._account.note_segment(segment)
-        if self._beginning is None:
-            return self._go_on(segment)
-        return self._begin() if self._beginning.add(segment) else []
-
-    def _begin(self) -> list[CapturedFrame]:
-        """Take in the first segments."""
-        beginning, self._beginning = self._beginning, None
-        first = [] if beginning is None else beginning.segments()
-        return [frame for segment in first for frame in self._go_on(segment)]
-
-    def _go_on(self, segment: Segment) -> list[CapturedFrame]:
-        if self._client is not None:
-            return self._take(segment)
-        client = self._roles.client(segment)
-        return [] if client is None else self._settle(client)
-
-    def finish(self) -> list[CapturedFrame]:
-        frames = self._begin()
-        if self._client is None and self._roles.held:
-            frames += self._settle(self._roles.guess())
-        for direction, half in self._halves.items():
-            stream = half.stream
-            frames += self._emit(direction, stream.finish(self.last_us))
-            if half.framer is not None:
-                frames += self._label(direction, half.framer.finish())
-            frames += self._held_back.release()
-            if early := stream.early + stream.early_missing:
-                reason = f"{early} bytes from before the first segment captured"
-                framed = FramedBytes(
-                    *(self.last_us, self.last_us, early, b"", reason),
-                    is_placed=False,
-                    lost=stream.early_missing,
-                )
-                frames += self._label(direction, [framed])
-            self._account.note_stream(stream)
-        return frames
-
-    def cut_requests(self) -> list[CapturedFrame]:
-        half = self._halves["request"]
-        if half.framer is None or not self._request_is_cut:
-            return []
-        rest = half.framer.rest(half.stream.rest(self.last_us))
-        return [
-            self._frame("request", number, framed) for number, framed in enumerate(rest, half.count)
-        ]
-
-    def pause(self) -> CapturedConnection | None:
-        """Return the facts since the last pause, if there are any."""
-        if self._client is None:
-            return None
-        return self._account.pause(self.name, self._client, self._broker)
-
-    def close(self) -> CapturedConnection | None:
-        """Return the facts about the connection, after `finish`."""
-        if self._client is None:
-            return None
-        return self._account.close(self.name, self._client, self._broker)
-
-    @property
-    def reads_as_kafka(self) -> bool:
-        return self._account.evidence.found is not None
-
-    @property
-    def seen_from_start(self) -> bool:
-        return self._account.has_syn
-
-    def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        # Frames are to be looked at until one of them shows what it is. What is held of a frame is
-        # copied last: until then it would be for nothing, with each of its segments.
-        if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
-            return None
-        if self._account.is_paused:
-            # The kernels do not say when the first segment was captured.
-            return None
-        request = self._end("request", self._client, others)
-        response = self._end("response", self._broker, others)
-        if request is None or response is None:
-            return None
-        ends = self._standing("request", request), self._standing("response", response)
-        return Handoff(self.name, self._client, *ends)
-
-    @property
-    def _has_no_frames(self) -> bool:
-        framers = (half.framer for half in self._halves.values())
-        return all(framer is not None and framer.is_seeking for framer in framers)
-
-    def _end(
-        self, direction: Direction, source: str, others: Sequence[Course]
-    ) -> _OrderedSide | None:
-        """Return an end that certainly goes on in order beside ``others``; None if unsure."""
-        half = self._halves[direction]
-        stands, follows = half.stream.standing(), self.course.next_of(source)
-        if stands is None or stands != follows:
-            return None
-        if half.framer is None:
-            if not half.stream.anchored:
-                return None
-            half.framer = self.new_framer(direction)
-        framer = half.framer
-        if framer.is_seeking:
-            goes_on = framer.has_sample and not self._may_answer_earlier
-        else:
-            goes_on = framer.is_framing
-        room = min((other.room(source, stands) for other in others), default=INT64_MAX)
-        # What came before may be of the others when it comes again.
-        before = 0 if others else min(half.stream.passed(), self.course.passed(source))
-        return _OrderedSide(stands, framer, before, room) if goes_on and room > 0 else None
-
-    def _standing(self, direction: Direction, end: _OrderedSide) -> SideState:
-        framer, count = end.framer, self._halves[direction].count
-        if framer.is_seeking:
-            held, seeks = (b"", INT64_MAX, INT64_MIN), self._seeks(direction)
-        else:
-            held, seeks = framer.held(), FRAMES
-        return SideState(end.sequence, *held, count, end.before, seeks, end.room)
-
-    def _seeks(self, direction: Direction) -> int:
-        """Return what must be known of a payload so that it certainly begins no frame."""
-        if direction == "request":
-            return SEEKS_REQUEST
-        if self._waiting.any_request:
-            return SEEKS_RESPONSE
-        # None is awaited, and none will be.
-        asks = self._halves["request"].framer
-        return PASSES if asks is not None and asks.is_seeking else SEEKS_RESPONSE
-
-    @property
-    def _may_answer_earlier(self) -> bool:
-        """Whether there may be responses to requests from before the capture."""
-        answers = self._halves["response"].framer
-        is_known = answers is not None and answers.ever_synchronized
-        return not (is_known or self._waiting.any_request or self._is_tls)
-
-    @property
-    def _is_tls(self) -> bool:
-        framers = (half.framer for half in self._halves.values())
-        return any(framer is not None and framer.is_tls for framer in framers)
-
-    def seek(self) -> None:
-        for half in self._halves.values():
-            if half.framer is not None:
-                half.framer.seek()
-
-    def resume(self, lent: Handoff, broker: str) -> None:
-        self._beginning = None
-        self.name, self._client, self._broker = lent.connection, lent.client, broker
-        self._account.evidence.found = "it was lent"
-        ends: tuple[tuple[Direction, str, SideState], ...] = (
-            ("request", lent.client, lent.request),
-            ("response", broker, lent.response),
-        )
-        for direction, source, standing in ends:
-            half = self._halves[direction]
-            self.course.resume(source, standing.sequence)
-            half.stream.resume(standing.sequence)
-            half.count = standing.next_index
-            self.hold(direction, standing.held, standing.first_us, standing.last_us)
-
-    def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
-        half = self._halves[direction]
-        if half.framer is None:
-            half.framer = self.new_framer(direction)
-        half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
-
-    def take_back(self, taken: HandoffResult) -> None:
-        if not taken.segments:
-            return
-        self.last_us = taken.time_us
-        self._account.note_result(taken)
-        self._waiting.note_ids(taken.noted)
-        client = self._client or ""
-        segments = taken.segments
-        ends: tuple[tuple[Direction, str, SideResult], ...] = (
-            ("request", client, taken.request),
-            ("response", self._broker, taken.response),
-        )
-        for direction, source, went in ends:
-            half = self._halves[direction]
-            self.course.skip(source, went.size, segments)
-            segments = 0
-            half.stream.skip(went.size, went.repeated)
-            half.count += went.frames
-            if half.framer is not None and half.framer.is_seeking:
-                half.framer.pass_over(went)
-            elif half.framer is not None:
-                half.framer.skip(went)
-
-    def _settle(self, client: str) -> list[CapturedFrame]:
-        held, self._roles.held = self._roles.held, []
-        self._client = client
-        self._broker = held[0].source if held[0].source != client else held[0].destination
-        ordinal = f"#{self.ordinal}" if self.ordinal > 1 else ""
-        self.name = f"{client}>{self._broker}{ordinal}"
-        frames: list[CapturedFrame] = []
-        # A SYN that was captured late still comes first.
-        for segment in sorted(held, key=lambda held_segment: not held_segment.flags & SYN):
-            frames += self._take(segment)
-        return frames
-
-    def _take(self, segment: Segment) -> list[CapturedFrame]:
-        sends: Direction = "request" if segment.source == self._client else "response"
-        receives: Direction = "response" if sends == "request" else "request"
-        stream, back = self._halves[sends].stream, self._halves[receives].stream
-        sequence, flags = segment.sequence, segment.flags
-        if flags & SYN:
-            sequence += 1
-            stream.start(sequence, anchored=True)
-            if flags & ACK:
-                back.start(segment.acknowledgment, anchored=True)
-        elif not flags & RST or segment.payload or segment.missing:
-            stream.start(sequence, anchored=False)
-        if flags & ACK:
-            back.acknowledge(segment.acknowledgment)
-        if flags & FIN:
-            stream.finish_at(sequence + len(segment.payload) + segment.missing)
-        frames: list[CapturedFrame] = []
-        if segment.payload or segment.missing:
-            pieces = stream.push(
-                sequence,
-                segment.payload,
-                segment.missing,
-                segment.timestamp_us,
-                begins_frame=segment.begins == sends,
-            )
-            frames += self._emit(sends, pieces)
-        frames += self._emit(sends, stream.age())
-        frames += self._emit(receives, back.age())
-        is_over = self.endless and self.course.is_closed
-        return self._held_back.in_turn(frames, is_cut=self._request_is_cut and not is_over)
-
-    @property
-    def _request_is_cut(self) -> bool:
-        """Whether bytes of requests wait for a gap, or the broker received more of them."""
-        half = self._halves["request"]
-        if half.stream.waits:
-            return True
-        return half.stream.is_behind and half.framer is not None and half.framer.is_within
-
-    def _emit(self, direction: Direction, pieces: list[StreamPiece]) -> list[CapturedFrame]:
-        if not pieces:
-            return []
-        half = self._halves[direction]
-        self._account.note_pieces(direction, pieces)
-        if half.framer is None:
-            half.framer = self.new_framer(direction)
-        return self._label(direction, half.framer.feed(pieces))
-
-    def new_framer(self, direction: Direction) -> Framer:
-        """Return what cuts a direction into frames, as it begins."""
-        begins = self._begins_request if direction == "request" else self._begins_response
-        anchored = self._halves[direction].stream.anchored
-        return self.cuts(begins, synchronized=anchored, limit=self.limit)
-
-    def _label(self, direction: Direction, framed_bytes: list[FramedBytes]) -> list[CapturedFrame]:
-        half = self._halves[direction]
-        frames = []
-        for framed in framed_bytes:
-            self._account.note_frame(direction, framed)
-            if framed.is_placed:
-                self._waiting.note(direction, framed.payload)
-            frames.append(self._frame(direction, half.count, framed))
-            half.count += 1
-        return frames
-
-    def _frame(self, direction: Direction, index: int, framed: FramedBytes) -> CapturedFrame:
-        return CapturedFrame(
-            self.name,
-            direction,
-            framed.timestamp_us,
-            framed.first_us,
-            index,
-            framed.size,
-            framed.payload,
-            framed.error,
-            framed.is_placed,
-        )
-
-    def _begins_request(self, held: PieceBuffer) -> bool | None:
-        return looks_like_request(held.peek(0, REQUEST_HEAD_BYTES), self.limit)
-
-    def _begins_response(self, held: PieceBuffer) -> bool | None:
-        head = held.peek(0, RESPONSE_HEAD_BYTES)
-        first = looks_like_response(head, self.limit)
-        if not first or self._waiting.expects(head):
-            return first
-        framer = self._halves["response"].framer
-        if framer is None or framer.ever_synchronized or not self._waiting.follows(head):
-            return False
-        if not self._waiting.any_request and self._is_tls:
-            return False
-        # Where the capture begins, it may show responses to requests from before it.
-        return leads_to_a_response(held.peek, held.size)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
+from flexwire.capture.reassembly.idling import keys_over
 from flexwire.capture.reassembly.streams import HandoffResult, SideResult, SideState
 from flexwire.extras import needed_by
 from flexwire.kernels import load_kernel
@@ -38,12 +39,6 @@ if TYPE_CHECKING:
 
 _NONE_GIVEN = BrokerEnds()
 
-OVER_US: Final = 300_000_000
-"""A closed connection is forgotten after this much time of the capture: five minutes."""
-IDLE_US: Final = 86_400_000_000
-"""A connection that was not closed is forgotten a day after its last segment."""
-MOST_PAUSED: Final = 100_000
-"""At most so many pairs of ends go on where a capture pauses: those that were used last."""
 # The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
 # same, and says of each field what it is.
 _SIDE = np.dtype(
@@ -181,7 +176,7 @@ class Flows:
         and what each other connection was since the last pause.
         """
         self._take_all_back()
-        over = set(self._over())
+        over = keys_over({key: one.activity() for key, one in self._assemblers.items()})
         frames_of: dict[str, list[CapturedFrame]] = {}
         paused: list[CapturedConnection] = []
         for key, assembler in list(self._assemblers.items()):
@@ -196,20 +191,6 @@ class Flows:
             for file, some in frames_of.items()
         ]
         return frames, paused
-
-    def _over(self) -> list[str]:
-        """Return the keys whose connections are over, idle, or more than are kept."""
-        activities = {key: assembler.activity() for key, assembler in self._assemblers.items()}
-        if not activities:
-            return []
-        times = sorted(activity.last_us for activity in activities.values())
-        # Most of them say what time it is: one time may be damaged.
-        now_us, least_us = times[len(times) // 2], times[-MOST_PAUSED:][0]
-        return [
-            key
-            for key, (_, last_us, is_over) in activities.items()
-            if now_us - last_us >= (OVER_US if is_over else IDLE_US) or last_us < least_us
-        ]
 
     def assemblers(self) -> dict[str, FrameAssembler]:
         """Return the assembler of each key."""

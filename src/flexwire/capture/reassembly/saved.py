@@ -55,11 +55,11 @@ _LENGTH = struct.Struct(">i")
 T = TypeVar("T")
 
 
-class Record(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """Fields of an object."""
 
 
-class RequestRecord(Record):
+class RequestRecord(SavedRecord):
     """A request of which only the header counts."""
 
     api_key: Int16
@@ -70,7 +70,7 @@ class RequestRecord(Record):
     body_offset: Count
 
 
-class SegmentRecord(Record):
+class SegmentRecord(SavedRecord):
     """A segment that is held."""
 
     timestamp_us: Number
@@ -84,7 +84,7 @@ class SegmentRecord(Record):
     begins: Direction | None
 
 
-class FrameRecord(Record):
+class FrameRecord(SavedRecord):
     """A frame that is held back."""
 
     direction: Direction
@@ -97,7 +97,7 @@ class FrameRecord(Record):
     is_placed: bool
 
 
-class PieceRecord(Record):
+class PieceRecord(SavedRecord):
     """A piece of a stream."""
 
     position: Number
@@ -108,7 +108,7 @@ class PieceRecord(Record):
     seen: bool
 
 
-class ReachRecord(Record):
+class ReachRecord(SavedRecord):
     """The bytes of one end."""
 
     low: Number
@@ -119,7 +119,7 @@ class ReachRecord(Record):
     end: Number | None
 
 
-class StreamRecord(Record):
+class StreamRecord(SavedRecord):
     """One direction's bytes in order."""
 
     started: bool
@@ -137,7 +137,7 @@ class StreamRecord(Record):
     gaps: Annotated[list[tuple[Number, Number]], msgspec.Meta(max_length=MOST_GAPS)]
 
 
-class FramerRecord(Record):
+class FramerRecord(SavedRecord):
     """One direction's frames."""
 
     ever_synchronized: bool
@@ -153,7 +153,7 @@ class FramerRecord(Record):
     last_length: Number
 
 
-class DirectionRecord(Record):
+class DirectionRecord(SavedRecord):
     """What one end sends: its bytes, its frames, and the account of them."""
 
     stream: StreamRecord
@@ -165,7 +165,7 @@ class DirectionRecord(Record):
     size_before: Count
 
 
-class EndRecord(Record):
+class EndRecord(SavedRecord):
     """One end of a connection, whether or not it is known which of them is the client."""
 
     reach: ReachRecord
@@ -174,7 +174,7 @@ class EndRecord(Record):
     is_sure: bool
 
 
-class EvidenceRecord(Record):
+class EvidenceRecord(SavedRecord):
     """What speaks for Kafka."""
 
     found: str | None
@@ -184,7 +184,7 @@ class EvidenceRecord(Record):
     cut: RequestRecord | None
 
 
-class AccountRecord(Record):
+class AccountRecord(SavedRecord):
     """The counts since the last pause, and what was seen before."""
 
     first_us: Number | None
@@ -202,7 +202,7 @@ class AccountRecord(Record):
     unreadable: Number
 
 
-class ConnectionRecord(Record):
+class ConnectionRecord(SavedRecord):
     """An open connection."""
 
     ordinal: Count
@@ -225,7 +225,7 @@ class ConnectionRecord(Record):
     high: EndRecord
 
 
-class AssemblerRecord(Record):
+class AssemblerRecord(SavedRecord):
     """The connections between two ends, which are ``low`` and ``high``."""
 
     low: str
@@ -284,7 +284,7 @@ def _state(of: object) -> dict[str, Any]:
     return vars(of)
 
 
-def _put(record: Record, into: T, *others: str) -> T:
+def _put(record: SavedRecord, into: T, *others: str) -> T:
     """Give an object the attributes of a record, but for ``others``."""
     state = vars(into)
     for name, value in msgspec.structs.asdict(record).items():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -19,6 +20,7 @@ from flexwire.answers.latency import ANSWER as LATENCY
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.delta.output import output
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from flexwire.tasks import spark_schema
@@ -257,10 +259,12 @@ def continued(
     root = tmp_path_factory.mktemp("continued")
     shape = replace(SHAPES["EVERYTHING"], files=3, compressed=0.0, torn=0.0)
     files = [*write_capture(root / "capture", 1, shape), *going_on(root / "other")]
+    # No half frame is withheld.
+    how: dict[str, Any] = {"format": "delta", "append": True, "show_credentials": True}
     for file in files:
-        done = analyze([file], root / "out", spark=spark, answers=[], format="delta", append=True)
+        done = analyze([file], root / "out", spark=spark, answers=[], **how)
     assert "on from the analysis before" in done.notes[0]
-    analyze(files, root / "alone", spark=spark, answers=[], format="delta", append=True)
+    analyze(files, root / "alone", spark=spark, answers=[], **how)
     alone, out = (root / name for name in ("alone", "out"))
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
@@ -297,6 +301,23 @@ def test_what_is_not_used_is_not_joined(continued: Grown) -> None:
     assert "Join" not in plan.partition("Optimized Logical Plan")[2]
     plan = frames.groupBy("answered").agg(F.sum("size"))._jdf.queryExecution().toString()
     assert "Join" in plan.partition("Optimized Logical Plan")[2]
+
+
+def test_a_view_in_sql_is_the_view_of_spark(continued: Grown) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "delta.md").read_text(encoding="utf-8")
+    [view] = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    found = output(continued.out)
+    with duckdb.connect() as connection:
+        for name in ("frames", "connections"):
+            connection.register(name, found.dataset(name))
+        connection.execute(view)
+        rows = connection.execute(
+            "select analysis, connection, direction, frame_index, answered from whole_frames"
+        ).fetchall()
+    columns = ("analysis", "connection", "direction", "frame_index", "answered")
+    expected = continued.grown.tables.frames.select(*columns).collect()
+    assert sorted(map(repr, rows)) == sorted(repr((*row,)) for row in expected)
+    assert any(row[-1] for row in rows)
 
 
 def told(answer: Answer, tables: Asked) -> list[str]:

@@ -17,12 +17,14 @@ from flexwire.answers import ANSWERS, LOG_ANSWERS
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.answers.chargeback import ANSWER as CHARGEBACK
 from flexwire.answers.latency import ANSWER as LATENCY
+from flexwire.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta.output import output
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
+from flexwire.tables.output import MESSAGES
 from flexwire.tasks import spark_schema
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
@@ -301,6 +303,27 @@ def test_what_is_not_used_is_not_joined(continued: Grown) -> None:
     assert "Join" not in plan.partition("Optimized Logical Plan")[2]
     plan = frames.groupBy("answered").agg(F.sum("size"))._jdf.queryExecution().toString()
     assert "Join" in plan.partition("Optimized Logical Plan")[2]
+
+
+def test_tables_that_an_older_release_began_go_on(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It has tables of messages that no later analysis adds to.
+    older_files = write_capture(tmp_path / "older", 2, SHAPES["STRANGE"])
+    how: dict[str, Any] = {"format": "delta", "append": True, "answers": []}
+    with monkeypatch.context() as older:
+        older.setattr("flexwire.spark.delta.staging._continuation", lambda *_: None)
+        older.setattr("flexwire.spark.delta.staging.lacks_origin", lambda _: False)
+        analyze(older_files, tmp_path / "out", spark=spark, **how)
+    for file in going_on(tmp_path / "newer"):
+        analyze([file], tmp_path / "out", spark=spark, **how)
+    found = output(tmp_path / "out")
+    assert found.is_continued
+    older_tables = [name for name in found.names if BEGAN_IN not in found.schema(name).names]
+    assert any(name.startswith(MESSAGES) for name in older_tables)
+    tables = open_tables(spark, tmp_path / "out")
+    for answer in (CHARGEBACK, TAGGED_FIELDS):
+        assert answer.ask(tables).collect()
 
 
 def test_a_view_in_sql_is_the_view_of_spark(continued: Grown) -> None:

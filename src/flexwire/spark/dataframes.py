@@ -30,6 +30,7 @@ from flexwire.storage.filesystems import report_failures
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
+from flexwire.tables.parquet import ORIGIN, lacks_origin
 from flexwire.tasks import begin_task, map_in_arrow, register_source, spark_schema
 
 if TYPE_CHECKING:
@@ -222,6 +223,9 @@ def of_files(
     tables = []
     for name in names:
         schema_read = output.schema(name)
+        if lacks_origin(schema_read):
+            # An older release wrote all of the table.
+            schema_read = schema_read.append(ORIGIN)
         parts = parts_of((file.name, file.size) for file in output.files(name))
         table_columns = pa.schema([schema_read.field(column) for column in columns])
         tables.append(_TableParts(name.rpartition("/")[2], table_columns, (*parts,)))

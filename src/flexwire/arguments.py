@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.errors import ArgumentError, short
@@ -112,6 +113,19 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise refuse(name, f"{article} {kind.__name__}", value)
     return value
+
+
+def iso_time(text: str) -> datetime | None:
+    """Return an ISO 8601 time, in UTC if it names no zone; None for another text.
+
+    >>> iso_time("2026-11-22T10:00")
+    datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def to_choice(value: object, name: str, choices: Collection[str]) -> Any:

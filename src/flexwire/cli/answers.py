@@ -50,6 +50,15 @@ if TYPE_CHECKING:
     "--reset-offsets --from-file' reads them. Offsets that are unknown or pending in a "
     "transaction are left out and counted. Only with group_offsets.",
 )
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Only what was captured from this time on, as 2026-11-22T10:00Z; without a zone it is "
+    "UTC. Of Delta tables no file of an earlier day is read. Answers about logs are of everything.",
+)
+@click.option(
+    "--until", metavar="TIME", help="Only what was captured before this time; see --since."
+)
 @labels_option
 @master_option
 @memory_option
@@ -62,6 +71,8 @@ def answers(
     format: str,  # noqa: A002 - the option's own name
     rows: int,
     reset_plan: Path | None,
+    since: str | None,
+    until: str | None,
     labels: str | None,
     master: str | None,
     memory: str,
@@ -71,9 +82,10 @@ def answers(
 
     docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
     is printed as it was stored. All other answers are computed from the tables on Spark and written
-    nowhere; with --labels and for Delta tables this holds for every answer.
+    nowhere; with --labels, --since or --until and for Delta tables this holds for every answer.
     """
     from flexwire.answers.asking.results import ALL
+    from flexwire.answers.asking.time_span import TimeSpan
     from flexwire.facts.captures import part_columns
     from flexwire.spark.answers.outputs import notes_of, sampled_in, stored_answers, to_send
 
@@ -82,7 +94,13 @@ def answers(
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
     results = stored_answers(
-        out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
+        out,
+        names or ALL,
+        labels,
+        master=master,
+        memory=memory,
+        worker_memory=worker_memory,
+        span=TimeSpan.parse(since, until),
     )
     for note_text in dict.fromkeys(
         (*notes_of(out), *(note_text for result in results for note_text in result.notes))

@@ -169,9 +169,9 @@ class _TablesReader(DataSourceReader):
         return [*map(_FilePartition, parts_of(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _FilePartition)  # noqa: S101 - ours alone, and mypy is to know it
-        columns = arrow_schema(self._schema)
-        yield from partition.part.batches(self._place, columns)
+        # Without files Spark makes a partition of its own.
+        if isinstance(partition, _FilePartition):
+            yield from partition.part.batches(self._place, arrow_schema(self._schema))
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:

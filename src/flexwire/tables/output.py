@@ -27,7 +27,7 @@ from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from flexwire.storage.store_listing import FileEntry
 
@@ -55,6 +55,10 @@ class Output:
     """
 
     place: OutputDirectory
+
+    def on_days(self, _wanted: Callable[[str], bool]) -> Output:
+        """Return the output with only the files of these days, if it has files by day."""
+        return self
 
     @property
     def is_continued(self) -> bool:

@@ -259,7 +259,8 @@ class AnalysisTables:
     log segments were given. ``narrow`` returns a message's table with only these columns, if the
     tables are files. (Spark itself would read all fields of arrays in arrays.) ``internal`` is
     there while logs with internal topics are analysed, because no table has their content.
-    ``opened`` is the output from which the tables were opened.
+    ``opened`` is the output from which the tables were opened. If the tables are of a span of time,
+    ``named`` returns the whole table of a message that names topics.
     """
 
     frames: DataFrame
@@ -271,10 +272,15 @@ class AnalysisTables:
     internal: InternalLogs | None = None
     opened: OutputTables | None = None
     is_small: bool = False
+    named: Callable[[str], DataFrame | None] | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """Return the table of one message, of which only these columns are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
+
+    def naming(self, name: str) -> DataFrame | None:
+        """Return the table of a message that names topics, of all times."""
+        return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
         """Return the cluster's state (`InternalLogs.cluster`); None without a log of it."""

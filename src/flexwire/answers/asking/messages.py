@@ -75,7 +75,7 @@ def with_topic_names(
     is_any = ids is None or any(
         paths and not tables.hold_only(message, paths, _NO_ID) for message, paths in ids.items()
     )
-    table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
+    table = tables.naming(TOPIC_NAMES_MESSAGE) if is_any else None
     if table is not None:
         # Spark then reads these two columns of the topics, and not their partitions.
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")

@@ -28,7 +28,7 @@ from flexwire.answers.state.records import (
     last_of_keys,
     several,
 )
-from flexwire.arguments import refuse, to_choice, to_int
+from flexwire.arguments import iso_time, refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.discovery import find_logs
@@ -285,13 +285,11 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
     if len(offsets) == len(texts):
         AsOf.parse(offsets)
         return offsets
-    try:
-        [text] = texts
-        time = datetime.fromisoformat(text)
-    except ValueError:
+    time = iso_time(texts[0]) if len(texts) == 1 else None
+    if time is None:
         expected = "one ISO 8601 time, or TOPIC-PARTITION=OFFSET of internal topics, each once"
-        raise refuse("as_of", expected, " ".join(texts)) from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        raise refuse("as_of", expected, " ".join(texts))
+    return time
 
 
 IS_LATER, HIDES = "is_later", "hides"

@@ -30,12 +30,14 @@ from flexwire.answers.asking.results import (
     ask,
     choose_answers,
 )
+from flexwire.answers.asking.time_span import TimeSpan
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.answers import UnansweredQuestion, moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.answers.continued import task_of, view_of
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
@@ -49,7 +51,7 @@ from flexwire.spark.tables import FORMAT
 from flexwire.survey.surveyed_files import mark_notes
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
-from flexwire.tables.schema import schema_of
+from flexwire.tables.schema import has_moments, schema_of
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
@@ -61,11 +63,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.answers.asking.answer import Answer, Task
+    from flexwire.answers.asking.time_span import TimeOrText
     from flexwire.facts.captures import SampledCaptures
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.spec_places import Path
 
+_ALL_TIME: Final = TimeSpan()
 # Parquet's names for the elements of a list: by its specification, and by older Arrow.
 _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
@@ -128,24 +132,41 @@ def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:
     return bool(statistics.min == statistics.max == value)
 
 
-def open_tables(spark: SparkSession, out: str | FilePath) -> AnalysisTables:
+def open_tables(
+    spark: SparkSession,
+    out: str | FilePath,
+    *,
+    since: TimeOrText | None = None,
+    until: TimeOrText | None = None,
+) -> AnalysisTables:
     """Open the tables of the analysis in ``out``, by path or URL; ``OUT/tables`` also works.
 
-    For Delta tables, these are the tables of all analyses. Raises `FlexwireError` if there is no
-    complete analysis.
+    For Delta tables, these are the tables of all analyses. With ``since`` or ``until`` they have
+    the frames, messages and records from the one and before the other, and the connections that
+    were seen then. Of Delta tables no file of another day is read. A time is a datetime with a
+    zone, or ISO 8601, in UTC without a zone. Tables of logs are whole.
+
+    Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for another time.
     """
-    return tables_of(spark, output_of(out))
+    return tables_of(spark, output_of(out), span=TimeSpan.parse(since, until))
 
 
-def tables_of(spark: SparkSession, output: Output, *, is_small: bool = False) -> AnalysisTables:
+def tables_of(
+    spark: SparkSession, output: Output, *, is_small: bool = False, span: TimeSpan = _ALL_TIME
+) -> AnalysisTables:
     """Return the tables of an output that was found, or that is not published yet.
 
     A small table is one partition, and each question about it is a job of one task.
     """
+    in_span = output.on_days(span.has_day) if span else output
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
-        table = _read(spark, output, name, columns)
+        is_cut = bool(span) and name != CONNECTIONS and has_moments(name)
+        table = _read(spark, in_span if is_cut else output, name, columns)
+        table = span.only(table) if is_cut else table
         table = view_of(output, name, table, partial(_read, spark, output))
+        if span and name == CONNECTIONS:
+            table = span.seen(table)
         return table.coalesce(1) if is_small else table
 
     names = set(output.message_names())
@@ -157,14 +178,19 @@ def tables_of(spark: SparkSession, output: Output, *, is_small: bool = False) ->
     def narrow(name: str, columns: StructType) -> DataFrame | None:
         return read(f"{MESSAGES}/{name}", columns) if name in names else None
 
+    def named(name: str) -> DataFrame | None:
+        return _read(spark, output, f"{MESSAGES}/{name}") if name in names else None
+
     logs = None
     if LOG_TABLES[0].place in output.names:
         logs = LogTables(*(read(log_table.place) for log_table in LOG_TABLES))
     frames, connections, records = read("frames"), read("connections"), read("records")
-    opened = OpenedOutput(spark, output, records, message)
+    # What reads files directly would read rows of other times.
+    opened = None if span else OpenedOutput(spark, output, records, message)
     return AnalysisTables(
-        frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small
-    )
+        frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small,
+        named=named if span else None,
+    )  # fmt: skip
 
 
 def _read(
@@ -188,14 +214,18 @@ def stored_answers(
     master: str | None = None,
     memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
+    span: TimeSpan = _ALL_TIME,
 ) -> list[AnswerResult]:
     """Return the chosen answers about the analysis in ``out``; see `choose_answers`.
 
     Stored answers are read. Spark starts only for answers that are not stored, for ``labels``, and
     for tables that have grown since. About internal topics there are only stored answers; "all"
-    leaves out the others. For tables that grow, ``notes`` say what was cut between analyses. Raises
-    as `open_tables` and `choose_answers` do. Raises `ArgumentError` for an answer about internal
-    topics that is chosen by name but not stored, and `AnalysisError` if an answer fails.
+    leaves out the others. For tables that grow, ``notes`` say what was cut between analyses.
+    ``span`` is the time that they are about; with one no stored answer about traffic is read.
+    Answers about logs are of everything.
+
+    Raises as `open_tables` and `choose_answers` do. Raises `ArgumentError` for an answer about
+    internal topics that is chosen by name but not stored, and `AnalysisError` if one fails.
     """
     chosen_answers, output = choose_answers(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
@@ -203,7 +233,7 @@ def stored_answers(
     stored = {
         answer.name: _stored_answer(answer, output, counts)
         for answer in chosen_answers
-        if labels is None or answer.asks
+        if answer.asks or answer.of_logs or (labels is None and not span)
     }
     lacking = [answer for answer in chosen_answers if answer.asks and stored[answer.name] is None]
     if lacking and asked != ALL:
@@ -228,7 +258,7 @@ def stored_answers(
         explain(),
         set_for_answers(spark, is_small=is_small),
     ):
-        tables = tables_of(spark, output, is_small=is_small)
+        tables = tables_of(spark, output, is_small=is_small, span=span)
         notes = boundary_notes(tables)
         results = [stored.get(answer.name) or ask(answer, tables) for answer in chosen_answers]
         return [replace(answer, notes=notes) for answer in results]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
-from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
+from flexwire.spark.delta.layout import ALWAYS, DAY, TABLES, split, with_logs
 from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
 from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.storage.output_directory import OutputDirectory
@@ -20,7 +20,7 @@ from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.output import LEDGER, RUNS, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -37,10 +37,15 @@ _NEVER: Final = moment_at(0)
 class DeltaOutput(Output):
     """All tables of ``out``; the files beside them are of one analysis, whose place this is.
 
-    What the ledger said when it was first asked is what is read.
+    What the ledger said when it was first asked is what is read. ``wanted`` says of which days.
     """
 
     out: OutputDirectory
+    wanted: Callable[[str], bool] | None = None
+
+    def on_days(self, wanted: Callable[[str], bool]) -> DeltaOutput:
+        """Return the output with only the files of these days. Tables without days have all."""
+        return replace(self, wanted=wanted)
 
     @property
     def is_continued(self) -> bool:
@@ -75,7 +80,10 @@ class DeltaOutput(Output):
         What was joined was in. Analyses are replaced all at once, so one of them tells of all.
         """
         runs = {None, *(entry.analysis for entry in self.entries)}
-        return [file for file in added_files(table) if (file[ANALYSIS] or file["one_of"]) in runs]
+        files = [file for file in added_files(table) if (file[ANALYSIS] or file["one_of"]) in runs]
+        if self.wanted is None:
+            return files
+        return [file for file in files if file[DAY] is None or self.wanted(file[DAY])]
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table; ``day`` and ``analysis`` are the last."""

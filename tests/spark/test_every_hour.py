@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-HEARTBEAT = bytes.fromhex("0000001b 000c0004 00000007 0001610000 02670000000002780000")
+HEARTBEAT = bytes.fromhex("00000017 000c0004 00000007 0001610000 02670000000002780000")
 
 
 def append(

@@ -82,7 +82,7 @@ def analyzed(files: list[InputFile], run: str, before: str | None, root: Path, m
     """The rows of one analysis, which leaves its state in its directory."""
     kept: Kept = {}
     asked = asked_for(files, run, before, root)
-    found = survey_after(asked, lambda state: make(asked, kept, state))
+    found = survey_after(asked, lambda request, state: make(request, kept, state))
     assert found.begins_anew is None
     assert found.state is not None
     OutputDirectory(str(root / run)).write(STATE, found.state)
@@ -219,7 +219,7 @@ def two_parts(tmp_path: Path) -> tuple[list[InputFile], list[InputFile], bytes]:
 
 
 def analyzed_after(asked: AnalysisRequest, make: Make = in_turn) -> Survey:
-    return survey_after(asked, lambda state: make(asked, {}, state))
+    return survey_after(asked, lambda request, state: make(request, {}, state))
 
 
 def test_a_capture_from_before_is_told_and_leaves_the_state(
@@ -229,10 +229,16 @@ def test_a_capture_from_before_is_told_and_leaves_the_state(
     early, later, _ = two_parts(tmp_path)
     analyzed(later, "later", None, tmp_path, in_turn)
     found = analyzed_after(asked_for(early, "second", "later", tmp_path))
-    alone = analyzed_after(asked_for(early, "second", None, tmp_path))
+    alone = in_turn(replace(asked_for(early, "", None, tmp_path), continuation=None), {}, None)
     assert "from before the end" in (found.begins_anew or "")
+    # Nothing goes on from it, so its connections end with it.
     assert found.connections == alone.connections
-    assert found.state == OutputDirectory(str(tmp_path / "later")).read(STATE) != alone.state
+    assert found.state == OutputDirectory(str(tmp_path / "later")).read(STATE)
+    # What goes on after the end begins a state of its own.
+    both = analyzed_after(asked_for(early + later, "both", "first", tmp_path))
+    assert "from before the end" in (both.begins_anew or "")
+    begun = {*SavedState.from_bytes(both.state or b"").began.values()}
+    assert begun == {"both"}
     assert analyzed_after(asked_for(later, "third", "first", tmp_path)).begins_anew is None
 
 

@@ -263,7 +263,7 @@ def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_p
         changed = with_content(msgspec.msgpack.encode(tree))
         (tmp_path / "first" / STATE).write_bytes(changed)
         found = survey_after(
-            asked, lambda state: Surveyor(asked, lambda *_: None, before=state).run()
+            asked, lambda request, state: Surveyor(request, lambda *_: None, before=state).run()
         )
         refused += found.begins_anew is not None
         used += found.begins_anew is None

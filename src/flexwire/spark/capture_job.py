@@ -27,6 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.facts.answers import moment_notes
+from flexwire.facts.units import human_bytes
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
@@ -96,7 +97,8 @@ class SurveySummary:
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
     did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
     ``marks`` are what files say of themselves. ``went_on`` is how many connections go on from an
-    earlier analysis, and ``begins_anew`` says why none does.
+    earlier analysis, and ``begins_anew`` says why none does. ``held_bytes`` of frames go on in a
+    later one.
     """
 
     ranges: int
@@ -107,6 +109,7 @@ class SurveySummary:
     source: str = ""
     marks: CaptureMarks = NO_MARKS
     went_on: int = 0
+    held_bytes: int = 0
     begins_anew: str | None = None
 
 
@@ -180,7 +183,7 @@ def _survey(
     keep = states.__setitem__ if is_whole else partial(_keep, task_output.directory)
     looks = _read_looks(task_output.directory, look_tasks)
     survey = survey_after(
-        request, lambda before: Surveyor(request, keep, looks, before=before).run()
+        request, lambda asked, before: Surveyor(asked, keep, looks, before=before).run()
     )
     return _written(survey, request, states, write, task_output)
 
@@ -239,21 +242,21 @@ def _fold(
     plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(directory, _PLAN)
     files, cut, survey = plan
 
-    def in_turn(before: bytes | None, *, overlapping: bool) -> Survey:
+    def in_turn(asked: AnalysisRequest, before: bytes | None, *, overlapping: bool) -> Survey:
         looks = _read_looks(directory, look_tasks)
-        return Surveyor(request, keep, looks, overlapping=overlapping, before=before).run()
+        return Surveyor(asked, keep, looks, overlapping=overlapping, before=before).run()
 
-    def fold(before: bytes | None) -> Survey:
+    def fold(asked: AnalysisRequest, before: bytes | None) -> Survey:
         if not cut:
-            return in_turn(before, overlapping=True)
+            return in_turn(asked, before, overlapping=True)
         summaries = (_get(directory, _summary(number)) for number in range(pieces))
         known = replace(survey, notes=list(survey.notes))
         try:
-            return Fold(request, keep, files or [], known, before).run(cut, summaries)
+            return Fold(asked, keep, files or [], known, before).run(cut, summaries)
         except LateError:
             raise
         except UnprovenError as error:
-            return in_turn(before, overlapping=isinstance(error, OverlapError))
+            return in_turn(asked, before, overlapping=isinstance(error, OverlapError))
 
     found = survey if files is None else survey_after(request, fold)
     return _written(found, request, {}, write, task_output)
@@ -295,6 +298,7 @@ def _summary_of(survey: Survey) -> SurveySummary:
         unreadable,
         marks=CaptureMarks.of(survey.marks),
         went_on=sum(connection.began_in is not None for connection in survey.connections),
+        held_bytes=survey.held_bytes,
         begins_anew=survey.begins_anew,
     )
     if not packets:
@@ -363,12 +367,16 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
     """Say which connections go on from the analysis before, or why none does."""
+    notes = []
     if summary.begins_anew is not None:
-        return (f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.",)
-    if not summary.went_on:
-        return ()
-    go = "1 connection goes" if summary.went_on == 1 else f"{summary.went_on:,} connections go"
-    return (f"{go} on from the analysis before.",)
+        notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
+    elif summary.went_on:
+        go = "1 connection goes" if summary.went_on == 1 else f"{summary.went_on:,} connections go"
+        notes.append(f"{go} on from the analysis before.")
+    if summary.held_bytes:
+        held = human_bytes(summary.held_bytes)
+        notes.append(f"{held} of frames that had not ended are left for the next analysis.")
+    return tuple(notes)
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:

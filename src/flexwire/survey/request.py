@@ -50,11 +50,13 @@ RANGE_BYTES = 1 << 30
 class Continuation(NamedTuple):
     """How one analysis goes on from another: its own ``run``, and where the state is.
 
-    ``before`` is the directory of the run whose state it begins with; None if there is none.
+    ``before`` is the directory of the run whose state it begins with; None if there is none. Unless
+    it ``pauses``, its capture ends with it.
     """
 
     run: str
     before: OutputDirectory | None = None
+    pauses: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,11 @@ class AnalysisRequest:
     takes_sampled: bool = True
     inflation: Inflation = INFLATION
     continuation: Continuation | None = None
+
+    @property
+    def pauses(self) -> bool:
+        """Whether the capture goes on in a later analysis."""
+        return self.continuation is not None and self.continuation.pauses
 
     @property
     def digest(self) -> str:
@@ -166,7 +173,8 @@ class Survey:
     segments were read a second time, because a guess about them was wrong. ``marks`` are what files
     say of themselves, by name. ``topic_names`` are those that no earlier
     analysis knew, by topic id. ``state`` is what a later analysis begins with,
-    and ``end_us`` when its last segment was captured. ``begins_anew`` says
+    ``end_us`` when its last segment was captured, and ``held_bytes`` how many bytes of frames it
+    holds. ``begins_anew`` says
     why the state of an earlier one was not used.
     """
 
@@ -179,6 +187,7 @@ class Survey:
     topic_names: dict[str, str] = field(default_factory=dict)
     state: bytes | None = None
     end_us: int = 0
+    held_bytes: int = 0
     begins_anew: str | None = None
     marks: list[tuple[str, FileMarks]] = field(default_factory=list)
     redone: int = field(default=0, compare=False)

@@ -38,7 +38,7 @@ from flexwire.capture.reassembly.saved import (
 )
 from flexwire.errors import FlexwireError
 from flexwire.survey.client_instances import GivenInstance
-from flexwire.survey.withholding import withhold
+from flexwire.survey.withholding import held_bytes, withhold
 
 if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Pairing
@@ -96,13 +96,20 @@ class SavedState:
     began: dict[str, str]
     end_us: int
 
-    def to_bytes(self) -> bytes:
-        """Return the content of a file."""
-        brokers, shows = self.flows.brokers, self.pairing.show_credentials
-        assemblers = [
+    def count_held(self) -> int:
+        """Return how many bytes of frames that were not given out it holds."""
+        return held_bytes(self._assemblers())
+
+    def _assemblers(self) -> list[AssemblerRecord]:
+        return [
             record_of(assembler, self.flows.files.get(key, ""))
             for key, assembler in self.flows.assemblers().items()
         ]
+
+    def to_bytes(self) -> bytes:
+        """Return the content of a file."""
+        brokers, shows = self.flows.brokers, self.pairing.show_credentials
+        assemblers = self._assemblers()
         pending = records_of(self.pairing, self.began.keys())
         record = StateRecord(
             sorted(brokers.ports),

@@ -184,8 +184,7 @@ class SurveyState:
 
     def finish(self, files: CaptureFiles) -> Survey:
         """End the capture, which has these files, and keep what each range needs."""
-        is_paused = self._request.continuation is not None
-        rest, paused = self.flows.pause() if is_paused else (self.flows.finish(), [])
+        rest, paused = self.flows.pause() if self._request.pauses else (self.flows.finish(), [])
         for frames in rest:
             self.see(frames)
         self.end_connections()
@@ -199,9 +198,10 @@ class SurveyState:
         self._tell(files)
         self.survey.ranges = len(self._ranges)
         self.survey.topic_names = dict(self._names.items() - self._names_before.items())
-        if self._request.continuation is not None:
+        if self._request.continuation is not None and self._request.pauses:
             saved = self._saved(self._request.continuation.run)
-            self.survey.state, self.survey.end_us = saved.to_bytes(), saved.end_us
+            self.survey.state = saved.to_bytes()
+            self.survey.end_us, self.survey.held_bytes = saved.end_us, saved.count_held()
         return self.survey
 
     def _saved(self, run: str) -> SavedState:
@@ -253,7 +253,7 @@ class SurveyState:
                 known.only(names),
                 merge_plan,
                 has_start=number > 0 or self._has_start,
-                is_paused=self._request.continuation is not None,
+                is_paused=self._request.pauses,
             )
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
             if self._request.continuation is not None:

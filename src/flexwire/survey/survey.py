@@ -13,12 +13,14 @@ vain. If it misses one, the fold notices it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.errors import StorageError
+from flexwire.facts.units import human_bytes
 from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.pieces import COMPRESSED, Piece
 from flexwire.survey.request import (
@@ -47,7 +49,7 @@ from flexwire.survey.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
@@ -200,32 +202,45 @@ _LOST: Final = (
 )
 
 
-def survey_after(request: AnalysisRequest, survey: Callable[[bytes | None], Survey]) -> Survey:
+Make = Callable[["AnalysisRequest", bytes | None], Survey]
+"""A function that makes a survey for a request, given the saved state that it begins with."""
+
+
+def survey_after(request: AnalysisRequest, make: Make) -> Survey:
     """Make a survey that goes on from an earlier analysis, or begins anew where it cannot.
 
-    ``survey`` makes it, given the saved state. The result says why it begins anew. What is from
-    before the end of the earlier analysis leaves that one's state as it is.
+    The result says why it begins anew. What is from before the end of the earlier analysis leaves
+    that one's state as it is, and its own connections end.
     """
     continuation = request.continuation
     if continuation is None or continuation.before is None:
-        return survey(None)
-    before = None
+        return make(request, None)
     try:
         before = continuation.before.read(STATE)
     except StorageError as error:
-        reason = _LOST.format(error.reason)
-    if before is not None:
-        try:
-            return survey(before)
-        except LateError:
-            reason = _LATE
-        except SavedStateError as error:
-            reason, before = _LOST.format(error), None
-    result = survey(None)
-    result.begins_anew = reason
-    if before is not None and SavedState.from_bytes(before).end_us >= result.end_us:
+        return _anew(make(request, None), _LOST.format(error.reason))
+    try:
+        return make(request, before)
+    except SavedStateError as error:
+        return _anew(make(request, None), _LOST.format(error))
+    except LateError:
+        result = make(request, None)
+    saved = SavedState.from_bytes(before)
+    if saved.end_us >= result.end_us:
+        ends = replace(request, continuation=continuation._replace(pauses=False))
+        result = make(ends, None)
         result.state = before
-    return result
+        return _anew(result, _LATE)
+    left_out = saved.count_held()
+    lost = (
+        f"; {human_bytes(left_out)} of frames that had not ended are left out" if left_out else ""
+    )
+    return _anew(result, _LATE + lost)
+
+
+def _anew(survey: Survey, reason: str) -> Survey:
+    survey.begins_anew = reason
+    return survey
 
 
 LOOKED_AT: Final = 4

@@ -71,6 +71,11 @@ def withhold(
     ]
 
 
+def held_bytes(assemblers: Iterable[AssemblerRecord]) -> int:
+    """Return how many bytes of frames that are not given out records of connections hold."""
+    return sum(_size(connection) for assembler in assemblers for connection in assembler.open)
+
+
 def _size(connection: ConnectionRecord) -> int:
     return sum(map(len, _payloads(connection)))
 
@@ -79,7 +84,9 @@ def _payloads(connection: ConnectionRecord) -> Iterator[bytes]:
     for direction in (connection.request, connection.response):
         yield from (piece.data for piece in direction.stream.pending)
         if direction.framer is not None:
-            yield direction.framer.buffer
+            # Otherwise it is a sample of bytes that were passed over.
+            if direction.framer.why is None:
+                yield direction.framer.buffer
             yield from (piece.data for piece in direction.framer.candidates)
     yield from (one.payload for one in (*connection.held, *(connection.beginning or ())))
     yield from (frame.payload for frame in connection.held_back)

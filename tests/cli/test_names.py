@@ -84,7 +84,7 @@ FREE = {
     "ports", "metrics", "upstream_name", "header_tags", "address", "body", "version", "to",
     "requests", "user", "password_file", "client_id", "timeout", "request", "size", "sources",
     "drop", "capture", "data", "old", "new", "certificate", "key", "ca", "command_config",
-    "share", "seconds", "live",
+    "share", "seconds", "live", "since", "until",
 }  # fmt: skip
 
 

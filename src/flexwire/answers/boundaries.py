@@ -44,11 +44,12 @@ COLUMNS: Final = (
 def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
-    Each analysis decodes its own input. If a connection continues from one input to the next, the
-    exchange at the cut falls apart. Its request counts as unanswered and its response as unpaired.
-    A frame that was cut in the middle does not decode. The later part lacks what the client sent at
-    the beginning: its software and its login. Answers about grown tables count all this without
-    correction. This answer shows how much it is.
+    An appended analysis goes on where the one before ended, and then nothing is cut. It begins anew
+    if the state of that one was lost or written with other options, and for captures from before
+    its end; older releases always did. Then the exchange at the cut falls apart. Its request counts
+    as unanswered and its response as unpaired. A frame that was cut in the middle does not decode.
+    The later part lacks what the client sent at the beginning: its software and its login. Answers
+    about grown tables count all this without correction. This answer shows how much it is.
 
     A connection continues if one analysis did not see its end, and the next analysis with the same
     addresses did not see its beginning. Tables of a single analysis have no row.
@@ -118,8 +119,8 @@ ANSWER: Final = Answer(
     question="What was cut between analyses?",
     meaning="Connections that continue from one analysis to the next, and what fell apart at the "
     "cut. Only tables that grow have any.",
-    advice="Analyze captures that belong together in one analysis. If there are many cuts, make "
-    "each input longer.",
+    advice="Each run of `analyze --append` says why it began anew. Give all runs the same brokers, "
+    "and captures in the order of time.",
     row="an analysis and the one before",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),

@@ -231,10 +231,8 @@ def survey_after(request: AnalysisRequest, make: Make) -> Survey:
         result = make(ends, None)
         result.state = before
         return _anew(result, _LATE)
-    left_out = saved.count_held()
-    lost = (
-        f"; {human_bytes(left_out)} of frames that had not ended are left out" if left_out else ""
-    )
+    held = saved.count_held()
+    lost = f"; {human_bytes(held)} of frames that had not ended are left out" if held else ""
     return _anew(result, _LATE + lost)
 
 

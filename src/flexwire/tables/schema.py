@@ -583,15 +583,6 @@ REQUEST_LOG_TABLES = (
 """The tables that only an analysis of request logs has."""
 
 
-def has_moments(place: str) -> bool:
-    """Return whether each row of a table is of one moment, its ``time``.
-
-    >>> has_moments("frames"), has_moments("messages/FetchRequest"), has_moments("packets")
-    (True, True, False)
-    """
-    return place in {"frames", "records"} or place.startswith("messages/")
-
-
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     """Return the schema of a table with these columns."""
     return pa.schema([(column.name, column.type) for column in columns])

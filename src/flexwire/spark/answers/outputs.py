@@ -42,6 +42,7 @@ from flexwire.spark.answers.continued import task_of, view_of
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
+from flexwire.spark.delta.layout import has_days
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
@@ -51,7 +52,7 @@ from flexwire.spark.tables import FORMAT
 from flexwire.survey.surveyed_files import mark_notes
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
-from flexwire.tables.schema import has_moments, schema_of
+from flexwire.tables.schema import schema_of
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def tables_of(
     in_span = output.on_days(span.has_day) if span else output
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
-        is_cut = bool(span) and name != CONNECTIONS and has_moments(name)
+        is_cut = bool(span) and name != CONNECTIONS and has_days(name)
         table = _read(spark, in_span if is_cut else output, name, columns)
         table = span.only(table) if is_cut else table
         table = view_of(output, name, table, partial(_read, spark, output))

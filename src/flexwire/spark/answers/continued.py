@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Read = Callable[[str], DataFrame]
 
 _ANSWERED: Final = "answered_indexes"
-# Connections are told apart by when they were last seen; of one time there is one row.
+# The rows of one connection in the order of time.
 _ORDER: Final = ("last_time", "first_time", ANALYSIS)
 _EVER: Final = frozenset({"seen_from_start", "reset"})
 _LATEST: Final = frozenset({"is_kafka", "reads_as_kafka", "evidence", "looks_like"})
@@ -95,7 +95,6 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
         F.min_by(name, F.when(F.col(name).isNotNull(), order)).alias(later)
         for name, later in known.items()
     ]
-    lacks = [F.col(later).isNotNull() & F.col(f"lacks_{later}") for later in known.values()]
     later_rows = (
         connections.withColumn(ANALYSIS, origin)
         .groupBy(*key)
@@ -110,8 +109,8 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
     )
     # Of most connections nothing is learned later.
     needed = F.size(_ANSWERED) > 0
-    for condition in lacks:
-        needed |= condition
+    for later in known.values():
+        needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")
     later_rows = later_rows.where(needed).select(*key, _ANSWERED, *known.values())
     is_answered = (F.col("direction") == "request") & F.array_contains(
         _ANSWERED, F.col("frame_index")

@@ -241,8 +241,8 @@ class LedgerSnapshot:
         """The analysis with whose state the one of `open_state` began: nobody needs it again."""
         if self.open_state is None:
             return None
-        [entry] = self._read(pc.field("analysis") == self.open_state, files=False)
-        return entry.state_before
+        entries = self._read(pc.field("analysis") == self.open_state, files=False)
+        return entries[-1].state_before if entries else None
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:

@@ -302,3 +302,47 @@ def test_a_state_is_for_its_own_run(tmp_path: Path) -> None:
     runs = {*SavedState.from_bytes(found.state or b"").began.values()}
     assert runs <= {"first", "second"}
     assert runs
+
+
+def test_a_verdict_counts_what_was_sent_before_a_pause() -> None:
+    assembler = FrameAssembler()
+    for segment in (*handshake(), tcp(SERVER, 5000, response(1), begins="response")):
+        assembler.push(segment)
+    [first] = assembler.pause()
+    assert (first.response_bytes, first.is_kafka) == (len(response(1)), True)
+    assert assembler.pause() == []
+    assembler.push(tcp(CLIENT, 1000, acknowledgment=5000 + len(response(1)), at=7))
+    [second] = assembler.pause()
+    assert (second.response_bytes, second.first_us, second.is_kafka) == (0, 7, True)
+    assert second.evidence == first.evidence
+
+
+def test_a_stream_goes_on_after_what_it_has_given_out() -> None:
+    begun = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1))]
+    record = half([*begun, tcp(CLIENT, 1100, b"beyond a gap")])
+    [connection] = record.open
+    stream = connection.request.stream
+    [piece] = stream.pending
+    assembler_of(record, 1 << 20, BrokerEnds())
+    for position in (stream.next, stream.next - 1):
+        stream.pending = [msgspec.structs.replace(piece, position=position)]
+        with pytest.raises(ValueError, match="bytes of a connection"):
+            assembler_of(record, 1 << 20, BrokerEnds())
+
+
+def test_what_clients_said_and_names_of_topics_go_on(tmp_path: Path) -> None:
+    data, asked = state_of(tmp_path, "CLEAN")
+    saved = SavedState.from_bytes(data)
+    assert saved.software
+    assert saved.names
+    found = Surveyor(asked, lambda *_: None, before=data).run()
+    rows = {one.connection: one for one in found.connections}
+    told = {name: said[1] for name, said in saved.software.items() if name in rows}
+    assert told
+    for name, software in told.items():
+        assert (rows[name].client_software_name, rows[name].client_software_version) == software
+    # Names that are known already are not new.
+    assert saved.names.keys().isdisjoint(found.topic_names)
+    again = SavedState.from_bytes(found.state or b"")
+    assert saved.names.items() <= again.names.items()
+    assert {name: again.software[name] for name in again.software.keys() & told.keys()}

@@ -282,8 +282,6 @@ def check_request(api_key: int, api_version: int) -> None:
         raise FrameError(f"not a request: version {api_version} of api key {api_key} is negative")
 
 
-@per_catalog
-@lru_cache(maxsize=4096)
 def known_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> RequestFrame:
@@ -300,6 +298,8 @@ def known_request(
     )
 
 
+@per_catalog
+@lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
     """Return the newest name of an api key's request that has the version, or the newest of all."""
     entries = request_entries(api_key)

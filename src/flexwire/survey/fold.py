@@ -137,7 +137,6 @@ class Fold:
             if isinstance(item, FileNotes):
                 self._note([item])
                 continue
-            state.earlier.check(item)
             if not state.order.keeps(item):
                 raise OverlapError
             state.see(state.flows.push(item))

@@ -260,7 +260,6 @@ class PieceMerger:
         """Take in the whole piece. Raises `UnprovenError`."""
         state, summary, flows = self._state, self._summary, self._flows
         for file, keys, clock in summary.clocks:
-            state.earlier.check_keys(keys)
             if not state.order.goes_on(file, keys, clock):
                 raise OverlapError
         for key in summary.keys:

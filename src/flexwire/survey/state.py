@@ -95,7 +95,6 @@ class SurveyState:
     ) -> None:
         self._request = request
         self._keep = keep
-        self.order = SegmentOrder()
         self._has_start = before is not None
         if before is None:
             flows = Flows(brokers=request.brokers)
@@ -106,7 +105,7 @@ class SurveyState:
         self._names, self._began = before.names, before.began
         self._names_before = dict(before.names)
         self._client_ids: dict[str, str | None] = {}
-        self.earlier = EarlierEnds(self.flows.ends())
+        self.order = SegmentOrder(self.flows.ends())
         self._asked_before = self.pairing.unanswered()
         self._ranges: list[_OpenRange] = []
         self._times = _FrameTimes()
@@ -439,43 +438,41 @@ LATE_US: Final = 60_000_000
 """A connection goes on in a later analysis if its segments are not older than by so much."""
 
 
-class EarlierEnds:
-    """When the segments of an earlier analysis ended, by connection key."""
-
-    def __init__(self, ends: dict[str, int]) -> None:
-        self._ends = ends
-
-    def check(self, segments: SegmentColumns) -> None:
-        """Take in a chunk of the capture. Raises `LateError` if it is from before these ends."""
-        if self._ends:
-            self.check_keys(read_clocks(segments)[0])
-
-    def check_keys(self, keys: Iterable[KeyClocks]) -> None:
-        """Take in when keys begin. Raises `LateError` if one is from before its end."""
-        for name, begins, _ in keys:
-            end = self._ends.pop(name, None)
-            if end is not None and begins < end - LATE_US:
-                raise LateError
-
-
 class SegmentOrder:
     """Says whether the segments of each connection come in order, also across files.
 
     A file is read in its own order. Its clock is the latest time in it so far. Two files overlap if
-    a connection goes on in the second one at a clock behind that of the first.
+    a connection goes on in the second one at a clock behind that of the first. ``ends`` are when
+    the segments of an earlier analysis ended, by connection key.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ends: dict[str, int] | None = None) -> None:
+        self._ends = ends or {}
         self._file = ""
         self._clock = 0
         self._last: dict[str, tuple[int, str]] = {}
 
     def keeps(self, segments: SegmentColumns) -> bool:
-        """Take in a chunk; return whether it is in order."""
+        """Take in a chunk; return whether it is in order. Raises `LateError`."""
         return self.goes_on(segments.file, *read_clocks(segments))
 
+    def check_late(self, segments: SegmentColumns) -> None:
+        """Take in a chunk that was merged, and so is in order. Raises `LateError`."""
+        if self._ends:
+            self._check_late(read_clocks(segments)[0])
+
+    def _check_late(self, keys: list[KeyClocks]) -> None:
+        for name, begins, _ in keys if self._ends else ():
+            end = self._ends.pop(name, None)
+            if end is not None and begins < end - LATE_US:
+                raise LateError
+
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
-        """Take in a part of a file, by its own clock alone; return whether it is in order."""
+        """Take in a part of a file, by its own clock alone; return whether it is in order.
+
+        Raises `LateError` if it is from before the end of the earlier analysis.
+        """
+        self._check_late(keys)
         if file != self._file:
             self._file, self._clock = file, 0
         for name, begins, ends in keys:

@@ -180,8 +180,9 @@ class Surveyor:
                     raise item.error
                 state.survey.notes.append(item)
                 continue
-            state.earlier.check(item)
-            if order is not None and not order.keeps(item):
+            if order is None:
+                state.order.check_late(item)
+            elif not order.keeps(item):
                 raise OverlapError
             if state.size >= self._request.range_bytes and stop is not None:
                 state.begin_range(stop)

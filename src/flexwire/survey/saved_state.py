@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 from cramjam import DecompressionError, zstd
@@ -79,13 +79,21 @@ class StateRecord(SavedRecord):
     began: dict[str, str]
 
 
+class PackedState(NamedTuple):
+    """The content of a file, and how many bytes of unfinished frames were open."""
+
+    data: bytes
+    held_bytes: int
+
+
 @dataclass(slots=True)
 class SavedState:
     """What is open where an analysis ends.
 
     ``software`` and ``instances`` are what clients said on open connections, ``names`` are those of
-    topics by their ids. ``began`` is the analysis in which each open connection began. ``end_us``
-    is when the last segment was captured.
+    topics by their ids. ``began`` is the analysis in which each open connection began. Of
+    ``pairing`` only these connections are written. ``end_us`` is when the last segment was
+    captured.
     """
 
     flows: Flows
@@ -100,14 +108,18 @@ class SavedState:
         """Return how many bytes of frames that were not given out it holds."""
         return held_bytes(self._assemblers())
 
+    def to_bytes(self) -> bytes:
+        """Return the content of a file."""
+        return self.packed().data
+
     def _assemblers(self) -> list[AssemblerRecord]:
         return [
             record_of(assembler, self.flows.files.get(key, ""))
             for key, assembler in self.flows.assemblers().items()
         ]
 
-    def to_bytes(self) -> bytes:
-        """Return the content of a file."""
+    def packed(self) -> PackedState:
+        """Return the content of a file, and how much it holds."""
         brokers, shows = self.flows.brokers, self.pairing.show_credentials
         assemblers = self._assemblers()
         pending = records_of(self.pairing, self.began.keys())
@@ -126,7 +138,8 @@ class SavedState:
         data = msgspec.msgpack.encode(record)
         packed = bytes(zstd.compress(data, _LEVEL))
         digest = hashlib.sha256(packed).digest()[:16]
-        return _HEAD.pack(_MAGIC, _FORMAT, layout(), digest, len(data)) + packed
+        head = _HEAD.pack(_MAGIC, _FORMAT, layout(), digest, len(data))
+        return PackedState(head + packed, held_bytes(assemblers))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedState:

@@ -104,7 +104,6 @@ class SurveyState:
         self._software, self._instances = before.software, before.instances
         self._names, self._began = before.names, before.began
         self._names_before = dict(before.names)
-        self._client_ids: dict[str, str | None] = {}
         self.order = SegmentOrder(self.flows.ends())
         self._asked_before = self.pairing.unanswered()
         self._ranges: list[_OpenRange] = []
@@ -177,9 +176,12 @@ class SurveyState:
     def end_connections(self) -> None:
         """Take in which connections have ended."""
         for ended in self.flows.ended():
-            self.survey.connections.append(ended)
-            self._client_ids[ended.connection] = self.pairing.client_id(ended.connection)
+            self._note_connection(ended)
             self.pairing.end(ended.connection)
+
+    def _note_connection(self, connection: CapturedConnection) -> None:
+        client_id = self.pairing.client_id(connection.connection)
+        self.survey.connections.append(msgspec.structs.replace(connection, client_id=client_id))
 
     def finish(self, files: CaptureFiles) -> Survey:
         """End the capture, which has these files, and keep what each range needs."""
@@ -187,10 +189,8 @@ class SurveyState:
         for frames in rest:
             self.see(frames)
         self.end_connections()
-        self.survey.connections += paused
         for connection in paused:
-            name = connection.connection
-            self._client_ids[name] = self.pairing.client_id(name)
+            self._note_connection(connection)
         self._ranges[-1].stop = None
         # Chunks and pieces end connections in another order.
         self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
@@ -199,8 +199,8 @@ class SurveyState:
         self.survey.topic_names = dict(self._names.items() - self._names_before.items())
         if self._request.continuation is not None and self._request.pauses:
             saved = self._saved(self._request.continuation.run)
-            self.survey.state = saved.to_bytes()
-            self.survey.end_us, self.survey.held_bytes = saved.end_us, saved.count_held()
+            self.survey.state, self.survey.held_bytes = saved.packed()
+            self.survey.end_us = saved.end_us
         return self.survey
 
     def _saved(self, run: str) -> SavedState:
@@ -208,7 +208,7 @@ class SurveyState:
         names = set(self.flows.open_names())
         return SavedState(
             self.flows,
-            self.pairing.only(names.__contains__),
+            self.pairing,
             {name: self._software[name] for name in names & self._software.keys()},
             {name: self._instances[name] for name in names & self._instances.keys()},
             self._names,
@@ -281,7 +281,7 @@ class SurveyState:
         return msgspec.structs.replace(
             connection,
             client_instance_id=known.instances.get(name),
-            client_id=self._client_ids.get(name) if believed else None,
+            client_id=connection.client_id if believed else None,
             client_software_name=software_name,
             client_software_version=software_version,
             began_in=self._began.get(name),

@@ -219,12 +219,8 @@ class FrameAssembler:
 
     def resume(self, lent: Handoff, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
-        ends = Segment(0, lent.client, broker, 0, 0, 0, b"")
-        self.key, self._ordinal = connection_key(ends), 1
-        roles = Roles(self.limit, self.brokers)
-        connection = OpenConnection(ends, self._ordinal, self.limit, self.brokers, roles)
-        connection.resume(lent, broker)
-        self._open.append(connection)
+        self._ordinal = 1
+        self.open_again(key_of_ends(lent.client, broker), self._ordinal).resume(lent, broker)
 
     def open_again(self, key: str, ordinal: int) -> OpenConnection:
         """Open a connection of a key, as a new assembler, of which nothing is known yet."""

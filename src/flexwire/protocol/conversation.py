@@ -173,14 +173,18 @@ class Conversation:
         authentication: Authentication | None = None,
         most_read: int | None = None,
         client_id: str | None = None,
+        *,
+        is_exchanging: bool = False,
     ) -> None:
         """Begin; ``authentication`` and ``client_id`` are what is known from earlier frames.
+
+        So is ``is_exchanging``, that bare tokens may come next.
 
         ``most_read`` bounds how many bytes of a frame become objects, for a caller that must not
         stop: a longer request is understood by its header and by the beginning of its body.
         """
         self.unpaired = 0
-        self._exchange = SaslExchange()
+        self._exchange = SaslExchange(is_exchanging=is_exchanging)
         self.authentication = authentication or Authentication()
         # What the last request that is surely one said, other than null.
         self.client_id = client_id
@@ -225,10 +229,6 @@ class Conversation:
     def is_exchanging(self) -> bool:
         """Whether bare tokens may come next."""
         return self._exchange.is_exchanging
-
-    @is_exchanging.setter
-    def is_exchanging(self, is_exchanging: bool) -> None:
-        self._exchange.is_exchanging = is_exchanging
 
     def waiting(self) -> PendingPairs:
         """Return what waits for its counterpart, by correlation id, the oldest first."""

@@ -274,6 +274,15 @@ def read_request(payload: bytes) -> RequestFrame:
     )
 
 
+def read_released(payload: bytes) -> RequestFrame | None:
+    """Return the request that a frame begins with, None unless it is of a released version."""
+    try:
+        request = read_request(payload)
+    except (FrameError, CodecError, UnknownMessageError):
+        return None
+    return request if is_released(request.api_key, request.api_version) else None
+
+
 def check_request(api_key: int, api_version: int) -> None:
     """Raise `FrameError` if no request has these two numbers in front."""
     if not request_entries(api_key):

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from flexwire.errors import CodecError, FrameError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
-from flexwire.protocol.headers import RequestFrame, decodes, read_request
+from flexwire.protocol.headers import RequestFrame, decodes, read_released, read_request
 
 # The requests that may come before authentication, in versions of no release too (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
@@ -100,30 +99,23 @@ class SaslExchange:
     Tokens hold credentials, so nothing of them is read beyond what that question needs.
     """
 
-    def __init__(self) -> None:
-        self.is_exchanging = False
+    def __init__(self, *, is_exchanging: bool = False) -> None:
+        self.is_exchanging = is_exchanging
 
     def parse(self, payload: bytes) -> RequestFrame | None:
         """Return the request in a frame of the client, or None if the frame is a token.
 
         Raises what `read_request` raises, outside the exchange of tokens.
         """
-        if is_ticket(payload) or (self.is_exchanging and not _is_request(payload)):
+        # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with
+        # 0x60 or 0x05: no such token reads as an api key with a released version and a whole
+        # header.
+        if is_ticket(payload) or (self.is_exchanging and read_released(payload) is None):
             self.is_exchanging = True
             return None
         request = read_request(payload)
         self.is_exchanging = begins_raw_tokens(request)
         return request
-
-
-def _is_request(payload: bytes) -> bool:
-    # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with 0x60
-    # or 0x05: no such token reads as an api key with a released version and a whole header.
-    try:
-        request = read_request(payload)
-    except (FrameError, CodecError):
-        return False
-    return is_released(request.api_key, request.api_version)
 
 
 def begins_raw_tokens(request: RequestFrame) -> bool:

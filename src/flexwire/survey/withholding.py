@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from flexwire.capture.reassembly.saved import PieceRecord
-from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.protocol import carries_credentials, read_request
-from flexwire.protocol.apis import is_released
-from flexwire.protocol.headers import parse_correlation_id, response_name
+from flexwire.protocol import carries_credentials
+from flexwire.protocol.headers import parse_correlation_id, read_released, response_name
 from flexwire.protocol.sasl import HANDSHAKES, is_ticket
 from flexwire.wire.segment_layout import CORRELATION_ID_SIZE, PREFIX_LENGTH
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
         FramerRecord,
         SegmentRecord,
     )
-    from flexwire.protocol import RequestFrame
 
 MOST_HELD_BYTES: Final = 64 << 20
 """The bytes of half frames in a state: of connections with more, the largest are left out."""
@@ -150,7 +147,7 @@ class _Withholder:
 
     def _kept_request(self, payload: bytes) -> int:
         """Return how many of a half request's bytes are kept."""
-        request = _read(payload)
+        request = read_released(payload)
         if request is None:
             return len(payload) if self._is_open else 0
         is_kept = not _is_secret(request.message_name) and not self._is_too_large
@@ -168,7 +165,7 @@ class _Withholder:
     def _segments(self, segments: list[SegmentRecord]) -> list[SegmentRecord]:
         """Return the first segments of a connection, which show whether it begins with requests."""
         payloads = [one.payload for one in segments if one.payload]
-        requests = [_read(payload[PREFIX_LENGTH:]) for payload in payloads]
+        requests = [read_released(payload[PREFIX_LENGTH:]) for payload in payloads]
         names = [request.message_name for request in requests if request is not None]
         is_plain = bool(names) and not any(map(_is_secret, names))
         is_plain &= not any(is_ticket(payload[PREFIX_LENGTH:]) for payload in payloads)
@@ -189,15 +186,6 @@ class _Withholder:
 def _lost(piece: PieceRecord) -> PieceRecord:
     lost = piece.lost + len(piece.data)
     return PieceRecord(piece.position, b"", lost, piece.timestamp_us, False, True)
-
-
-def _read(payload: bytes) -> RequestFrame | None:
-    """Return the request that begins with these bytes, if they are one of a released version."""
-    try:
-        request = read_request(payload)
-    except (CodecError, FrameError, UnknownMessageError):
-        return None
-    return request if is_released(request.api_key, request.api_version) else None
 
 
 def _is_secret(message: str) -> bool:

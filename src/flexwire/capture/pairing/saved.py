@@ -150,8 +150,8 @@ def _reader_of(record: PendingRecord, *, show_credentials: bool) -> ConnectionRe
     conversation = Conversation(
         authentication=Authentication(is_open=record.is_open, is_guarded=record.is_guarded),
         client_id=record.client_id,
+        is_exchanging=record.is_exchanging,
     )
-    conversation.is_exchanging = record.is_exchanging
     reader = ConnectionReader(
         FrameReader(show_credentials=show_credentials, conversation=conversation)
     )

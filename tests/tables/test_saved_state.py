@@ -16,7 +16,13 @@ import pytest
 from cramjam import zstd
 
 from flexwire.capture.pairing.pairing import Pairing
-from flexwire.capture.pairing.saved import AskedRecord, PendingRecord, pairing_of, records_of
+from flexwire.capture.pairing.saved import (
+    AskedRecord,
+    EarlyRecord,
+    PendingRecord,
+    pairing_of,
+    records_of,
+)
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.saved import SavedRecord, assembler_of, record_of
@@ -157,6 +163,16 @@ def test_what_waits_goes_on_by_kernels_and_by_objects() -> None:
     assert records_of(pairing, ["a", "b", "c"]) == records
     assert [one.name for one in records_of(pairing, ["c"])] == ["c"]
     assert pairing.client_id("a") == "app"
+
+
+def test_what_a_kernel_read_waits_under_the_same_ids_as_objects() -> None:
+    asked = [AskedRecord(7, 100, number, 3, 12, "app") for number in (5, -5, -(2**31))]
+    record = PendingRecord("a", True, False, "app", False, False, asked, [EarlyRecord(9, 101, -6)])
+    pairing = pairing_of([record], show_credentials=True)
+    # As with the first frame that a kernel does not read.
+    pairing._to_objects(0)
+    [found] = records_of(pairing, ["a"])
+    assert found == msgspec.structs.replace(record, by_objects=True)
 
 
 def half(segments: list[Segment]) -> AssemblerRecord:

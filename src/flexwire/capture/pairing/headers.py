@@ -215,6 +215,12 @@ class RequestSummary(NamedTuple):
     client_id: str | None
     time_us: int
 
+    @classmethod
+    def of_entry(cls, what: int, client: int, time: int, clients: ClientIds) -> RequestSummary:
+        """Return the facts in an entry of a kernel."""
+        version = _signed(what & L.VERSION_MASK, L.API_KEY_SHIFT)
+        return cls(what >> L.API_KEY_SHIFT, version, clients.text(client), time)
+
 
 class WaitingFrames(NamedTuple):
     """The frames that wait for their counterpart on a connection.
@@ -225,6 +231,24 @@ class WaitingFrames(NamedTuple):
 
     asked: list[tuple[int, int, RequestSummary | None]]
     early: list[tuple[int, int, int]]
+
+    @classmethod
+    def of_entries(cls, entries: NumpyArray, clients: ClientIds) -> WaitingFrames:
+        """Return what waits by the entries of a connection that a kernel reads."""
+        waiting = cls([], [])
+        for key, what, client, time, index in entries.tolist():
+            correlation_id = _signed(key & L.CORRELATION_MASK, L.SIDE_SHIFT)
+            if key >> L.SIDE_SHIFT & 1 == L.ASKED:
+                said = RequestSummary.of_entry(what, client, time, clients)
+                waiting.asked.append((correlation_id, index, said))
+            else:
+                waiting.early.append((correlation_id, index, time))
+        return waiting
+
+
+def _signed(number: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (number + half) % (half << 1) - half
 
 
 class ConnectionReader:
@@ -253,21 +277,18 @@ class ConnectionReader:
         ]
         return WaitingFrames(asked, early)
 
-    def resume(
-        self, asked: list[tuple[int, int, RequestSummary]], early: list[tuple[int, int, int]]
-    ) -> ConnectionReader:
-        """Go on where others had come to.
-
-        ``asked`` are a correlation id, the request's index, and what it said; ``early`` are a
-        correlation id, the response's index, and its time. The oldest come first.
-        """
+    def resume(self, waiting: WaitingFrames) -> ConnectionReader:
+        """Go on where others had come to; the oldest come first."""
         conversation = self._reader.conversation
-        for correlation_id, index, said in asked:
+        for correlation_id, index, said in waiting.asked:
+            if said is None:
+                conversation.resume_token()
+                continue
             pair = conversation.resume_request(
                 known_request(said.api_key, said.api_version, correlation_id, said.client_id)
             )
             self._asked[pair] = index, said
-        for correlation_id, index, seen in early:
+        for correlation_id, index, seen in waiting.early:
             self._early[conversation.resume_response(correlation_id, seen)] = index
         return self
 

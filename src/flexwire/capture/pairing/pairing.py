@@ -19,6 +19,7 @@ from flexwire.capture.pairing.headers import (
     HeaderColumns,
     PairingRun,
     RequestSummary,
+    WaitingFrames,
 )
 from flexwire.capture.pairing.rows import PAIRED, Hindsight, Judgement, build_paired
 from flexwire.capture.pairing.state import ClientIds, PendingTable, make_states
@@ -270,7 +271,7 @@ class Pairing:
         for number, index in run.forgotten[: waiting.words.forgotten_count].tolist():
             self._forgotten.setdefault(self._names[number], []).append(index)
         for number, index, what, client, time in run.early[: waiting.words.early_count].tolist():
-            said = self._said(what, client, time)
+            said = RequestSummary.of_entry(what, client, time, self._clients)
             self._early.setdefault(self._names[number], {})[index] = said
         return begins
 
@@ -331,19 +332,8 @@ class Pairing:
         """Have a connection read frame by frame from now on."""
         if number in self._objects:
             return
-        entries = self._drop(number)
-        asked = [
-            (key & L.CORRELATION_MASK, index, self._said(what, client, time))
-            for key, what, client, time, index in entries.tolist()
-            if key >> L.SIDE_SHIFT & 1 == L.ASKED
-        ]
-        early = [
-            (key & L.CORRELATION_MASK, index, time)
-            for key, _, _, time, index in entries.tolist()
-            if key >> L.SIDE_SHIFT & 1 == L.EARLY
-        ]
-        reader = ConnectionReader(self._reader(number))
-        self._objects[number] = reader.resume(asked, early)
+        waiting = WaitingFrames.of_entries(self._drop(number), self._clients)
+        self._objects[number] = ConnectionReader(self._reader(number)).resume(waiting)
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
     def _drop(self, number: int) -> NumpyArray:
@@ -362,10 +352,6 @@ class Pairing:
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]
         indexes: list[int] = asked[:, _INDEX].tolist()
         return indexes
-
-    def _said(self, what: int, client: int, time: int) -> RequestSummary:
-        api_key, version = what >> L.API_KEY_SHIFT, what & L.VERSION_MASK
-        return RequestSummary(api_key, version, self._clients.text(client), time)
 
     def _read_objects(
         self,

@@ -11,7 +11,12 @@ import msgspec
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some twenty
-from flexwire.capture.pairing.headers import ConnectionReader, FrameReader, RequestSummary
+from flexwire.capture.pairing.headers import (
+    ConnectionReader,
+    FrameReader,
+    RequestSummary,
+    WaitingFrames,
+)
 from flexwire.capture.pairing.pairing import Pairing
 from flexwire.capture.pairing.state import make_states
 from flexwire.capture.reassembly.saved import Count, Int16, Int32, Number, SavedRecord
@@ -72,44 +77,36 @@ def records_of(pairing: Pairing, names: Collection[str]) -> list[PendingRecord]:
     records = []
     for number, name in enumerate(some["_names"]):
         if number in objects:
-            records.append(_of_reader(name, objects[number]))
-            continue
-        flags, client = some["_states"][number, [L.FLAGS, L.CLIENT]].tolist()
-        asked, early = [], []
-        for key, what, owner, time, index in entries[starts[number] : starts[number + 1]].tolist():
-            correlation_id = _signed(key & L.CORRELATION_MASK, 32)
-            if key >> L.SIDE_SHIFT & 1 == L.EARLY:
-                early.append(EarlyRecord(index, time, correlation_id))
-                continue
-            version = _signed(what & L.VERSION_MASK, 16)
-            api_key, text = what >> L.API_KEY_SHIFT, clients.text(owner)
-            asked.append(AskedRecord(index, time, correlation_id, api_key, version, text))
-        is_open, is_guarded = bool(flags & L.OPEN), bool(flags & L.GUARDED)
-        own = clients.text(client)
-        records.append(PendingRecord(name, is_open, is_guarded, own, False, False, asked, early))
+            conversation = objects[number].conversation
+            waiting, is_exchanging = objects[number].waiting(), conversation.is_exchanging
+            authentication, client_id = conversation.authentication, conversation.client_id
+        else:
+            own = entries[starts[number] : starts[number + 1]]
+            waiting, is_exchanging = WaitingFrames.of_entries(own, clients), False
+            flags, client = some["_states"][number, [L.FLAGS, L.CLIENT]].tolist()
+            is_open, is_guarded = bool(flags & L.OPEN), bool(flags & L.GUARDED)
+            authentication = Authentication(is_open=is_open, is_guarded=is_guarded)
+            client_id = clients.text(client)
+        records.append(
+            PendingRecord(
+                name,
+                authentication.is_open,
+                authentication.is_guarded,
+                client_id,
+                number in objects,
+                is_exchanging,
+                [_asked(*frame) for frame in waiting.asked],
+                [EarlyRecord(index, seen, key) for key, index, seen in waiting.early],
+            )
+        )
     return records
 
 
-def _of_reader(name: str, reader: ConnectionReader) -> PendingRecord:
-    conversation, waiting = reader.conversation, reader.waiting()
-    authentication = conversation.authentication
-    return PendingRecord(
-        name,
-        authentication.is_open,
-        authentication.is_guarded,
-        conversation.client_id,
-        True,
-        conversation.is_exchanging,
-        [
-            AskedRecord(0, 0, 0, 0, 0, None, is_token=True)
-            if said is None
-            else AskedRecord(
-                index, said.time_us, number, said.api_key, said.api_version, said.client_id
-            )
-            for number, index, said in waiting.asked
-        ],
-        [EarlyRecord(index, seen, number) for number, index, seen in waiting.early],
-    )
+def _asked(correlation_id: int, index: int, said: RequestSummary | None) -> AskedRecord:
+    if said is None:
+        return AskedRecord(0, 0, 0, 0, 0, None, is_token=True)
+    api_key, version, client_id, time_us = said
+    return AskedRecord(index, time_us, correlation_id, api_key, version, client_id)
 
 
 def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> Pairing:
@@ -155,15 +152,15 @@ def _reader_of(record: PendingRecord, *, show_credentials: bool) -> ConnectionRe
     reader = ConnectionReader(
         FrameReader(show_credentials=show_credentials, conversation=conversation)
     )
-    for one in record.asked:
-        if one.is_token:
-            conversation.resume_token()
-            continue
-        said = RequestSummary(one.api_key, one.api_version, one.client_id, one.time_us)
-        reader.resume([(one.correlation_id, one.index, said)], [])
-    return reader.resume([], [(one.correlation_id, one.index, one.time_us) for one in record.early])
+    return reader.resume(
+        WaitingFrames(
+            [(one.correlation_id, one.index, _said(one)) for one in record.asked],
+            [(one.correlation_id, one.index, one.time_us) for one in record.early],
+        )
+    )
 
 
-def _signed(number: int, bits: int) -> int:
-    half = 1 << bits - 1
-    return (number + half) % (half << 1) - half
+def _said(one: AskedRecord) -> RequestSummary | None:
+    if one.is_token:
+        return None
+    return RequestSummary(one.api_key, one.api_version, one.client_id, one.time_us)

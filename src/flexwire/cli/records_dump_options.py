@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
 
+from flexwire.arguments import iso_time
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _milliseconds(text: str, default: int) -> int:
         return default
     if re.fullmatch(r"[0-9]{9,19}", text):
         return int(text)
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
+    moment = iso_time(text)
+    if moment is None:
+        raise ValueError(text)
     return int(moment.timestamp() * 1000)

@@ -27,7 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.facts.answers import moment_notes
-from flexwire.facts.units import human_bytes
+from flexwire.facts.units import human_bytes, plural
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
@@ -371,8 +371,8 @@ def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
     if summary.begins_anew is not None:
         notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
     elif summary.went_on:
-        go = "1 connection goes" if summary.went_on == 1 else f"{summary.went_on:,} connections go"
-        notes.append(f"{go} on from the analysis before.")
+        who = plural(summary.went_on, "connection goes", "connections go")
+        notes.append(f"{who} on from the analysis before.")
     if summary.held_bytes:
         held = human_bytes(summary.held_bytes)
         notes.append(f"{held} of frames that had not ended are left for the next analysis.")

@@ -169,7 +169,7 @@ class SurveyState:
         self._instances[connection] = min(given, self._instances.get(connection, given))
 
     def note_names(self, names: Iterable[TopicName]) -> None:
-        """Take in names of topics. Of two names of one id, the one that sorts last stays."""
+        """Take in names of topics. If an id has two names, the one that sorts last stays."""
         for identity, name in set(names):
             self._names[identity] = max(name, self._names.get(identity, name))
 

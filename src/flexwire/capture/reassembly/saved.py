@@ -285,7 +285,7 @@ def _state(of: object) -> dict[str, Any]:
 
 
 def _put(record: SavedRecord, into: T, *others: str) -> T:
-    """Give an object the attributes of a record, but for ``others``."""
+    """Give an object the attributes of a record, without those that ``others`` names."""
     state = vars(into)
     for name, value in msgspec.structs.asdict(record).items():
         if name not in others:

@@ -126,7 +126,7 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
 
 def _with_topics(records: DataFrame, names: DataFrame) -> DataFrame:
     """Return records with the names of topics that a later analysis learned."""
-    # Of two names of one id, the one that sorts last counts, as in one analysis.
+    # If an id has two names, the one that sorts last counts, as in one analysis.
     later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
     joined = records.join(F.broadcast(later), ["topic_id"], "left")
     return joined.withColumn("topic", F.coalesce("topic", "later_topic")).select(*records.columns)

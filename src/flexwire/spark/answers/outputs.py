@@ -234,7 +234,7 @@ def stored_answers(
     stored = {
         answer.name: _stored_answer(answer, output, counts)
         for answer in chosen_answers
-        if answer.asks or answer.of_logs or (labels is None and not span)
+        if answer.asks or (labels is None and (answer.of_logs or not span))
     }
     lacking = [answer for answer in chosen_answers if answer.asks and stored[answer.name] is None]
     if lacking and asked != ALL:

@@ -27,8 +27,10 @@ import pyarrow as pa
 
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.spark.analyze import analyze
-from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry, fingerprint, new_entry
-from flexwire.spark.delta.logs import AddedFile, TableLog, added_files
+from flexwire.spark.delta.delta_ledger import DeltaLedger
+from flexwire.spark.delta.grown import AddedFile
+from flexwire.spark.delta.ledger import IN, LedgerEntry, fingerprint, new_entry
+from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.delta.upkeep import join, to_join
 from flexwire.spark.publishing.manifest import settle
@@ -83,7 +85,7 @@ def seed(out: OutputDirectory, count: int, captures: int, *, is_compacted: bool)
     while first < count:
         size = size if first + size <= count else max(1, size // 16)
         hours = range(first, min(count, first + size))
-        Ledger(out).change(lambda _, hours=hours: [entry(hour, captures) for hour in hours])
+        DeltaLedger(out).change(lambda _, hours=hours: [entry(hour, captures) for hour in hours])
         first += len(hours)
     over = count // 24 * 24 if is_compacted else 0
     names = [f"day={day(hour)}/joined-{hour:06}.parquet" for hour in range(0, over, 24)]
@@ -137,7 +139,7 @@ def tell(out: str, count: int, captures: int) -> None:
     place = OutputDirectory(out)
     logs = [TableLog(place, name).open() for name in TABLES]
     live = sum(len(added_files(log)) for log in logs if log is not None)
-    ledger = len(Ledger(place).snapshot().ledger_files)
+    ledger = len(DeltaLedger(place).snapshot().ledger_files)
     cpu = sum(result[0] for result in results) / MEASURED
     memory = max(result[1] for result in results)
     print(

@@ -18,7 +18,7 @@ from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 
 if TYPE_CHECKING:
-    from flexwire.spark.delta.staging import DeltaStaging
+    from flexwire.spark.delta.staging import GrownStaging
     from flexwire.storage.output_directory import OutputDirectory
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ def sources(*names: str) -> list[InputFile]:
     return [InputFile(f"/captures/{name}", 5, name) for name in names]
 
 
-def put(writing: DeltaStaging, table: str, columns: pa.Schema, rows: list[dict[str, Any]]) -> None:
+def put(writing: GrownStaging, table: str, columns: pa.Schema, rows: list[dict[str, Any]]) -> None:
     """Hand over a part of a table, as a task does."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, "part.parquet")
@@ -39,7 +39,7 @@ def put(writing: DeltaStaging, table: str, columns: pa.Schema, rows: list[dict[s
         writing.task_output.put(local, table, name, writer.rows)
 
 
-def write(writing: DeltaStaging, text: str, time: datetime = NOON) -> None:
+def write(writing: GrownStaging, text: str, time: datetime = NOON) -> None:
     """Write what an analysis of one frame writes; the client id says which."""
     frame = {"time": time, "client_id": text}
     put(writing, "frames", FRAMES_TABLE, [frame])

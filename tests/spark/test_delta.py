@@ -25,10 +25,12 @@ from flexwire.errors import AnalysisError, ArgumentError, FlexwireError, Storage
 from flexwire.spark.analyze import analyze as run
 from flexwire.spark.dataframes import table as spark_table
 from flexwire.spark.delta import layout, ledger, logs, staging
+from flexwire.spark.delta.delta_ledger import DeltaLedger
+from flexwire.spark.delta.grown import AddedFile
 from flexwire.spark.delta.layout import by_day, storage_options, table_url
-from flexwire.spark.delta.ledger import Ledger, fingerprint
-from flexwire.spark.delta.logs import AddedFile, TableLog
-from flexwire.spark.delta.output import output
+from flexwire.spark.delta.ledger import fingerprint
+from flexwire.spark.delta.logs import TableLog
+from flexwire.spark.delta.output import DeltaTables, output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.inputs import begin_output
 from flexwire.spark.publishing.output import OutputOptions
@@ -95,7 +97,7 @@ def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     monkeypatch.setattr(ledger, "datetime", clock)
     for number in range(4):
         assert analyze(out, f"{number}")
-        entries = Ledger(out).entries()
+        entries = DeltaLedger(out).entries()
         assert [one.input for one in entries] == [f"{before}" for before in range(number + 1)]
         assert len({one.time for one in entries}) == number + 1
         assert output(out.url).read("facts.json") == f'"{number}"'.encode()
@@ -115,7 +117,7 @@ def test_each_input_is_in_once(anywhere: OutputDirectory) -> None:
     assert found.read("facts.json") == b'"two"'
     one, two = found.entries
     assert (one.state, one.input) == ("in", "one")
-    assert [len(each.files) for each in Ledger(anywhere).entries()] == [1, 1]
+    assert [len(each.files) for each in DeltaLedger(anywhere).entries()] == [1, 1]
     assert {told["name"]: told["rows"] for told in two.tables}["frames"] == 1
     rows = found.table("frames", ["analysis", "client_id", "day"]).to_pylist()
     assert {(row["analysis"], row["client_id"]) for row in rows} == {
@@ -162,7 +164,7 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
             writing.publish()
     assert exact(out) == plain(out) == ["one", "three", "two"]
     entries = output(out.url).entries
-    assert [entry.files for entry in Ledger(out).entries()] == [
+    assert [entry.files for entry in DeltaLedger(out).entries()] == [
         [fingerprint(source)] for source in sources("one", "two", "three")
     ]
     # If all files are in, by several analyses, there is no work. The latest has the report.
@@ -287,7 +289,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         add_some(monkeypatch, anywhere, "two", after)
     else:
         # All tables have it, and the ledger not.
-        with ended(monkeypatch, Ledger, "change", 0), pytest.raises(Killed):
+        with ended(monkeypatch, DeltaLedger, "change", 0), pytest.raises(Killed):
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
     assert exact(anywhere) == ["one"]
@@ -319,11 +321,11 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) ->
             writing._add(name, files)
         # Another one begins now, and finds rows that the ledger does not have.
         anywhere.write("_staging/20260101T000000Z-00000000", b"")
-        staging.sweep(anywhere, "20260101T000000Z-00000000")
+        staging.sweep(DeltaTables(anywhere), "20260101T000000Z-00000000")
         assert plain(anywhere) == []
         with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
             writing.publish()
-    assert [one.state for one in Ledger(anywhere).entries()] == ["abandoned"]
+    assert [one.state for one in DeltaLedger(anywhere).entries()] == ["abandoned"]
     assert analyze(anywhere, "one")
     assert plain(anywhere) == exact(anywhere) == ["one"]
 
@@ -343,7 +345,7 @@ def test_of_two_at_once_with_one_input_one_is_in() -> None:
 
 @pytest.mark.slow
 def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
-    kept = Ledger(anywhere)
+    kept = DeltaLedger(anywhere)
 
     def add(name: str, old: ledger.LedgerSnapshot) -> list[ledger.LedgerEntry]:
         if name == "second" and not old.states({"between"}):

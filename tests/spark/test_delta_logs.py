@@ -16,8 +16,9 @@ from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
+from flexwire.spark.delta.delta_ledger import DeltaLedger
 from flexwire.spark.delta.layout import storage_options, table_url
-from flexwire.spark.delta.ledger import IN, Ledger, new_entry, next_offsets
+from flexwire.spark.delta.ledger import IN, new_entry, next_offsets
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.storage.output_directory import OutputDirectory
@@ -77,7 +78,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputD
     assert add(anywhere, {A: 10}) == {}
     assert add(anywhere, {A: 15, B: 3}) == {A: 10}
     assert add(anywhere, {B: 3}) == {A: 15, B: 3}
-    entries = Ledger(anywhere).entries()
+    entries = DeltaLedger(anywhere).entries()
     assert next_offsets(entries) == {A: 15, B: 3}
     assert [bool(one.logs) for one in entries] == [False, False, False, True]
     # Without append what was in is replaced.
@@ -95,13 +96,13 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
             writing.read_until[A] = 12
             assert add(out, {A: 11}) == {A: 10, B: 1}
             writing.publish()
-        assert next_offsets(Ledger(out).entries()) == {A: 11, B: 1}
+        assert next_offsets(DeltaLedger(out).entries()) == {A: 11, B: 1}
         # Of other logs both are.
         with delta_staging(out, [], lambda _: "second", append=True) as writing:
             writing.read_until[B] = 2
             add(out, {A: 13})
             writing.publish()
-        assert next_offsets(Ledger(out).entries()) == {A: 13, B: 2}
+        assert next_offsets(DeltaLedger(out).entries()) == {A: 13, B: 2}
 
 
 def logs(root: Path, first: int, second: int) -> Path:

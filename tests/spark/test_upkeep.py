@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from flexwire.cli.app import app
 from flexwire.spark.delta import layout, ledger, staging, upkeep
+from flexwire.spark.delta.delta_ledger import DeltaLedger, DeltaLedgerSnapshot
 from flexwire.spark.delta.layout import storage_options, table_url
-from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
@@ -132,7 +132,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
         append_hours(out, 1, NOON + hour * HOUR)
         if hour % 24 == 23:
             compact(out)
-        live = Ledger(out).snapshot().ledger_files
+        live = DeltaLedger(out).snapshot().ledger_files
         assert len(live) <= 2 * ledger._FANOUT
         written.append(sum(pq.read_metadata(path).num_rows for path in ledger_files(out)))
         for name in ("frames", MESSAGE, "connections"):
@@ -171,16 +171,16 @@ def test_an_analysis_looks_only_where_its_files_may_be(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append_hours(out, 40)
-    snapshot = Ledger(out).snapshot()
+    snapshot = DeltaLedger(out).snapshot()
     read: list[int] = []
-    real = ledger.LedgerSnapshot._read
+    real = DeltaLedgerSnapshot._read
 
     def counted(self: Any, asked: Any, **named: Any) -> Any:
         found = real(self, asked, **named)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(ledger.LedgerSnapshot, "_read", counted)
+    monkeypatch.setattr(DeltaLedgerSnapshot, "_read", counted)
     assert not snapshot.with_files({"/captures/11-23T10": -1})
     assert read == [1]
     [last] = [entry.analysis for entry in snapshot.entries()][-1:]
@@ -229,7 +229,7 @@ def test_what_is_not_in_is_not_joined_and_can_be_taken_out(
         def killed(*_: Any, **__: Any) -> None:
             raise Killed
 
-        patch.setattr(Ledger, "change", killed)
+        patch.setattr(DeltaLedger, "change", killed)
         patch.setattr(staging, "give_up", lambda *_: None)
         with pytest.raises(Killed):
             analyze(out, "half", NOON)

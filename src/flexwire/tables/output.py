@@ -39,6 +39,8 @@ CURRENT: Final = "current.json"
 TABLE_FILES: Final = "table_files"
 RUNS: Final = "runs"
 LEDGER: Final = "ledger"
+ICEBERG_CATALOG: Final = "catalog/catalog.json"
+"""Names the catalog of an output's Iceberg tables."""
 CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
@@ -195,12 +197,22 @@ def output(out: str | Path) -> Output:
             f"{place} holds Delta tables; flexwire.spark.delta.output.output reads them, and so "
             "does whatever reads Delta"
         )
+    if is_iceberg(place):
+        raise FlexwireError(
+            f"{place} holds Iceberg tables; flexwire.spark.iceberg.output.output reads them, and "
+            "so does whatever reads their catalog"
+        )
     return Output(published(place))
 
 
 def is_delta(out: OutputDirectory) -> bool:
     """Return whether the tables in ``out`` are Delta tables, to which analyses are added."""
     return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
+
+
+def is_iceberg(out: OutputDirectory) -> bool:
+    """Return whether the tables in ``out`` are Iceberg tables, to which analyses are added."""
+    return out.exists(ICEBERG_CATALOG)
 
 
 def published(out: OutputDirectory) -> OutputDirectory:

@@ -7,38 +7,26 @@ A change adds a file with its own rows, and reads none but those that it asks fo
 joined by the change that makes them `_FANOUT`, as in a log-structured tree: so a ledger of any age
 has few files, and a row is written again a few times in its life. Files of the input are looked for
 only in rows whose ``first_file`` to ``last_file`` meets the names of that input.
+
+How a table is read and committed to is its format's business: `delta_ledger`, and Iceberg's own in
+`flexwire.spark.iceberg.ledger`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import secrets
-from dataclasses import asdict, dataclass, fields, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError
 
 import flexwire
-from flexwire.errors import FlexwireError, StorageError
+from flexwire.errors import FlexwireError
 from flexwire.logs.files import Partition
-from flexwire.spark.delta.layout import storage_options, table_url
-from flexwire.spark.delta.logs import (
-    CONFIGURATION,
-    AddedFile,
-    commit,
-    make_private,
-    open_table,
-    removals,
-)
-from flexwire.spark.delta.statistics import statistics
-from flexwire.storage.filesystems import reason_of, report_failures
-from flexwire.tables.output import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -99,8 +87,8 @@ _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
 """A file of so many rows or bytes stays as it is."""
 _NEXT: Final = timedelta(microseconds=1)
-_EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
-_LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +163,8 @@ def fingerprint(source: InputFile) -> int:
     return int.from_bytes(hashlib.sha256(description).digest()[:8], "big", signed=True)
 
 
-@dataclass(frozen=True)
-class LedgerSnapshot:
+class LedgerSnapshot(ABC):
     """The ledger at one version, which is read only where it is asked."""
-
-    table: DeltaTable | None
-    directory: OutputDirectory
 
     def entries(self, *, files: bool = True) -> list[LedgerEntry]:
         """Return all entries, the first one first; without ``files``, theirs are empty."""
@@ -221,10 +205,9 @@ class LedgerSnapshot:
         return self._read(asked, files=False)
 
     @property
+    @abstractmethod
     def columns(self) -> list[str]:
         """The columns that it has; what an earlier release wrote lacks some."""
-        names = () if self.table is None else {field.name for field in self.table.schema().fields}
-        return [name for name in COLUMNS.names if name in names]
 
     @property
     def next_offsets(self) -> dict[Partition, int]:
@@ -264,32 +247,7 @@ class LedgerSnapshot:
     @cached_property
     def ledger_files(self) -> list[dict[str, Any]]:
         """Its files: path, size, rows and the times of the first and the last of them."""
-        if self.table is None:
-            return []
-        actions = pa.table(self.table.get_add_actions(flatten=True)).to_pylist()
-        return [
-            {
-                "path": action["path"],
-                "size": action["size_bytes"],
-                "rows": action["num_records"],
-                "first": action.get("min.time") or _EARLIEST,
-                "last": action.get("max.time") or _LATEST,
-            }
-            for action in actions
-        ]
-
-    def _read(self, asked: Any, *, files: bool = True) -> list[LedgerEntry]:
-        if self.table is None:
-            return []
-        with report_failures(self.directory.url, "read"):
-            dataset = self.table.to_pyarrow_dataset()
-            columns = [name for name in self.columns if files or name != "files"]
-            rows = dataset.to_table(columns=columns, filter=asked).to_pylist()
-        nothing: dict[str, Any] = {field.name: None for field in fields(LedgerEntry)} | {
-            "files": []
-        }
-        entries = [LedgerEntry(**(nothing | row)) for row in rows]
-        return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
+        return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
         """Return the files that the next change joins with its own."""
@@ -307,42 +265,63 @@ class LedgerSnapshot:
             rows *= _FANOUT
         return joined
 
-    def rows_of(self, files: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
-        """Return the entries in some of its files."""
-        entries: list[LedgerEntry] = []
-        system, root = self.directory.arrow()
-        for file in files:
-            with report_failures(self.directory.url, "read"):
-                rows = pq.read_table(f"{root}/{file['path']}", filesystem=system, partitioning=None)
-            entries += [LedgerEntry(**row) for row in rows.to_pylist()]
-        return entries
+    def _read(self, asked: Any, *, files: bool = True) -> list[LedgerEntry]:
+        """Return the entries for which an expression of pyarrow holds, in the order of times."""
+        columns = [name for name in self.columns if files or name != "files"]
+        entries = self.to_entries(self._rows(asked, columns)) if columns else []
+        return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
+
+    @staticmethod
+    def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
+        """Return rows as entries; what they lack is null."""
+        nothing: dict[str, Any] = {field.name: None for field in fields(LedgerEntry)} | {
+            "files": []
+        }
+        return [LedgerEntry(**(nothing | {**row})) for row in rows]
+
+    @abstractmethod
+    def _files(self) -> Iterable[dict[str, Any]]:
+        """Return its files, as `ledger_files` does."""
+
+    @abstractmethod
+    def _rows(self, asked: Any, columns: list[str]) -> list[dict[str, Any]]:
+        """Return some columns of the rows for which an expression of pyarrow holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
-    """The ledger of the grown output in ``out``."""
+class CommittedBetweenError(Exception):
+    """Another one has changed the ledger since it was read; or the answer to a commit is lost."""
 
-    out: OutputDirectory
+
+class Ledger(ABC):
+    """The ledger of a grown output."""
 
     @property
+    @abstractmethod
     def directory(self) -> OutputDirectory:
         """The directory of the ledger."""
-        return self.out.child(LEDGER)
 
-    def snapshot(self) -> LedgerSnapshot:
-        """Return the ledger as it is now."""
-        return LedgerSnapshot(open_table(self.directory), self.directory)
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Return the ledger as it is now, a `LedgerSnapshot` of its format."""
+
+    @abstractmethod
+    def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
+        """Add entries, or put them in the place of all, if nobody has committed since ``old``.
+
+        It makes the ledger and widens it where it must. Raises `CommittedBetweenError`.
+        """
 
     def entries(self) -> list[LedgerEntry]:
         """Return all entries; none before the first."""
-        return self.snapshot().entries()
+        entries: list[LedgerEntry] = self.snapshot().entries()
+        return entries
 
     def change(
         self,
-        make: Callable[[LedgerSnapshot], Sequence[LedgerEntry] | None],
+        make: Callable[[Any], Sequence[LedgerEntry] | None],
         *,
         replaces: bool = False,
-    ) -> LedgerSnapshot:
+    ) -> Any:
         """Add the entries that ``make`` makes of the ledger; return what it is then.
 
         With ``replaces`` they take the place of all others. ``make`` may be called several times,
@@ -355,49 +334,8 @@ class Ledger:
             if new is None:
                 return old
             try:
-                if old.columns != COLUMNS.names:
-                    self._widen(old)
-                    continue
                 self._commit(old, in_order(new, old.latest), replaces=replaces)
-            except CommitFailedError:
+            except CommittedBetweenError:
                 continue
-            except DeltaError as error:
-                if old.table is None and open_table(self.directory) is not None:
-                    continue  # another one was the first
-                raise StorageError(
-                    reason_of(error), url=str(self.directory), tried="commit to"
-                ) from None
             return self.snapshot()
         raise FlexwireError(f"{self.directory} is changed by others all the time; try again later")
-
-    def _widen(self, old: LedgerSnapshot) -> None:
-        """Make the table, or give one of an earlier release the columns that it lacks."""
-        if old.table is None:
-            make_private(self.directory)
-            DeltaTable.create(
-                table_url(self.directory), Schema.from_arrow(COLUMNS), mode="ignore", name=LEDGER,
-                configuration=CONFIGURATION, storage_options=storage_options(self.directory),
-            )  # fmt: skip
-            return
-        columns = old.columns
-        lacking = Schema.from_arrow(pa.schema([f for f in COLUMNS if f.name not in columns]))
-        old.table.alter.add_columns(lacking.fields)
-
-    def _commit(self, old: LedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
-        assert old.table is not None  # noqa: S101 - made before, and mypy is to know it
-        removed = old.ledger_files if replaces else old.to_join()
-        kept = [] if replaces else old.rows_of(removed)
-        rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)
-        name = f"{secrets.token_hex(16)}.parquet"
-        sink = pa.BufferOutputStream()
-        pq.write_table(rows, sink, compression="zstd", store_schema=False)
-        data = sink.getvalue().to_pybytes()
-        self.directory.write(name, data)
-        stats = statistics(pq.read_metadata(pa.BufferReader(data)))
-        added = AddedFile(name, len(data), len(rows), stats)
-        try:
-            # Without trying again: deltalake would not call `make` again.
-            commit(old.table, [added.action(), *removals(old.table, removed)], tries=0)
-        except CommitFailedError:
-            self.directory.remove([name])
-            raise

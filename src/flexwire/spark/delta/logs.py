@@ -14,6 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from flexwire.errors import FlexwireError, StorageError
+from flexwire.spark.delta.grown import GrownTable
 from flexwire.spark.delta.layout import DAY, TABLES, day_of, has_days, storage_options, table_url
 from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.storage.local import make_private_directory
@@ -22,6 +23,7 @@ from flexwire.tables.keys import ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from flexwire.spark.delta.grown import AddedFile
     from flexwire.storage.output_directory import OutputDirectory
 
 CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
@@ -31,26 +33,17 @@ CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
 _TRIES: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class AddedFile:
-    """A file to add: its name below the table's directory, its bytes, rows and statistics."""
-
-    name: str
-    size: int
-    rows: int
-    stats: str = ""
-
-    def action(
-        self, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
-    ) -> AddAction:
-        """Return what Delta's log says of it; no row is new where files were joined."""
-        stats = self.stats or json.dumps({"numRecords": self.rows})
-        now = int(time.time() * 1000)
-        return AddAction(self.name, self.size, values or {}, now, data_change=is_new, stats=stats)
+def add_action(
+    file: AddedFile, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
+) -> AddAction:
+    """Return what Delta's log says of a file; no row is new where files were joined."""
+    stats = file.stats or json.dumps({"numRecords": file.rows})
+    now = int(time.time() * 1000)
+    return AddAction(file.name, file.size, values or {}, now, data_change=is_new, stats=stats)
 
 
 @dataclass(frozen=True, slots=True)
-class TableLog:
+class TableLog(GrownTable):
     """The log of the table ``name`` below ``out``."""
 
     out: OutputDirectory
@@ -98,7 +91,7 @@ class TableLog:
         # A table of an earlier release is partitioned by analysis too.
         keys = list(table.metadata().partition_columns)
         values = [{key: run if key == ANALYSIS else day_of(f.name) for key in keys} for f in files]
-        commit(table, [f.action(value) for f, value in zip(files, values, strict=True)])
+        commit(table, [add_action(f, value) for f, value in zip(files, values, strict=True)])
         return table.version()
 
     def analyses(self, runs: Collection[str]) -> set[str]:

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
-from flexwire.spark.delta.layout import ALWAYS, DAY, TABLES, split, with_logs
-from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.spark.delta.delta_ledger import DeltaLedger
+from flexwire.spark.delta.grown import (
+    GrownOutput,
+    GrownTables,
+    run_directory,
+    to_directory,
+)
+from flexwire.spark.delta.layout import AT_ONCE, DAY, TABLES, check_scheme
 from flexwire.spark.delta.logs import TableLog, added_files
-from flexwire.storage.output_directory import OutputDirectory
+from flexwire.spark.delta.statistics import statistics
 from flexwire.storage.store_listing import FileEntry as File
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.output import LEDGER, RUNS, Output
+from flexwire.tables.output import is_iceberg
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from deltalake import DeltaTable
 
-    from flexwire.spark.delta.layout import DeltaDirectory
+    from flexwire.spark.delta.grown import AddedFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 # When a file was written, no table says.
@@ -34,38 +41,55 @@ _NEVER: Final = moment_at(0)
 
 
 @dataclass(frozen=True)
-class DeltaOutput(Output):
-    """All tables of ``out``; the files beside them are of one analysis, whose place this is.
-
-    What the ledger said when it was first asked is what is read. ``wanted`` says of which days.
-    """
+class DeltaTables(GrownTables):
+    """The Delta tables in ``out``."""
 
     out: OutputDirectory
-    wanted: Callable[[str], bool] | None = None
-
-    def on_days(self, wanted: Callable[[str], bool]) -> DeltaOutput:
-        """Return the output with only the files of these days. Tables without days have all."""
-        return replace(self, wanted=wanted)
+    at_once = AT_ONCE
 
     @property
-    def is_continued(self) -> bool:
-        """Whether connections go on from one of its analyses to the next."""
-        return any(entry.state_before is not None for entry in self.entries)
+    def ledger(self) -> DeltaLedger:
+        """The ledger that says what is in."""
+        return DeltaLedger(self.out)
+
+    def table(self, name: str) -> TableLog:
+        """Return a table, which need not be there yet."""
+        return TableLog(self.out, name)
+
+    def output(self, run: str) -> DeltaOutput:
+        """Return the output, with the report of one analysis."""
+        return DeltaOutput(run_directory(self.out, run), self.out)
+
+    def check(self) -> None:
+        """Raise `StorageError` or `FlexwireError` if an analysis cannot add to this output."""
+        check_scheme(self.out)
+        if is_iceberg(self.out):
+            raise FlexwireError(
+                f"{self.out} holds Iceberg tables; choose another --out for Delta tables"
+            )
+
+    def prepare(self) -> None:
+        """Nothing: a table is made by its first commit."""
+
+    def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
+        """Return files with what Delta's log says of their columns, from their footers."""
+        system, root = self.table(table).directory.arrow()
+        return [
+            replace(
+                file, stats=statistics(pq.read_metadata(f"{root}/{file.name}", filesystem=system))
+            )
+            for file in files
+        ]
+
+
+@dataclass(frozen=True)
+class DeltaOutput(GrownOutput):
+    """All Delta tables of ``out``; the files beside them are of one analysis."""
 
     @property
-    def root(self) -> OutputDirectory:
-        """The directory below which the names of `files` lie."""
-        return self.out
-
-    def where(self, name: str) -> str:
-        """Return the path or URL of a file or directory in it."""
-        inner = name.split("/", maxsplit=1)[0] == TABLES
-        return str((self.out if inner else self.place).child(name))
-
-    @property
-    def names(self) -> list[str]:
-        """The tables to which one of the analyses has added."""
-        return sorted({table["name"] for entry in self.entries for table in entry.tables})
+    def tables(self) -> DeltaTables:
+        """The tables."""
+        return DeltaTables(self.out)
 
     def files(self, name: str) -> list[File]:
         """Return the files of a table that are in."""
@@ -101,11 +125,6 @@ class DeltaOutput(Output):
             raise refuse("name", f"a table of {self.out}", name)
         return table
 
-    @cached_property
-    def entries(self) -> list[LedgerEntry]:
-        """The analyses that are in, the first one first; not the numbers of their files."""
-        return entries_in(self.out)
-
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
     """Return some of the files of a dataset, with what is known of each."""
@@ -113,51 +132,9 @@ def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.File
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 
 
-def entries_in(out: OutputDirectory) -> list[LedgerEntry]:
-    """Return the entries of the analyses that are in, without the numbers of their files."""
-    entries = Ledger(out).snapshot().entries(files=False)
-    return [entry for entry in entries if entry.state == IN]
-
-
-@dataclass(frozen=True)
-class StagedOutput(Output):
-    """The tables of one analysis before they are in, as its ``staged`` place has them.
-
-    ``place`` is the one that they grow in.
-    """
-
-    staged: DeltaDirectory
-    counts: Mapping[str, int]
-
-    @cached_property
-    def _expected(self) -> Mapping[str, int]:
-        # By day, a file of a task becomes one or some.
-        return self.counts
-
-    def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table, as they are of one analysis alone."""
-        schema = super().schema(name)
-        at = schema.get_field_index(ANALYSIS)
-        return schema if at < 0 else schema.remove(at)
-
-    @cached_property
-    def _listed(self) -> dict[str, list[File]]:
-        # Without a row a table has no file here.
-        tables: dict[str, list[File]] = {name: [] for name in ALWAYS}
-        for entry in self.staged.entries(f"{TABLES}/"):
-            table, _ = split(entry.name)
-            tables.setdefault(table, []).append(entry._replace(name=self.staged.at(entry.name)))
-        return {table: sorted(files) for table, files in with_logs(tables).items()}
-
-
 def output(out: str | Path) -> DeltaOutput:
     """Return the grown output in ``out``, by path or URL, with the report of the last analysis."""
-    if not isinstance(out, str) and not hasattr(out, "__fspath__"):
-        raise refuse("out", "a str or Path", out)
-    directory = OutputDirectory(str(out))
-    entries = entries_in(directory)
-    if not entries:
-        raise FlexwireError(
-            f"there is no complete analysis in {directory}: its {LEDGER} is not there, or has none"
-        )
-    return DeltaOutput(directory.child(f"{RUNS}/{entries[-1].analysis}"), directory)
+    tables = DeltaTables(to_directory(out))
+    found = tables.complete_output()
+    assert isinstance(found, DeltaOutput)  # noqa: S101 - mypy is to know it
+    return found

@@ -6,36 +6,24 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
 from flexwire.errors import CaptureError, FlexwireError, StorageError
-from flexwire.spark.delta.layout import (
-    ALWAYS,
-    AT_ONCE,
-    TABLES,
-    DeltaDirectory,
-    by_day,
-    check_scheme,
-    split,
-    with_logs,
-)
+from flexwire.spark.delta.grown import AddedFile, GrownOutput, StagedOutput
+from flexwire.spark.delta.layout import ALWAYS, TABLES, DeltaDirectory, by_day, split, with_logs
 from flexwire.spark.delta.ledger import (
     ABANDONED,
     IN,
-    Ledger,
     LedgerEntry,
     LedgerSnapshot,
     fingerprint,
     new_entry,
     with_offsets,
 )
-from flexwire.spark.delta.logs import AddedFile, TableLog
-from flexwire.spark.delta.output import DeltaOutput, StagedOutput
-from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.publishing.local import locked
 from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
 from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
@@ -46,7 +34,7 @@ from flexwire.survey.survey import STATE
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta
+from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta, is_iceberg
 from flexwire.tables.parquet import ORIGIN, lacks_origin
 
 if TYPE_CHECKING:
@@ -57,6 +45,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from flexwire.spark.delta.grown import GrownTable, GrownTables
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -66,13 +55,13 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
-def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
+def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
     """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
 
     The files of what was in a table until now stay until the next time, as somebody may read them.
     """
-    ledger = Ledger(out)
-    snapshot = ledger.snapshot()
+    out, ledger = tables.out, tables.ledger
+    snapshot: LedgerSnapshot = ledger.snapshot()
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     leftover = {run for run in began if run != own and RUN.fullmatch(run)}
     if done := _those_in(snapshot, leftover):
@@ -81,12 +70,12 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
         leftover -= done
     if not leftover:
         return snapshot
-    tables = _noted_tables(out, leftover)
-    in_tables = set().union(*_ask_logs(out, tables, lambda log: log.analyses(leftover)))
+    names = _noted_tables(out, leftover)
+    in_tables = set().union(*_ask(tables, names, lambda table: table.analyses(leftover)))
     if in_tables:
         snapshot = ledger.change(lambda old: _abandoned(old, in_tables))
         in_tables -= _those_in(snapshot, in_tables)
-        take_out(out, in_tables, tables)
+        take_out(tables, in_tables, names)
     for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
             continue  # the listing is older than this analysis, and has no time to compare with
@@ -95,15 +84,16 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
     return snapshot
 
 
-def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str]) -> None:
+def take_out(tables: GrownTables, runs: Collection[str], names: Iterable[str]) -> None:
     """Take the rows of some analyses out of tables."""
-    _ask_logs(out, tables, lambda log: log.remove(runs))
+    _ask(tables, names, lambda table: table.remove(runs))
 
 
-def give_up(out: OutputDirectory, run: str) -> None:
+def give_up(tables: GrownTables, run: str) -> None:
     """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
-    if not _those_in(Ledger(out).snapshot(), {run}):
-        take_out(out, {run}, _noted_tables(out, {run}))
+    out = tables.out
+    if not _those_in(tables.ledger.snapshot(), {run}):
+        take_out(tables, {run}, _noted_tables(out, {run}))
         remove_run(out, run)
 
 
@@ -136,12 +126,9 @@ def _noted_tables(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
     return tables
 
 
-def _ask_logs(
-    out: OutputDirectory, tables: Iterable[str], ask: Callable[[TableLog], Any]
-) -> list[Any]:
-    logs = [TableLog(out, name) for name in tables]
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
-        return list(pool.map(ask, logs))
+def _ask(tables: GrownTables, names: Iterable[str], ask: Callable[[GrownTable], Any]) -> list[Any]:
+    with ThreadPoolExecutor(tables.at_once, thread_name_prefix="flexwire-tables") as pool:
+        return list(pool.map(lambda name: ask(tables.table(name)), names))
 
 
 def _is_old(
@@ -166,13 +153,14 @@ class AlreadyInError(FlexwireError):
 
 
 @dataclass(frozen=True)
-class DeltaStaging(RunStaging):
+class GrownStaging(RunStaging):
     """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
 
     The fingerprints are numbers by the names of files. ``open_state`` is the analysis whose state
     it begins with, and ``used_state`` the one whose state that one began with.
     """
 
+    tables: GrownTables
     digest: str
     fingerprints: dict[str, int]
     append: bool
@@ -191,9 +179,9 @@ class DeltaStaging(RunStaging):
         return DeltaDirectory(self.out.url, self.run)
 
     @property
-    def published(self) -> DeltaOutput:
+    def published(self) -> GrownOutput:
         """The output to read in the end."""
-        return DeltaOutput(self.out.child(f"{RUNS}/{self.known_run or self.run}"), self.out)
+        return self.tables.output(self.known_run or self.run)
 
     @property
     def staged(self) -> StagedOutput:
@@ -211,16 +199,17 @@ class DeltaStaging(RunStaging):
         self.remove_unnamed()
         tables = self._tables()
         note_tables(self.out, self.run, tables)
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
+        self.tables.prepare()
+        with ThreadPoolExecutor(self.tables.at_once, thread_name_prefix="flexwire-tables") as pool:
             table_versions = list(pool.map(self._add, tables, tables.values()))
         new = new_entry(self.run, IN, self.digest, self.fingerprints, table_versions)
-        ledger = Ledger(self.out)
+        ledger = self.tables.ledger
         previous: list[LedgerEntry] = []
         ledger.change(lambda old: self._entered(old, new, previous), replaces=not self.append)
         self.committed_runs.append(self.run)
         if previous:
             names = {table["name"] for entry in previous for table in entry.tables}
-            take_out(self.out, {entry.analysis for entry in previous}, names)
+            take_out(self.tables, {entry.analysis for entry in previous}, names)
         used = [] if self.used_state is None else [f"{RUNS}/{self.used_state}/{STATE}"]
         self.out.remove([f"{STAGING}/{self.run}", *used])
 
@@ -295,10 +284,8 @@ class DeltaStaging(RunStaging):
         if lacks_origin(columns):
             columns = columns.append(ORIGIN)
         if len(self.task_output.files) <= MOST_FOOTERS:
-            files = [
-                replace(file, stats=statistics(self._footer(table, file.name))) for file in files
-            ]
-        version = TableLog(self.out, table).add(files, columns, self.run)
+            files = self.tables.with_statistics(table, files)
+        version = self.tables.table(table).add(files, columns, self.run)
         rows = sum(file.rows for file in files)
         return {"name": table, "version": version, "files": len(files), "rows": rows}
 
@@ -320,18 +307,38 @@ def delta_staging(
     append: bool,
     has_logs: bool = False,
     abandoned: float = ABANDONED_SECONDS,
-) -> Iterator[DeltaStaging]:
-    """Make a place for one analysis that adds to the tables in ``out``.
+) -> Iterator[GrownStaging]:
+    """Make a place for one analysis that adds to the Delta tables in ``out``: `grown_staging`."""
+    from flexwire.spark.delta.output import DeltaTables  # noqa: PLC0415 - Iceberg needs no deltalake
+
+    with grown_staging(
+        DeltaTables(out), sources, digest_of, append=append, has_logs=has_logs, abandoned=abandoned
+    ) as staging:
+        yield staging
+
+
+@contextmanager
+def grown_staging(
+    tables: GrownTables,
+    sources: Sequence[InputFile],
+    digest_of: Callable[[Sequence[InputFile]], str],
+    *,
+    append: bool,
+    has_logs: bool = False,
+    abandoned: float = ABANDONED_SECONDS,
+) -> Iterator[GrownStaging]:
+    """Make a place for one analysis that adds to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` returns the digest of its whole input, given some of
     them; if that ``has_logs``, it is not only captures. With ``append`` the analysis is added to
     those that are in, without the files that are in already, and without those that a tap is still
     writing. Otherwise it takes their place. What analyses that are over have left is removed first.
     """
-    check_scheme(out)
+    out = tables.out
+    tables.check()
 
-    def make(run: str) -> DeltaStaging:
-        ledger = sweep(out, run, abandoned)
+    def make(run: str) -> GrownStaging:
+        ledger = sweep(tables, run, abandoned)
         numbers = {source.name: fingerprint(source) for source in sources}
         entries = ledger.with_files(numbers) if append else []
         is_in = {number for entry in entries for number in entry.files}
@@ -349,9 +356,10 @@ def delta_staging(
             known_run = next((each.analysis for each in ledger.with_input(whole)), None)
         if out.path is not None:
             make_private_directory(out.path / RUNS / run)
-        return DeltaStaging(
+        return GrownStaging(
             out,
             run,
+            tables,
             digest_of(new),
             {source.name: numbers[source.name] for source in new},
             append,
@@ -366,7 +374,7 @@ def delta_staging(
 
     with nullcontext() if out.path is None else hold_lock(out.path):
         _check_ours(out)
-        with begin_run(out, make, give_up) as staging:
+        with begin_run(out, make, lambda _, run: give_up(tables, run)) as staging:
             yield staging
 
 
@@ -390,11 +398,11 @@ def hold_lock(out: Path) -> Iterator[None]:
 
 
 def _check_ours(out: OutputDirectory) -> None:
-    if is_delta(out):
+    if is_delta(out) or is_iceberg(out):
         return
     if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
         raise FlexwireError(
-            f"{out} holds an analysis of format parquet; choose another --out for Delta tables"
+            f"{out} holds an analysis of format parquet; choose another --out for tables that grow"
         )
     is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None
     if not is_begun and next(iter(out.entries(f"{TABLES}/")), None) is not None:

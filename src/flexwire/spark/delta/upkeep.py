@@ -27,11 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
+from flexwire.spark.delta.grown import AddedFile
 from flexwire.spark.delta.layout import DAY, TABLES, has_days
 from flexwire.spark.delta.logs import (
     JOINED,
-    AddedFile,
     TableLog,
+    add_action,
     added_files,
     commit,
     is_joined,
@@ -134,7 +135,7 @@ def join(out: OutputDirectory, group: FileGroup) -> int:
     try:
         _check_rows(log, expected, rows)
         values = {DAY: group.day} if has_days(group.table) else {}
-        actions = [file.action(values, is_new=False) for file in added]
+        actions = [add_action(file, values, is_new=False) for file in added]
         with report_failures(log.directory.url, "commit to"):
             commit(table, [*removals(table, group.files, is_change=False), *actions])
     except BaseException:

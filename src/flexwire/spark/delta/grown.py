@@ -1,0 +1,194 @@
+"""What tables that grow have in common, whatever their format: Delta's and Iceberg's.
+
+`GrownTables` is one output's tables, a `GrownTable` one of them, and `GrownOutput` reads what the
+ledger says is in. `flexwire.spark.delta.staging` adds an analysis by these alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from flexwire.arguments import refuse
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
+from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tables.output import LEDGER, RUNS, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Self
+
+    import pyarrow as pa
+
+    from flexwire.spark.delta.layout import DeltaDirectory
+    from flexwire.storage.store_listing import FileEntry
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file to add: its name below the table's directory, its bytes, rows and statistics."""
+
+    name: str
+    size: int
+    rows: int
+    stats: str = ""
+
+
+class GrownTable(ABC):
+    """One table to which analyses are added, and from which they are taken out."""
+
+    @abstractmethod
+    def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
+        """Add files of an analysis with these columns; gives the version that has them.
+
+        The table has the columns before the files.
+        """
+
+    @abstractmethod
+    def analyses(self, runs: Collection[str]) -> set[str]:
+        """Return those of these analyses that have rows in it."""
+
+    @abstractmethod
+    def remove(self, runs: Collection[str]) -> None:
+        """Take out the rows of some analyses; the files themselves stay."""
+
+
+class GrownTables(ABC):
+    """The tables and the ledger of one output, in one format."""
+
+    out: OutputDirectory
+    at_once: int
+    """How many tables may be committed to at once."""
+
+    @property
+    @abstractmethod
+    def ledger(self) -> Ledger:
+        """The ledger that says what is in."""
+
+    @abstractmethod
+    def table(self, name: str) -> GrownTable:
+        """Return a table, which need not be there yet."""
+
+    @abstractmethod
+    def output(self, run: str) -> GrownOutput:
+        """Return the output, with the report of one analysis."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise `StorageError` or `FlexwireError` if an analysis cannot add to this output."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make what must be there before the first commit."""
+
+    def with_statistics(self, _table: str, files: Sequence[AddedFile]) -> Sequence[AddedFile]:
+        """Return files with the statistics that `GrownTable.add` does not find out itself."""
+        return files
+
+    def entries(self) -> list[LedgerEntry]:
+        """Return the entries of the analyses that are in, without the numbers of their files."""
+        entries = self.ledger.snapshot().entries(files=False)
+        return [entry for entry in entries if entry.state == IN]
+
+    def complete_output(self) -> GrownOutput:
+        """Return the output with the report of the last analysis; `FlexwireError` without one."""
+        entries = self.entries()
+        if not entries:
+            raise FlexwireError(
+                f"there is no complete analysis in {self.out}: its {LEDGER} is not there, or has "
+                "none"
+            )
+        return self.output(entries[-1].analysis)
+
+
+def to_directory(out: object) -> OutputDirectory:
+    """Return the directory of an output, by path or URL."""
+    if not isinstance(out, str) and not hasattr(out, "__fspath__"):
+        raise refuse("out", "a str or Path", out)
+    return OutputDirectory(str(out))
+
+
+@dataclass(frozen=True)
+class GrownOutput(Output):
+    """All tables of ``out``; the files beside them are of one analysis, whose place this is.
+
+    What the ledger said when it was first asked is what is read. ``wanted`` says of which days.
+    """
+
+    out: OutputDirectory
+    wanted: Callable[[str], bool] | None = None
+
+    def on_days(self, wanted: Callable[[str], bool]) -> Self:
+        """Return the output with only the files of these days. Tables without days have all."""
+        return replace(self, wanted=wanted)
+
+    @property
+    def is_continued(self) -> bool:
+        """Whether connections go on from one of its analyses to the next."""
+        return any(entry.state_before is not None for entry in self.entries)
+
+    @property
+    @abstractmethod
+    def tables(self) -> GrownTables:
+        """The tables, in their format."""
+
+    @property
+    def root(self) -> OutputDirectory:
+        """The directory below which the names of `files` lie."""
+        return self.out
+
+    def where(self, name: str) -> str:
+        """Return the path or URL of a file or directory in it."""
+        inner = name.split("/", maxsplit=1)[0] == TABLES
+        return str((self.out if inner else self.place).child(name))
+
+    @property
+    def names(self) -> list[str]:
+        """The tables to which one of the analyses has added."""
+        return sorted({table["name"] for entry in self.entries for table in entry.tables})
+
+    @cached_property
+    def entries(self) -> list[LedgerEntry]:
+        """The analyses that are in, the first one first; not the numbers of their files."""
+        return self.tables.entries()
+
+
+def run_directory(out: OutputDirectory, run: str) -> OutputDirectory:
+    """Return the directory of the files beside the tables of one analysis."""
+    return out.child(f"{RUNS}/{run}")
+
+
+@dataclass(frozen=True)
+class StagedOutput(Output):
+    """The tables of one analysis before they are in, as its ``staged`` place has them.
+
+    ``place`` is the one that they grow in.
+    """
+
+    staged: DeltaDirectory
+    counts: Mapping[str, int]
+
+    @cached_property
+    def _expected(self) -> Mapping[str, int]:
+        # By day, a file of a task becomes one or some.
+        return self.counts
+
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table, as they are of one analysis alone."""
+        schema = super().schema(name)
+        at = schema.get_field_index(ANALYSIS)
+        return schema if at < 0 else schema.remove(at)
+
+    @cached_property
+    def _listed(self) -> dict[str, list[FileEntry]]:
+        # Without a row a table has no file here.
+        tables: dict[str, list[FileEntry]] = {name: [] for name in ALWAYS}
+        for entry in self.staged.entries(f"{TABLES}/"):
+            table, _ = split(entry.name)
+            tables.setdefault(table, []).append(entry._replace(name=self.staged.at(entry.name)))
+        return {table: sorted(files) for table, files in with_logs(tables).items()}

@@ -23,6 +23,7 @@ DEFAULT_MEMORY: Final = "2g"
 DEFAULT_ZONE: Final = "UTC"
 PARQUET: Final = "parquet"
 DELTA: Final = "delta"
+ICEBERG: Final = "iceberg"
 
 
 def refuse(name: str, expected: str, got: object) -> ArgumentError:

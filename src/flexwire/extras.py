@@ -36,6 +36,8 @@ EXTRAS: Final = {
     "gcsfs": "gcs",
     "adlfs": "azure",
     "deltalake": "delta",
+    "pyiceberg": "iceberg",
+    "sqlalchemy": "iceberg",
     "cryptography": "tls",
     "opentelemetry": "telemetry",
     "polars": "polars",

@@ -42,7 +42,7 @@ from flexwire.cli.app import app
 from flexwire.cli.terminal import EscapedStream
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
-from flexwire.spark.delta.upkeep import FileGroup
+from flexwire.spark.delta.grown import FileGroup
 from flexwire.tap import HostPort, TapStatistics
 from tests.capture.traffic import framed, packet, pcap
 from tests.cli.test_json_page import _leaves
@@ -304,7 +304,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
                 f"flexwire.spark.delta.upkeep.{one}": lambda *_: None
                 for one in ("join", "retire", "remove_unnamed_files")
             },
-            "flexwire.spark.delta.upkeep.upkeep_lock": nullcontext,
+            "flexwire.spark.delta.staging.upkeep_lock": nullcontext,
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }

@@ -33,7 +33,7 @@ from flexwire.kernels import KernelStatus
 from flexwire.messages import MetadataRequest, MetadataResponse
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
-from flexwire.spark.delta.upkeep import FileGroup
+from flexwire.spark.delta.grown import FileGroup
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics

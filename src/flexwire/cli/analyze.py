@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from flexwire.arguments import DELTA, PARQUET
+from flexwire.arguments import DELTA, ICEBERG, PARQUET
 from flexwire.cli.options import (
     Format,
     batch_mib_option,
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import Moment
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
+    from flexwire.spark.publishing.catalogs import IcebergCatalog
 
 
-_TABLES: Final = (PARQUET, DELTA)
+_TABLES: Final = (PARQUET, DELTA, ICEBERG)
 
 
 def _ends(
@@ -58,6 +59,18 @@ def _moment(
         raise click.BadParameter(str(error), context, option) from None
 
 
+def _properties(
+    context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    properties = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"expected NAME=VALUE, got {text!r}", context, option)
+        properties[name] = value
+    return properties
+
+
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
 @click.option(
@@ -71,7 +84,7 @@ def _moment(
     type=click.Choice(_TABLES),
     default=PARQUET,
     show_default=True,
-    help="Write tables that are replaced as a whole, or Delta tables that grow.",
+    help="Write tables that are replaced as a whole, or Delta or Iceberg tables that grow.",
 )
 @click.option(
     "--format",
@@ -85,8 +98,29 @@ def _moment(
 @click.option(
     "--append",
     is_flag=True,
-    help="With --tables delta: add to the tables in OUT. Input that is in them already is not "
-    "added again.",
+    help="With --tables delta or iceberg: add to the tables in OUT. Input that is in them already "
+    "is not added again.",
+)
+@click.option(
+    "--iceberg-catalog",
+    metavar="CATALOG.DATABASE",
+    help="With --tables iceberg: a catalog of pyiceberg's configuration and a database in it. By "
+    "default the catalog is a file in OUT.",
+)
+@click.option(
+    "--iceberg-property",
+    "iceberg_properties",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_properties,
+    help="With --iceberg-catalog: a property of pyiceberg's, such as uri=https://catalog:8181. "
+    "Can be given several times. Keys and passwords belong in pyiceberg's configuration.",
+)
+@click.option(
+    "--register",
+    metavar="CATALOG.DATABASE",
+    help="Register the Parquet or Delta tables as external tables in a catalog of Spark's, such as "
+    "spark_catalog.kafka.",
 )
 @click.option(
     "--release",
@@ -185,6 +219,8 @@ def analyze(
     tables: str,
     output: Format | str,
     append: bool,
+    iceberg_catalog: str | None,
+    iceberg_properties: dict[str, str],
     answers: str | None,
     **others: Any,
 ) -> None:
@@ -211,10 +247,11 @@ def analyze(
     stopped leaves it as it was. tables/_SUCCESS exists once the tables are complete. On this
     machine only you may read the output. In a store OUT/current.json names the current output.
 
-    With --tables delta and --append the tables in OUT grow: each analysis adds its rows once, and
+    With --append the tables in OUT grow, as Delta or Iceberg: each analysis adds its rows once, and
     OUT/ledger lists the analyses in them. The report, in OUT/runs, is about this input alone.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
+    catalog = _catalog(tables, iceberg_catalog, iceberg_properties, others["register"])
     from flexwire.answers.asking.results import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
@@ -225,6 +262,7 @@ def analyze(
             out,
             format=tables,
             append=append,
+            iceberg_catalog=catalog,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
             # These have the names that `run` has for them. None is an option that was not given.
@@ -254,12 +292,34 @@ def _formats(
     if not isinstance(output, Format):
         note(f"--format {output} is --tables {output} now, and is taken as that")
         tables, output = output, Format.TEXT
-    if append and tables != DELTA:
+    if append and tables == PARQUET:
         raise click.UsageError(
-            "--append adds to Delta tables, so give --tables delta too; an output in Parquet is "
-            "replaced as a whole"
+            "--append adds to Delta or Iceberg tables, so give --tables delta or iceberg too; an "
+            "output in Parquet is replaced as a whole"
         )
     return tables, output
+
+
+def _catalog(
+    tables: str, name: str | None, properties: dict[str, str], register: str | None
+) -> IcebergCatalog | None:
+    """Return the catalog of Iceberg tables; refuse options that another format does not have."""
+    if tables != ICEBERG and (name or properties):
+        option = "--iceberg-catalog" if name else "--iceberg-property"
+        raise click.UsageError(f"{option} is for Iceberg tables, so give --tables iceberg too")
+    if properties and not name:
+        raise click.UsageError(
+            "--iceberg-property needs --iceberg-catalog, which names the catalog"
+        )
+    if tables == ICEBERG and register:
+        raise click.UsageError(
+            "--register is for Parquet and Delta tables; Iceberg tables are in their own catalog"
+        )
+    if not name:
+        return None
+    from flexwire.spark.publishing.catalogs import IcebergCatalog
+
+    return IcebergCatalog(name, properties)
 
 
 def _print_form(analysis: Analysis) -> None:

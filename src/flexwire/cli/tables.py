@@ -11,7 +11,10 @@ from flexwire.cli.options import Format, format_option
 from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
-    from flexwire.spark.delta.upkeep import FileGroup
+    from collections.abc import Callable, Iterable
+
+    from flexwire.spark.delta.grown import FileGroup
+    from flexwire.storage.output_directory import OutputDirectory
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Say what would be done, and do nothing."
@@ -27,17 +30,25 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 
     OUT is an output of analyze --tables delta. The files of a day of a table become one, or some of
     128 MiB: of the last day once there are eight, of earlier days once there are two. Rows stay as
-    they are. The files that were joined are removed by vacuum.
+    they are. The files that were joined are removed by vacuum. Iceberg tables are compacted by an
+    engine, and the command says how.
 
     Each line says what is joined next. What is killed leaves all rows as they were; run it again.
     """
+    from flexwire.errors import FlexwireError
     from flexwire.extras import needed_by
     from flexwire.storage.output_directory import OutputDirectory
-
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta.upkeep import join, to_join, upkeep_lock
+    from flexwire.tables.output import is_iceberg
 
     place = OutputDirectory(out)
+    if is_iceberg(place):
+        with needed_by("flexwire tables", "iceberg"):
+            from flexwire.spark.iceberg.upkeep import NO_COMPACTION
+        raise FlexwireError(f"{place}: {NO_COMPACTION}")
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta.staging import upkeep_lock
+        from flexwire.spark.delta.upkeep import join, to_join
+
     with upkeep_lock(place):
         groups = [*to_join(place)]
         for group in groups:
@@ -60,21 +71,20 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Take days that are too old out of the tables in OUT.
 
-    OUT is an output of analyze --tables delta. Tables without days (packets, audit and the tables
-    of logs) stay. A connection that was seen since then stays too, with all that its rows join.
-    Captures that were in count as known, so no later analysis adds them again. Reports stay.
+    OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
+    the tables of logs) stay. A connection that was seen since then stays too, with all that its
+    rows join. Captures that were in count as known, so no later analysis adds them again. Reports
+    stay.
 
     All that is taken out is printed first. The files are removed by vacuum, days later.
     """
     from datetime import UTC, datetime, timedelta
 
-    from flexwire.extras import needed_by
+    from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
 
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta.upkeep import retire, to_retire, upkeep_lock
-
     place = OutputDirectory(out)
+    to_retire, retire = _retirement(place)
     first = datetime.now(UTC).date() - timedelta(days=days - 1)
     with upkeep_lock(place):
         groups = [*to_retire(place, first)]
@@ -100,17 +110,16 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Remove files from OUT that its tables do not name any more.
 
-    OUT is an output of analyze --tables delta. Such files are what compact has joined, what retain
-    or a new analysis has taken out, and what a killed process left. All that is removed is printed
-    first. Earlier versions of the tables cannot be read afterwards.
+    OUT is an output of analyze --tables delta or iceberg. Such files are what was joined, what
+    retain or a new analysis has taken out, and what a killed process left. All that is removed is
+    printed first. Earlier versions of the tables cannot be read afterwards: Iceberg's snapshots
+    that are as old expire.
     """
-    from flexwire.extras import needed_by
+    from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
 
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta.upkeep import remove_unnamed_files, unnamed_files, upkeep_lock
-
     place = OutputDirectory(out)
+    unnamed_files, remove_unnamed_files = _removal(place)
     with upkeep_lock(place):
         groups = [*unnamed_files(place, hours)]
         for group in groups:
@@ -119,6 +128,42 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
         if not dry_run:
             remove_unnamed_files(place, [group.table for group in groups], hours)
     _end(groups, "removed", output, dry_run=dry_run)
+
+
+def _retirement(
+    place: OutputDirectory,
+) -> tuple[Callable[..., Iterable[FileGroup]], Callable[..., None]]:
+    """Return what finds and takes out old days, in the format of the tables in ``place``."""
+    from flexwire.extras import needed_by
+    from flexwire.tables.output import is_iceberg
+
+    if is_iceberg(place):
+        with needed_by("flexwire tables", "iceberg"):
+            from flexwire.spark.iceberg import upkeep as iceberg
+
+        return iceberg.to_retire, iceberg.retire
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta import upkeep as delta
+
+    return delta.to_retire, delta.retire
+
+
+def _removal(
+    place: OutputDirectory,
+) -> tuple[Callable[..., Iterable[FileGroup]], Callable[..., None]]:
+    """Return what finds and removes unnamed files, in the format of the tables in ``place``."""
+    from flexwire.extras import needed_by
+    from flexwire.tables.output import is_iceberg
+
+    if is_iceberg(place):
+        with needed_by("flexwire tables", "iceberg"):
+            from flexwire.spark.iceberg import upkeep as iceberg
+
+        return iceberg.unnamed_files, iceberg.remove_unnamed_files
+    with needed_by("flexwire tables", "delta"):
+        from flexwire.spark.delta import upkeep as delta
+
+    return delta.unnamed_files, delta.remove_unnamed_files
 
 
 def _tell(verb: str, group: FileGroup, output: Format) -> None:

@@ -36,7 +36,6 @@ from flexwire.answers.state.log import to_as_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
     DEFAULT_ZONE,
-    DELTA,
     PARQUET,
     to_flag,
     to_list,
@@ -68,6 +67,7 @@ from flexwire.spark.capture_job import (
     weight,
     write_tables,
 )
+from flexwire.spark.external_tables import check_session, register_tables, registration_note
 from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
     begin_output,
@@ -130,8 +130,10 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.capture_job import SurveySummary
     from flexwire.spark.progress import Progress
+    from flexwire.spark.publishing.catalogs import IcebergCatalog
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -204,6 +206,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     skip_unreadable: bool = False,
     format: str = PARQUET,  # noqa: A002 - the option's own name
     append: bool = False,
+    iceberg_catalog: str | IcebergCatalog | None = None,
+    register: str | None = None,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
     timezone: str = DEFAULT_ZONE,
@@ -217,21 +221,18 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
     Logs become tables named "log_…", request logs (local times in ``timezone``) those of captures.
-    Other files are errors, or with ``skip_unreadable`` left out and named. Credentials are withheld
-    unless ``show_credentials``. An analysis in ``out`` is replaced, or grows (``append``).
-
+    Other files are errors, or with ``skip_unreadable`` left out. ``show_credentials`` shows them.
+    An analysis in ``out`` is replaced, or grows (``append``). ``iceberg_catalog`` finds Iceberg
+    tables by name, and ``register`` ("spark_catalog.kafka") other tables in Spark's catalog.
     The session is ``spark``, or one started on ``master`` (by default as `spark-submit` says) with
     ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names.
-
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages,
     ``keys`` open TLS, ``by_objects`` does nothing. One task decodes ``range_bytes`` of a capture.
-
     ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; by default of logs
     only. ``labels`` name teams. State is of the end, or ``as_of`` a time or offsets
     ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
-
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
@@ -241,7 +242,8 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     reading = ReadingOptions(Zone(timezone), to_key_logs(keys), to_range_bytes(range_bytes))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
     asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
-    start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
+    start = _start(spark, master, memory, worker_memory)
+    to = to_format(format, append, iceberg_catalog, register)
     options = AnalysisOptions(asked, reading, report, asks, to)
     return _run(paths, out, spark, progress, start, options)
 
@@ -296,6 +298,7 @@ def _run(
             set_for_analysis(own, is_small=is_small),
         ):
             job = _AnalysisJob(own, staging, progress, clock, options)
+            job.check_registration(is_ours=is_ours)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -314,9 +317,9 @@ def _run(
                 )
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
-            notes += answer_notes(facts)
-        with clock.stage("Writing the report"):
-            _publish(staging, facts, files_read)
+            notes += (*answer_notes(facts), *job.publish_and_register(facts, files_read, to))
+        if options.output.register is None:
+            job.publish(facts, files_read)
     notes += left_out_notes(len(staging.known_files), len(staging.growing_files), to)
     return Analysis(staging.published, facts, clock.seconds, notes=notes)
 
@@ -326,14 +329,14 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     if inputs.request_logs and options.output.format != PARQUET:
         raise CaptureError(
-            "a request log, which format delta does not take; leave one of them out: it is rotated "
-            "by renaming, so that what was read could come again",
+            f"a request log, which format {options.output.format} does not take; leave one of them "
+            "out: it is rotated by renaming, so that what was read could come again",
             source=inputs.request_logs[0].source.name,
         )
     return inputs
 
 
-def _publish(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
+def _write_report(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -343,7 +346,6 @@ def _publish(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
     for name, text in texts.items():
         staging.files.write(name, text.encode())
     staging.mark([file.name for file in files])
-    staging.publish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +357,28 @@ class _AnalysisJob:
     progress: Progress
     clock: StageClock
     options: AnalysisOptions
+
+    def check_registration(self, *, is_ours: bool) -> None:
+        """Raise `FlexwireError` if the tables could not be registered in the end."""
+        if (place := self.options.output.register) is not None:
+            check_session(self.spark, place, self.options.output.format, is_ours=is_ours)
+
+    def publish(self, facts: Facts, files: list[InputFile]) -> None:
+        """Write the report and what is beside it, and publish all."""
+        with self.clock.stage("Writing the report"):
+            _write_report(self.staging, facts, files)
+            self.staging.publish()
+
+    def publish_and_register(
+        self, facts: Facts, files: list[InputFile], out: OutputDirectory
+    ) -> tuple[str, ...]:
+        """Publish all as long as Spark is there, if tables are to be registered; returns a note."""
+        if (place := self.options.output.register) is None:
+            return ()
+        self.publish(facts, files)
+        with self.clock.stage("Registering tables"):
+            names = register_tables(self.spark, out.url, str(place))
+        return (registration_note(self.spark, place, names),)
 
     def write_tables(
         self, files: list[InputFile]
@@ -504,7 +528,7 @@ class _AnalysisJob:
         answered = [result for result in results if isinstance(result, AnswerResult)]
         part = part_columns(facts.sampled)
         write_answers(
-            self.staging.files, answered, grows=self.options.output.format == DELTA, part=part
+            self.staging.files, answered, grows=self.options.output.format != PARQUET, part=part
         )
         return replace(
             facts,

@@ -29,7 +29,7 @@ from flexwire.spark.tables import arrow_schema
 from flexwire.storage.filesystems import report_failures
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import conform
-from flexwire.tables.output import Output, is_delta, output
+from flexwire.tables.output import Output, is_delta, is_iceberg, output
 from flexwire.tables.parquet import ORIGIN, lacks_origin
 from flexwire.tasks import begin_task, map_in_arrow, register_source, spark_schema
 
@@ -77,6 +77,13 @@ def output_of(out: str | Path) -> Output:
             )
 
         return delta_output(out)
+    if isinstance(out, str | Path) and is_iceberg(OutputDirectory(str(out))):
+        with needed_by("reading Iceberg tables", "iceberg"):
+            from flexwire.spark.iceberg.output import (  # noqa: PLC0415 - an extra
+                output as iceberg_output,
+            )
+
+        return iceberg_output(out)
     return output(out)
 
 

@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flexwire.arguments import DELTA, to_list, to_text
+from flexwire.arguments import DELTA, ICEBERG, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
 from flexwire.inputs import Inputs, capture_sources, input_sources  # their old place
+from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
 from flexwire.storage.file_search import SUFFIXES, list_captures
@@ -26,7 +27,7 @@ from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.local import make_private_directory
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import AnalysisRequest
-from flexwire.tables.output import is_delta
+from flexwire.tables.output import is_delta, is_iceberg
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
+    from flexwire.spark.delta.grown import GrownTables
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import FileMarks
@@ -75,25 +77,35 @@ def begin_output(
 
     The ``logs`` beside them are not known by their files, as these grow, but by offsets.
     """
-    if output.format == DELTA:
-        with needed_by("--tables delta", "delta"):
-            from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
+    if output.format in {DELTA, ICEBERG}:
 
         def digest_of(captures: Iterable[InputFile]) -> str:
             return AnalysisRequest((*captures, *logs)).digest
 
-        with delta_staging(
-            out, files, digest_of, append=output.append, has_logs=bool(logs)
+        with grown_staging(
+            _grown_tables(out, output), files, digest_of, append=output.append, has_logs=bool(logs)
         ) as grown:
             yield grown
         return
-    if is_delta(out):
+    if is_delta(out) or is_iceberg(out):
+        kind, option = ("Delta", DELTA) if is_delta(out) else ("Iceberg", ICEBERG)
         raise FlexwireError(
-            f"{out} holds Delta tables of other analyses; give --tables delta, or choose another "
-            "--out"
+            f"{out} holds {kind} tables of other analyses; give --tables {option}, or choose "
+            "another --out"
         )
     with store_staging(out) if out.path is None else local_staging(out.path) as staging:
         yield staging
+
+
+def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
+    with needed_by(f"--tables {output.format}", output.format):
+        if output.format == ICEBERG:
+            from flexwire.spark.iceberg.output import IcebergTables  # noqa: PLC0415 - an extra
+
+            return IcebergTables(out, output.catalog)
+        from flexwire.spark.delta.output import DeltaTables  # noqa: PLC0415 - an extra
+
+        return DeltaTables(out)
 
 
 def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
@@ -37,6 +37,20 @@ class AddedFile:
     size: int
     rows: int
     stats: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files of one day of a table, or of a table without days, and their bytes."""
+
+    table: str
+    day: str | None
+    files: tuple[dict[str, Any], ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(file["size"] for file in self.files)
 
 
 class GrownTable(ABC):

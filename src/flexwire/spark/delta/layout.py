@@ -220,6 +220,11 @@ def has_days(table: str) -> bool:
     return table not in _WITHOUT_DAYS
 
 
+def time_of(table: str) -> str:
+    """Return the column of times by which the days of a table are told."""
+    return _TIMES.get(table, "time")
+
+
 def day_of(name: str) -> str | None:
     """Return the day in the name of a file that `by_day` made.
 
@@ -237,7 +242,7 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
         # What was cut before keeps its day.
         yield local, name, rows
         return
-    time = _TIMES.get(table, "time")
+    time = time_of(table)
     with pq.ParquetFile(local) as file:
         first, last = _span(file, time)
         if first == last:

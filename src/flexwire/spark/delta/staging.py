@@ -6,7 +6,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -395,6 +395,13 @@ def hold_lock(out: Path) -> Iterator[None]:
         if is_new:
             with suppress(OSError):
                 out.rmdir()  # where nothing came of it
+
+
+@contextmanager
+def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
+    """Hold what an analysis holds, so that none begins; in a store nothing can be held."""
+    with nullcontext() if out.path is None else hold_lock(out.path):
+        yield
 
 
 def _check_ours(out: OutputDirectory) -> None:

@@ -17,8 +17,6 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections import defaultdict
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
-from flexwire.spark.delta.grown import AddedFile
+from flexwire.spark.delta.grown import AddedFile, FileGroup
 from flexwire.spark.delta.layout import DAY, TABLES, has_days
 from flexwire.spark.delta.logs import (
     JOINED,
@@ -40,7 +38,6 @@ from flexwire.spark.delta.logs import (
     removals,
 )
 from flexwire.spark.delta.output import only_files, output
-from flexwire.spark.delta.staging import hold_lock
 from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.publishing.compaction import LEAST_PARTS
 from flexwire.spark.publishing.table_files import WHOLE_BYTES
@@ -59,27 +56,6 @@ if TYPE_CHECKING:
 # A joined file is joined again with an eighth of its bytes.
 _SHARE: Final = 8
 _CONNECTIONS: Final = "connections"
-
-
-@dataclass(frozen=True, slots=True)
-class FileGroup:
-    """Files of one day of a table, or of a table without days, and their bytes."""
-
-    table: str
-    day: str | None
-    files: tuple[dict[str, Any], ...]
-
-    @property
-    def size(self) -> int:
-        """The bytes of its files."""
-        return sum(file["size"] for file in self.files)
-
-
-@contextmanager
-def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
-    """Hold what an analysis holds, so that none begins; in a store nothing can be held."""
-    with nullcontext() if out.path is None else hold_lock(out.path):
-        yield
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:

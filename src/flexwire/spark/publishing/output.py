@@ -4,6 +4,7 @@
 |---|---|---|
 | parquet | `local`: renamed into place | `stored`: one PUT says which run it is |
 | delta | `flexwire.spark.delta`: appended to tables that grow | the same |
+| iceberg | `flexwire.spark.iceberg`: the same in a catalog | the same |
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
+from flexwire.arguments import DELTA, ICEBERG, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
+from flexwire.spark.publishing.catalogs import (
+    DatabaseName,
+    IcebergCatalog,
+    to_catalog,
+    to_database,
+)
 from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.tables import mark_place
 from flexwire.tables.output import Output, PartialOutput
@@ -28,29 +35,43 @@ if TYPE_CHECKING:
     from flexwire.survey.request import Continuation
 
 
-FORMATS: Final = (PARQUET, DELTA)
+FORMATS: Final = (PARQUET, DELTA, ICEBERG)
 
 REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"
 ANSWERS: Final = "answers"
 
 
 class OutputOptions(NamedTuple):
-    """The format of tables, and whether they grow."""
+    """The format of tables, whether they grow, the catalog of Iceberg's, and where to register."""
 
     format: str
     append: bool
+    catalog: IcebergCatalog = IcebergCatalog()
+    register: DatabaseName | None = None
 
 
-def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - the option's name
-    """Return a format and whether to append; `ArgumentError` where these do not go together."""
+def to_format(
+    format: object,  # noqa: A002 - the option's name
+    append: object,
+    catalog: object = None,
+    register: object = None,
+) -> OutputOptions:
+    """Return how tables are written; `ArgumentError` where options do not go together."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
-        raise refuse("format", " or ".join(map(repr, FORMATS)), format)
-    if added and named != DELTA:
+        raise refuse("format", ", ".join(map(repr, FORMATS)), format)
+    if added and named == PARQUET:
         raise refuse(
-            "append", "format delta beside it, as an output of format parquet is replaced", append
+            "append",
+            "format delta or iceberg beside it, as an output of format parquet is replaced",
+            append,
         )
-    return OutputOptions(named, added)
+    if catalog is not None and named != ICEBERG:
+        raise refuse("iceberg_catalog", "format iceberg beside it", catalog)
+    if register is not None and named == ICEBERG:
+        raise refuse("register", "no format iceberg, whose catalog has the tables", register)
+    database = None if register is None else to_database(register, "register")
+    return OutputOptions(named, added, to_catalog(catalog), database)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,142 @@
+"""The files of an Iceberg table: those that its current state names, and what is old in it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import BooleanExpression, In
+from pyiceberg.types import PrimitiveType
+
+from flexwire.errors import FlexwireError
+from flexwire.facts.units import moment_at
+from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
+from flexwire.tables.keys import ANALYSIS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    import pyarrow as pa
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask, Table
+
+    from flexwire.storage.output_directory import OutputDirectory
+
+
+# Each commit writes all snapshots again; so many of old ones are worth a commit of their own.
+_MOST_OLD: Final = 100
+_OLD_SECONDS: Final = 5 * 24 * 60 * 60
+_BOUNDED: Final = frozenset({ANALYSIS, "time", "first_time", "last_time"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A live file of a table: its name below the output, and what the table says of it."""
+
+    name: str
+    data: DataFile
+    first: dict[str, Any]
+    last: dict[str, Any]
+
+    @property
+    def analysis(self) -> str | None:
+        """The analysis of all its rows; None if it has rows of several."""
+        first = self.first.get(ANALYSIS)
+        return first if first == self.last.get(ANALYSIS) else None
+
+
+def expire_old(table: Table, seconds: int = _OLD_SECONDS, least: int = _MOST_OLD) -> int:
+    """Take snapshots out of a table that are so old, once there are so many; return how many.
+
+    The files that only they named stay until `flexwire tables vacuum`.
+    """
+    old = old_snapshots(table, seconds)
+    if len(old) < least:
+        return 0
+    table.maintenance.expire_snapshots().by_ids(old).commit()
+    table.refresh()
+    return len(old)
+
+
+def old_snapshots(table: Table, seconds: int) -> list[int]:
+    """Return the snapshots that are so old and that no branch or tag names."""
+    before = time.time_ns() // 1_000_000 - seconds * 1000
+    named = {reference.snapshot_id for reference in table.metadata.refs.values()}
+    return [
+        snapshot.snapshot_id
+        for snapshot in table.metadata.snapshots
+        if snapshot.timestamp_ms < before and snapshot.snapshot_id not in named
+    ]
+
+
+def rows_of(runs: Collection[str]) -> BooleanExpression:
+    """Return the expression that holds for the rows of some analyses."""
+    return In(ANALYSIS, {*runs})  # type: ignore[call-arg,arg-type]  # pydantic's types hide its own
+
+
+def live_files(
+    table: Table, out: OutputDirectory, rows: BooleanExpression | None = None
+) -> list[TableFile]:
+    """Return the files of a table's current state that may have such rows; by default all.
+
+    Raises `FlexwireError` where an engine has noted deleted rows beside a file.
+    """
+    with iceberg_failures(out, "list"):
+        scan = table.scan() if rows is None else table.scan(row_filter=rows)
+        tasks: list[FileScanTask] = [*scan.plan_files()]
+    if any(task.delete_files for task in tasks):
+        raise FlexwireError(
+            f"{'.'.join(table.name())} has rows that were deleted beside their files; join its "
+            "files with Spark's rewrite_data_files, or set its write.delete.mode to copy-on-write"
+        )
+    schema = table.schema()
+    return [
+        TableFile(
+            name_below(out, task.file.file_path),
+            task.file,
+            _bounds(schema, task.file.lower_bounds),
+            _bounds(schema, task.file.upper_bounds),
+        )
+        for task in tasks
+    ]
+
+
+def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
+    """Return the bounds of the columns that are looked at, as their Python values."""
+    return {
+        field.name: from_bytes(field.field_type, bounds[field.field_id])
+        for field in schema.fields
+        if bounds
+        and field.field_id in bounds
+        and field.name in _BOUNDED
+        and isinstance(field.field_type, PrimitiveType)
+    }
+
+
+def dataset_of(
+    files: Iterable[TableFile], columns: pa.Schema, out: OutputDirectory
+) -> ds.FileSystemDataset:
+    """Return files as a dataset of pyarrow with these columns, which opens those that it needs."""
+    system, root = out.arrow()
+    parquet = ds.ParquetFileFormat()
+    fragments = [
+        parquet.make_fragment(f"{root}/{file.name}", system, _known(file, columns))
+        for file in files
+    ]
+    return ds.FileSystemDataset(fragments, columns, parquet, system)
+
+
+def _known(file: TableFile, columns: pa.Schema) -> ds.Expression | None:
+    """Return what holds for all rows of a file: the ranges of its columns of times."""
+    known = []
+    for name in ("time", "first_time"):
+        if name in columns.names and name in file.first and name in file.last:
+            first, last = moment_at(file.first[name]), moment_at(file.last[name])
+            known += [pc.field(name) >= first, pc.field(name) <= last]
+    return reduce(lambda one, other: one & other, known) if known else None

@@ -1,0 +1,197 @@
+"""Reads an output of Iceberg tables: of each the rows of the analyses that are in, by its ledger.
+
+Iceberg has no numbers of 8 or 16 bits. What tasks wrote in fewer bits is read in them again, so
+that an answer finds the types that docs/tables.md lists, whatever the format.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from flexwire.arguments import refuse
+from flexwire.errors import FlexwireError
+from flexwire.facts.units import moment_at
+from flexwire.spark.delta.grown import GrownOutput, GrownTables, run_directory, to_directory
+from flexwire.spark.delta.layout import AT_ONCE, check_scheme
+from flexwire.spark.iceberg.catalog import (
+    iceberg_failures,
+    load,
+    location,
+    make_catalog,
+    open_catalog,
+)
+from flexwire.spark.iceberg.files import TableFile, dataset_of, live_files
+from flexwire.spark.iceberg.ledger import IcebergLedger
+from flexwire.spark.iceberg.tables import IcebergTable
+from flexwire.spark.publishing.catalogs import IcebergCatalog
+from flexwire.storage.store_listing import FileEntry
+from flexwire.tables import schema
+from flexwire.tables.log_schema import LOG_TABLES
+from flexwire.tables.message_schema import table_schema
+from flexwire.tables.output import ICEBERG_CATALOG, LEDGER, MESSAGES, is_delta, is_iceberg
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow.dataset as ds
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+    from flexwire.storage.output_directory import OutputDirectory
+
+
+# When a file was written, no table says.
+_NEVER: Final = moment_at(0)
+_FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
+_LARGE: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+
+@dataclass(frozen=True)
+class IcebergTables(GrownTables):
+    """The Iceberg tables in ``out``, by their catalog."""
+
+    out: OutputDirectory
+    catalog: IcebergCatalog
+
+    @cached_property
+    def opened(self) -> Catalog | None:
+        """The catalog as it is; None before the first commit makes its file."""
+        opened = open_catalog(self.out, self.catalog)
+        if opened is not None:
+            weakref.finalize(self, opened.close)
+        return opened
+
+    @cached_property
+    def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
+        """How many tables may be committed to at once: SQLite has one writer."""
+        return 1 if self.catalog.name is None else AT_ONCE
+
+    @property
+    def ledger(self) -> IcebergLedger:
+        """The ledger that says what is in."""
+        return IcebergLedger(self.out, self.catalog, self.opened)
+
+    def table(self, name: str) -> IcebergTable:
+        """Return a table, which need not be there yet."""
+        return IcebergTable(self.out, self.catalog, self.opened, name)
+
+    def output(self, run: str) -> IcebergOutput:
+        """Return the output, with the report of one analysis."""
+        return IcebergOutput(run_directory(self.out, run), self.out, self)
+
+    def check(self) -> None:
+        """Raise `StorageError` or `FlexwireError` if an analysis cannot add to this output."""
+        check_scheme(self.out)
+        location(self.out)
+        if is_delta(self.out):
+            raise FlexwireError(
+                f"{self.out} holds Delta tables; choose another --out for Iceberg tables"
+            )
+        if is_iceberg(self.out) and (kept := _kept(self.out)).place != self.catalog.place:
+            raise FlexwireError(
+                f"{self.out} has its tables in the catalog {kept.place}, and not in "
+                f"{self.catalog.place}; name that one, or choose another --out"
+            )
+        with iceberg_failures(self.out, "open the ledger of"):
+            ledger = load(self.opened, self.catalog.place.database, LEDGER)
+        if ledger is not None and ledger.location() != location(self.out.child(LEDGER)):
+            raise FlexwireError(
+                f"the database {self.catalog.place} has the tables of another output, in "
+                f"{ledger.location()}; name another database for {self.out}"
+            )
+
+    def prepare(self) -> None:
+        """Make the catalog's file and the database."""
+        if self.opened is None or not is_iceberg(self.out):
+            made = make_catalog(self.out, self.catalog)
+            self.__dict__["opened"] = made
+            weakref.finalize(self, made.close)
+
+
+@dataclass(frozen=True)
+class IcebergOutput(GrownOutput):
+    """All Iceberg tables of ``out``; the files beside them are of one analysis."""
+
+    iceberg: IcebergTables
+
+    @property
+    def tables(self) -> IcebergTables:
+        """The tables, by their catalog."""
+        return self.iceberg
+
+    def files(self, name: str) -> list[FileEntry]:
+        """Return the files of a table that are in."""
+        return [
+            FileEntry(file.name, file.data.file_size_in_bytes, _NEVER, "")
+            for file in self.files_in(self._table(name))
+        ]
+
+    def files_in(self, table: Table) -> list[TableFile]:
+        """Return the files of analyses that are in.
+
+        What an engine has joined was in: analyses are replaced all at once, so that one of them
+        tells of all.
+        """
+        runs = {entry.analysis for entry in self.entries}
+        files = live_files(table, self.out)
+        return [file for file in files if (file.analysis or file.first["analysis"]) in runs]
+
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table; ``analysis`` is the last."""
+        return _columns(name, self._table(name))
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """Return a table as a dataset of pyarrow."""
+        table = self._table(name)
+        return dataset_of(self.files_in(table), _columns(name, table), self.out)
+
+    def _table(self, name: str) -> Table:
+        table = self.iceberg.table(name).open() if name in self.names else None
+        if table is None:
+            raise refuse("name", f"a table of {self.out}", name)
+        return table
+
+
+def _columns(name: str, table: Table) -> pa.Schema:
+    place, _, message = name.partition("/")
+    declared = table_schema(message) if place == MESSAGES else schema.schema_of(_FIXED[name])
+    kind = pa.struct([*table.schema().as_arrow()])
+    return pa.schema([*_as_declared(kind, pa.struct([*declared]))])
+
+
+def _as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
+    """Return a type of Iceberg in Arrow, with the bits that tasks wrote where they are declared."""
+    if pa.types.is_struct(kind):
+        own: Any = declared if declared is not None and pa.types.is_struct(declared) else ()
+        types = {field.name: field.type for field in own}
+        fields = [(field.name, _as_declared(field.type, types.get(field.name))) for field in kind]
+        return pa.struct(fields)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = None if declared is None else getattr(declared, "value_type", None)
+        return pa.list_(_as_declared(kind.value_type, inner))
+    if pa.types.is_int32(kind) and declared is not None and pa.types.is_integer(declared):
+        return declared
+    return _LARGE.get(kind, kind)
+
+
+def _kept(out: OutputDirectory) -> IcebergCatalog:
+    return IcebergCatalog.from_json(out.read(ICEBERG_CATALOG))
+
+
+def tables_in(out: OutputDirectory) -> IcebergTables:
+    """Return the tables of an output that has some; `FlexwireError` for one that has none."""
+    if not is_iceberg(out):
+        raise FlexwireError(f"{out} holds no Iceberg tables: it has no {ICEBERG_CATALOG}")
+    return IcebergTables(out, _kept(out))
+
+
+def output(out: str | Path) -> IcebergOutput:
+    """Return the output in ``out``, by path or URL, with the report of the last analysis."""
+    found = tables_in(to_directory(out)).complete_output()
+    assert isinstance(found, IcebergOutput)  # noqa: S101 - mypy is to know it
+    return found

@@ -1,0 +1,212 @@
+"""One Iceberg table: made, widened, added to, removed from, each by one commit of its catalog."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
+from pyiceberg.transforms import DayTransform
+
+from flexwire.errors import FlexwireError, StorageError
+from flexwire.spark.delta.grown import AddedFile, GrownTable
+from flexwire.spark.delta.layout import TABLES, has_days, time_of
+from flexwire.spark.iceberg.catalog import (
+    CONFLICTS,
+    iceberg_failures,
+    load,
+    location,
+    open_catalog,
+)
+from flexwire.spark.iceberg.files import TableFile, expire_old, live_files, rows_of
+from flexwire.spark.publishing.catalogs import catalog_table
+from flexwire.storage.filesystems import reason_of, report_failures
+from flexwire.storage.local import make_private_directory
+from flexwire.tables.keys import ANALYSIS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table, Transaction
+
+    from flexwire.spark.publishing.catalogs import IcebergCatalog
+    from flexwire.storage.output_directory import OutputDirectory
+
+
+ADDED: Final = "flexwire.analysis"
+"""The property of a snapshot that names the analysis that it added."""
+REMOVED: Final = "flexwire.removed"
+_DAY: Final = "day"
+_LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
+# Another analysis may have come between; then the table is read again.
+_TRIES: Final = 5
+PROPERTIES: Final = {
+    "format-version": "2",
+    # It is longer than the 16 letters of which statistics are kept.
+    f"write.metadata.metrics.column.{ANALYSIS}": "full",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "50",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergTable(GrownTable):
+    """The table ``name`` of an output."""
+
+    out: OutputDirectory
+    catalog: IcebergCatalog
+    opened: Catalog | None
+    name: str
+
+    @property
+    def directory(self) -> OutputDirectory:
+        """The directory of the table and its files."""
+        return self.out.child(f"{TABLES}/{self.name}")
+
+    def open(self) -> Table | None:
+        """Return the table in its current state, if there is one."""
+        # An analysis that is under way may have made the catalog's file since.
+        opened = self.opened or open_catalog(self.out, self.catalog)
+        with iceberg_failures(self.directory, "open"):
+            return load(opened, self.catalog.place.database, self.name)
+
+    def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
+        """Add files of an analysis with these columns; gives the snapshot that has them.
+
+        One commit makes or widens the table and adds the files. A table that has the analysis
+        stays as it is: an earlier try was taken, and only its answer was lost.
+        """
+        own = [field for field in columns if field.name != ANALYSIS]
+        whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])
+        return retry(lambda: self._add(files, whole, run), self.directory)
+
+    def _add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
+        table = self.open()
+        if table is not None and (snapshot := snapshot_of(table, run)) is not None:
+            return snapshot
+        if table is None:
+            return self._make(files, columns, run)
+        expire_old(table)
+        with table.transaction() as change:
+            self._widen(change, columns)
+            self._add_files(change, files, run)
+        return _version(table)
+
+    def _make(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
+        opened = self.opened or open_catalog(self.out, self.catalog)
+        assert opened is not None  # noqa: S101 - `GrownTables.prepare` made it
+        if self.directory.path is not None:
+            make_private_directory(self.directory.path)
+        identifier = (self.catalog.place.database, catalog_table(self.name))
+        change = opened.create_table_transaction(
+            identifier, columns, location=location(self.directory), properties=PROPERTIES
+        )
+        if has_days(self.name):
+            with change.update_spec() as spec:
+                spec.add_field(time_of(self.name), DayTransform(), _DAY)
+        self._add_files(change, files, run)
+        return _version(change.commit_transaction())
+
+    def _add_files(self, change: Transaction, files: Sequence[AddedFile], run: str) -> None:
+        if not files:
+            return
+        paths = [f"{location(self.directory)}/{file.name}" for file in files]
+        # The ledger says that no file comes twice; pyiceberg would read all manifests for that.
+        with _without_warnings_of_statistics():
+            change.add_files(paths, snapshot_properties={ADDED: run}, check_duplicate_files=False)
+
+    def _widen(self, change: Transaction, columns: pa.Schema) -> None:
+        """Give the table the columns that it lacks, before files have them."""
+        try:
+            with change.update_schema() as schema:
+                schema.union_by_name(columns)
+        except (ValidationError, ValueError, TypeError) as error:
+            raise FlexwireError(
+                f"the columns of table {self.name} are not those of an earlier analysis, which "
+                f"Iceberg does not change: {reason_of(error)}; choose another --out"
+            ) from None
+
+    def analyses(self, runs: Collection[str]) -> set[str]:
+        """Return those of these analyses that have rows in it."""
+        table = self.open()
+        if table is None:
+            return set()
+        analyses: set[str] = set()
+        for file in live_files(table, self.out, rows_of(runs)):
+            analyses |= self._analyses_of(file) & {*runs}
+        return analyses
+
+    def _analyses_of(self, file: TableFile) -> set[str]:
+        if file.analysis is not None:
+            return {file.analysis}
+        system, root = self.out.arrow()
+        with report_failures(self.out.url, "read"):
+            column = pq.read_table(
+                f"{root}/{file.name}", columns=[ANALYSIS], filesystem=system, partitioning=None
+            )
+        return {*column[ANALYSIS].unique().to_pylist()}
+
+    def remove(self, runs: Collection[str]) -> None:
+        """Take out the rows of some analyses; the files themselves stay.
+
+        A file that an engine has joined is written again without their rows.
+        """
+        retry(lambda: self._remove({*runs}), self.directory)
+
+    def _remove(self, runs: set[str]) -> int:
+        table, rows = self.open(), rows_of(runs)
+        if table is None or not live_files(table, self.out, rows):
+            return 0
+        table.delete(rows, snapshot_properties={REMOVED: ",".join(sorted(runs))})
+        return 0
+
+
+@contextmanager
+def _without_warnings_of_statistics() -> Iterator[None]:
+    """Keep pyiceberg from a warning for each column without statistics: some have none on purpose.
+
+    `flexwire.tables.parquet` says which.
+    """
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("PyArrow statistics missing")
+
+    _LOGGER.addFilter(is_other)
+    try:
+        yield
+    finally:
+        _LOGGER.removeFilter(is_other)
+
+
+def snapshot_of(table: Table, run: str) -> int | None:
+    """Return the snapshot that added an analysis, if a table has it."""
+    for snapshot in table.metadata.snapshots:
+        told = {} if snapshot.summary is None else snapshot.summary.additional_properties
+        if told.get(ADDED) == run:
+            return snapshot.snapshot_id
+    return None
+
+
+def _version(table: Table) -> int:
+    snapshot = table.current_snapshot()
+    return 0 if snapshot is None else snapshot.snapshot_id
+
+
+def retry(change: Callable[[], int], directory: OutputDirectory) -> int:
+    """Return the result of a change of a table; retry it if another writer came between."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with iceberg_failures(directory, "commit to"):
+                return change()
+        except (*CONFLICTS, TableAlreadyExistsError) as error:
+            if not tries_left:
+                reason = reason_of(error)
+                raise StorageError(reason, url=str(directory), tried="commit to") from None
+    raise AssertionError  # the last try returns or raises

@@ -1,0 +1,172 @@
+"""What keeps Iceberg tables small: old days taken out, old snapshots and files removed.
+
+Joining small files is left to engines, which all do it for Iceberg: `NO_COMPACTION` names how. Each
+step says first what it is about to do and may be killed at any moment: a file is removed only when
+no snapshot that is left names it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.expressions import And, BooleanExpression, LessThan
+
+from flexwire.spark.delta.grown import FileGroup
+from flexwire.spark.delta.layout import TABLES, has_days, time_of
+from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
+from flexwire.spark.iceberg.files import TableFile, expire_old, live_files, old_snapshots
+from flexwire.spark.iceberg.output import tables_in
+from flexwire.spark.iceberg.tables import REMOVED, retry
+from flexwire.tables.output import LEDGER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import Table
+
+    from flexwire.spark.iceberg.tables import IcebergTable
+    from flexwire.storage.output_directory import OutputDirectory
+
+
+NO_COMPACTION: Final = (
+    "Iceberg tables are compacted by an engine: CALL CATALOG.system.rewrite_data_files(table => "
+    "'DATABASE.frames') in Spark, ALTER TABLE CATALOG.DATABASE.frames EXECUTE optimize in Trino, "
+    "OPTIMIZE DATABASE.frames REWRITE DATA USING BIN_PACK in Athena"
+)
+_CONNECTIONS: Final = "connections"
+_LAST: Final = "last_time"
+_HOUR: Final = 60 * 60
+
+
+def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
+    """Yield the files of the days before a day; connections that were seen since then stay."""
+    tables = tables_in(out)
+    start = datetime(before.year, before.month, before.day, tzinfo=UTC)
+    for name in tables.complete_output().names:
+        table = tables.table(name).open() if has_days(name) else None
+        if table is None:
+            continue
+        days: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for file in _old_files(table, out, name, start):
+            told = {"path": file.name, "size": file.data.file_size_in_bytes}
+            days[_day(file)].append(told)
+        for day, files in sorted(days.items()):
+            yield FileGroup(name, day, tuple(files))
+
+
+def _old_files(
+    table: Table, out: OutputDirectory, name: str, start: datetime
+) -> Iterator[TableFile]:
+    """Yield the files all of whose rows are before a moment."""
+    for file in live_files(table, out, _before(name, start)):
+        columns = [time_of(name)] + [_LAST] * (name == _CONNECTIONS)
+        lasts = [file.last.get(column) for column in columns]
+        if all(last is not None and last < _micros(start) for last in lasts):
+            yield file
+
+
+def _before(name: str, start: datetime) -> BooleanExpression:
+    expressions = [_less(time_of(name), start)]
+    if name == _CONNECTIONS:
+        expressions.append(_less(_LAST, start))
+    return expressions[0] if len(expressions) == 1 else And(*expressions)
+
+
+def _less(column: str, moment: datetime) -> BooleanExpression:
+    return LessThan(column, moment.isoformat())  # type: ignore[call-arg,arg-type]  # pydantic's types hide its own
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _day(file: TableFile) -> str:
+    return (date(1970, 1, 1) + timedelta(days=file.data.partition[0])).isoformat()
+
+
+def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
+    """Take these files out of their tables, one commit a table; they are removed later."""
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for group in groups:
+        names[group.table] |= {file["path"] for file in group.files}
+    tables = tables_in(out)
+    for name, paths in names.items():
+        table = tables.table(name)
+        retry(partial(_retire, table, paths), table.directory)
+
+
+def _retire(place: IcebergTable, paths: set[str]) -> int:
+    table = place.open()
+    if table is None:
+        return 0
+    left = [file for file in live_files(table, place.out) if file.name in paths]
+    if left:
+        with (
+            table.transaction() as change,
+            change.update_snapshot(snapshot_properties={REMOVED: "old days"}).overwrite() as files,
+        ):
+            for file in left:
+                files.delete_data_file(file.data)
+    return len(left)
+
+
+def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
+    """Yield each table with its files that only snapshots so old name, or none, by path."""
+    before = datetime.now(UTC) - timedelta(hours=hours)
+    for name, place, find in _places(out):
+        table = find()
+        if table is None:
+            continue
+        with iceberg_failures(out, "list"):
+            named = _named_files(table, out, {*old_snapshots(table, hours * _HOUR)})
+        paths = [
+            f"{place}/{entry.name}"
+            for entry in out.child(place).entries()
+            if entry.modified < before and f"{place}/{entry.name}" not in named
+        ]
+        if paths:
+            yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))
+
+
+def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table | None]]]:
+    """Yield each table and the ledger: its name, its directory, and what opens it."""
+    tables = tables_in(out)
+    for name in tables.complete_output().names:
+        yield name, f"{TABLES}/{name}", tables.table(name).open
+    yield LEDGER, LEDGER, lambda: tables.ledger.snapshot().table
+
+
+def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[str]:
+    """Return every file that a table names, but for what only some of its snapshots do."""
+    metadata = table.metadata
+    paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
+    paths |= {statistics.statistics_path for statistics in metadata.statistics}
+    paths |= {statistics.statistics_path for statistics in metadata.partition_statistics}
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id not in without:
+            paths.add(snapshot.manifest_list)
+            manifests |= {one.manifest_path: one for one in snapshot.manifests(table.io)}
+    paths |= manifests.keys()
+    for manifest in manifests.values():
+        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        paths |= {entry.data_file.file_path for entry in entries}
+    return {name_below(out, path) for path in paths}
+
+
+def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
+    """Expire the snapshots of all tables that are so old, and remove the files of these tables."""
+    for _, place, find in _places(out):
+
+        def expire(find: Callable[[], Table | None] = find) -> int:
+            table = find()
+            return 0 if table is None else expire_old(table, hours * _HOUR, 1)
+
+        retry(expire, out.child(place))
+    for group in [*unnamed_files(out, hours)]:
+        if group.table in names:
+            out.remove(file["path"] for file in group.files)

@@ -1,0 +1,140 @@
+"""The names by which tables are found: a catalog, a database in it, and what opens the catalog.
+
+Keys and passwords are never part of them: they are on nobody's command line and in no file of an
+output. The library that opens the catalog reads them from its own configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from flexwire.arguments import refuse, to_text
+from flexwire.errors import ArgumentError, FlexwireError
+from flexwire.schema.spec import snake_case
+from flexwire.storage.filesystems import withheld
+from flexwire.tables.output import ICEBERG_CATALOG
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET: Final = re.compile(
+    r"token|credential|secret|password|access-key|account-key|session-key|connection-string",
+    re.IGNORECASE,
+)
+# What names a place of tokens, and holds none.
+_NO_SECRET: Final = frozenset({"oauth2-server-uri", "token-refresh-enabled"})
+_FORMAT: Final = 1
+
+
+class DatabaseName(NamedTuple):
+    """A catalog and a database in it, as "spark_catalog.kafka"."""
+
+    catalog: str
+    database: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.database}"
+
+
+OWN: Final = DatabaseName("flexwire", "kafka")
+"""The catalog and database of Iceberg tables whose catalog is in their output."""
+
+
+def to_database(value: object, name: str) -> DatabaseName:
+    """Return a catalog and its database, of letters, digits and underscores.
+
+    >>> to_database("spark_catalog.kafka", "register")
+    DatabaseName(catalog='spark_catalog', database='kafka')
+    """
+    parts = to_text(value, name).split(".")
+    if len(parts) != len(DatabaseName._fields) or not all(map(_NAME.fullmatch, parts)):
+        raise refuse(name, "CATALOG.DATABASE, of letters, digits and underscores", value)
+    return DatabaseName(*parts)
+
+
+def catalog_table(name: str) -> str:
+    """Return the name that a table has in a catalog, where names have small letters only.
+
+    >>> catalog_table("frames"), catalog_table("messages/FetchRequest")
+    ('frames', 'messages_fetch_request')
+    """
+    return "_".join(map(snake_case, name.split("/")))
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergCatalog:
+    """The catalog of Iceberg tables: "CATALOG.DATABASE" in pyiceberg's configuration, and more.
+
+    ``properties`` are pyiceberg's, such as "uri" and "type", and win over its configuration. They
+    are kept in the output, so that it is read by its path alone: `ArgumentError` for a key or a
+    password. Without a ``name`` the catalog is a SQLite file in the output.
+
+    >>> IcebergCatalog("lake.kafka", {"type": "rest", "uri": "http://127.0.0.1:8181"}).place
+    DatabaseName(catalog='lake', database='kafka')
+    """
+
+    name: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            to_database(self.name, "iceberg_catalog")
+        object.__setattr__(self, "properties", _properties(self.properties))
+        if self.name is None and self.properties:
+            raise refuse("catalog properties", "a catalog beside them", dict(self.properties))
+
+    @property
+    def place(self) -> DatabaseName:
+        """The catalog's name and the database of the tables."""
+        return OWN if self.name is None else to_database(self.name, "iceberg_catalog")
+
+    def to_json(self) -> bytes:
+        """Return what an output keeps, so that it can be read by its path alone."""
+        form = {"format": _FORMAT, "catalog": self.name, "properties": dict(self.properties)}
+        return json.dumps(form, indent=1).encode() + b"\n"
+
+    @staticmethod
+    def from_json(data: bytes) -> IcebergCatalog:
+        """Read what `to_json` wrote; `FlexwireError` for anything else."""
+        try:
+            form = json.loads(data)
+            version, name, properties = (form[key] for key in ("format", "catalog", "properties"))
+            known = IcebergCatalog(name, properties)
+        except (ValueError, KeyError, TypeError) as error:
+            raise _not_ours() from error
+        if version != _FORMAT:
+            raise _not_ours()
+        return known
+
+
+def _not_ours() -> FlexwireError:
+    return FlexwireError(
+        f"{ICEBERG_CATALOG} was not written by this version of flexwire; choose another --out"
+    )
+
+
+def to_catalog(catalog: object) -> IcebergCatalog:
+    """Return the catalog that a caller names, by its name alone or with properties."""
+    if isinstance(catalog, IcebergCatalog):
+        return catalog
+    return IcebergCatalog(None if catalog is None else to_text(catalog, "iceberg_catalog"))
+
+
+def _properties(properties: object) -> dict[str, str]:
+    if not isinstance(properties, Mapping):
+        raise refuse("catalog properties", "a mapping of names to texts", properties)
+    pairs = {
+        to_text(key, "catalog properties"): to_text(value, "catalog properties")
+        for key, value in properties.items()
+    }
+    for key, value in pairs.items():
+        is_secret = _SECRET.search(key) is not None and key not in _NO_SECRET
+        if is_secret or withheld(value) != value:
+            raise ArgumentError(
+                f"the property {key} of a catalog holds a key or password, which flexwire does not "
+                "take; give it to pyiceberg, in ~/.pyiceberg.yaml or an environment variable such "
+                "as PYICEBERG_CATALOG__NAME__TOKEN"
+            )
+    return dict(sorted(pairs.items()))

@@ -161,19 +161,19 @@ def _columns(name: str, table: Table) -> pa.Schema:
     place, _, message = name.partition("/")
     declared = table_schema(message) if place == MESSAGES else schema.schema_of(_FIXED[name])
     kind = pa.struct([*table.schema().as_arrow()])
-    return pa.schema([*_as_declared(kind, pa.struct([*declared]))])
+    return pa.schema([*as_declared(kind, pa.struct([*declared]))])
 
 
-def _as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
+def as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
     """Return a type of Iceberg in Arrow, with the bits that tasks wrote where they are declared."""
     if pa.types.is_struct(kind):
         own: Any = declared if declared is not None and pa.types.is_struct(declared) else ()
         types = {field.name: field.type for field in own}
-        fields = [(field.name, _as_declared(field.type, types.get(field.name))) for field in kind]
+        fields = [(field.name, as_declared(field.type, types.get(field.name))) for field in kind]
         return pa.struct(fields)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         inner = None if declared is None else getattr(declared, "value_type", None)
-        return pa.list_(_as_declared(kind.value_type, inner))
+        return pa.list_(as_declared(kind.value_type, inner))
     if pa.types.is_int32(kind) and declared is not None and pa.types.is_integer(declared):
         return declared
     return _LARGE.get(kind, kind)

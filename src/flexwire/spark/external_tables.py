@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _OWN: Final = "flexwire: a table of "
+_COMMENT, _LOCATION = "Comment", "Location"
+_TOLD: Final = frozenset({_COMMENT, _LOCATION})
 _SESSION: Final = "spark_catalog"
 _IMPLEMENTATION: Final = "spark.sql.catalogImplementation"
 _DELTA_CATALOG: Final = "spark.sql.catalog.spark_catalog"
@@ -111,34 +113,36 @@ def _register(
     spark.sql(f"CREATE DATABASE IF NOT EXISTS `{place.catalog}`.`{place.database}`")
     own = f"{_OWN}{out}"
     for name, schema in columns.items():
-        full = f"`{place.catalog}`.`{place.database}`.`{name}`"
+        full = _full(place, name)
         if spark.catalog.tableExists(full):
-            _check_own(spark, full, own)
-            if _is_same(spark, full, where[name], schema):
+            told = _describe(spark, full)
+            if told.get(_COMMENT) != own:
+                raise FlexwireError(
+                    f"{full} is a table of something else; choose another database, or drop it"
+                )
+            is_there = told.get(_LOCATION, "").removeprefix("file:") == where[name]
+            if is_there and (schema is None or spark.table(full).schema == schema):
                 spark.sql(f"REFRESH TABLE {full}")
                 continue
             spark.sql(f"DROP TABLE {full}")
-        if schema is None:
-            spark.catalog.createTable(full, path=where[name], source=kind, description=own)
-        else:
-            spark.catalog.createTable(
-                full, path=where[name], source=kind, schema=schema, description=own
-            )
-    for table in spark.catalog.listTables(f"`{place.catalog}`.`{place.database}`"):
-        if table.description == own and table.name not in where:
-            spark.sql(f"DROP TABLE `{place.catalog}`.`{place.database}`.`{table.name}`")
-
-
-def _check_own(spark: SparkSession, full: str, own: str) -> None:
-    if spark.catalog.getTable(full).description != own:
-        raise FlexwireError(
-            f"{full} is a table of something else; choose another database, or drop it"
+        spark.catalog.createTable(
+            full, path=where[name], source=kind, schema=schema, description=own
         )
+    for row in spark.sql(f"SHOW TABLES IN `{place.catalog}`.`{place.database}`").collect():
+        full = _full(place, row["tableName"])
+        is_left = row["tableName"] not in where and not row["isTemporary"]
+        if is_left and _describe(spark, full).get(_COMMENT) == own:
+            spark.sql(f"DROP TABLE {full}")
 
 
-def _is_same(spark: SparkSession, full: str, where: str, schema: StructType | None) -> bool:
-    """Return whether a registered table has this place and these columns."""
-    told = spark.sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
-    places = [row["data_type"] for row in told if row["col_name"] == "Location"]
-    is_there = [place.removeprefix("file:") for place in places] == [where]
-    return is_there and (schema is None or spark.table(full).schema == schema)
+def _full(place: DatabaseName, name: str) -> str:
+    return f"`{place.catalog}`.`{place.database}`.`{name}`"
+
+
+def _describe(spark: SparkSession, full: str) -> dict[str, str]:
+    """Return what the catalog says of a table itself.
+
+    `spark.catalog.listTables` fails in sessions that do not compile queries.
+    """
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
+    return {row["col_name"]: row["data_type"] for row in rows if row["col_name"] in _TOLD}

@@ -133,7 +133,6 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.catalogs import IcebergCatalog
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.input_file import InputFile
-    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -317,7 +316,7 @@ def _run(
                 )
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
-            notes += (*answer_notes(facts), *job.publish_and_register(facts, files_read, to))
+            notes += (*answer_notes(facts), *job.publish_and_register(facts, files_read, running))
         if options.output.register is None:
             job.publish(facts, files_read)
     notes += left_out_notes(len(staging.known_files), len(staging.growing_files), to)
@@ -370,15 +369,18 @@ class _AnalysisJob:
             self.staging.publish()
 
     def publish_and_register(
-        self, facts: Facts, files: list[InputFile], out: OutputDirectory
+        self, facts: Facts, files: list[InputFile], caller: SparkSession
     ) -> tuple[str, ...]:
-        """Publish all as long as Spark is there, if tables are to be registered; returns a note."""
+        """Publish all as long as Spark is there, if tables are to be registered; returns a note.
+
+        The ``caller``'s own session registers them: it may know files that are gone now.
+        """
         if (place := self.options.output.register) is None:
             return ()
         self.publish(facts, files)
         with self.clock.stage("Registering tables"):
-            names = register_tables(self.spark, out.url, str(place))
-        return (registration_note(self.spark, place, names),)
+            names = register_tables(caller, self.staging.out.url, str(place))
+        return (registration_note(caller, place, names),)
 
     def write_tables(
         self, files: list[InputFile]

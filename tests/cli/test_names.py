@@ -84,7 +84,8 @@ FREE = {
     "ports", "metrics", "upstream_name", "header_tags", "address", "body", "version", "to",
     "requests", "user", "password_file", "client_id", "timeout", "request", "size", "sources",
     "drop", "capture", "data", "old", "new", "certificate", "key", "ca", "command_config",
-    "share", "seconds", "live", "since", "until",
+    "share", "seconds", "live", "since", "until", "iceberg_catalog", "iceberg_properties",
+    "register",
 }  # fmt: skip
 
 

@@ -46,6 +46,8 @@ LISTED = {
     "spark/archive.py: datetime.datetime.now": "a value of a trial, whatever it is",
     "spark/delta/ledger.py: datetime.datetime.now": "`in_order` puts an entry after all before it",
     "spark/delta/logs.py: time.time": "Delta's protocol wants it; versions are the order",
+    "spark/iceberg/files.py: time.time_ns": "snapshots are as old as their own times say",
+    "spark/iceberg/upkeep.py: datetime.datetime.now": "files are as old as their store says",
     "spark/publishing/object_store.py: time.gmtime": "a name; `current.json` orders runs",
     "spark/publishing/object_store.py: time.strftime": "the same name",
     "storage/store_listing.py: datetime.datetime.fromtimestamp": "`moment_of` takes any number",

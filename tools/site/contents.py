@@ -62,6 +62,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/storage",
         "docs/every-hour",
         "docs/delta",
+        "docs/iceberg",
         "docs/cluster",
         "docs/scale",
     ),

@@ -89,7 +89,7 @@ def _properties(
 @click.option(
     "--format",
     "output",
-    type=click.Choice([*Format, *_TABLES], case_sensitive=False),
+    type=click.Choice([*Format, PARQUET, DELTA], case_sensitive=False),
     metavar="[text|json]",
     default=Format.TEXT,
     show_default="text",
@@ -219,8 +219,6 @@ def analyze(
     tables: str,
     output: Format | str,
     append: bool,
-    iceberg_catalog: str | None,
-    iceberg_properties: dict[str, str],
     answers: str | None,
     **others: Any,
 ) -> None:
@@ -251,7 +249,7 @@ def analyze(
     OUT/ledger lists the analyses in them. The report, in OUT/runs, is about this input alone.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
-    catalog = _catalog(tables, iceberg_catalog, iceberg_properties, others["register"])
+    others["iceberg_catalog"] = _catalog(tables, others)
     from flexwire.answers.asking.results import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
@@ -262,7 +260,6 @@ def analyze(
             out,
             format=tables,
             append=append,
-            iceberg_catalog=catalog,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
             # These have the names that `run` has for them. None is an option that was not given.
@@ -300,10 +297,9 @@ def _formats(
     return tables, output
 
 
-def _catalog(
-    tables: str, name: str | None, properties: dict[str, str], register: str | None
-) -> IcebergCatalog | None:
+def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
     """Return the catalog of Iceberg tables; refuse options that another format does not have."""
+    name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):
         option = "--iceberg-catalog" if name else "--iceberg-property"
         raise click.UsageError(f"{option} is for Iceberg tables, so give --tables iceberg too")
@@ -311,7 +307,7 @@ def _catalog(
         raise click.UsageError(
             "--iceberg-property needs --iceberg-catalog, which names the catalog"
         )
-    if tables == ICEBERG and register:
+    if tables == ICEBERG and others["register"]:
         raise click.UsageError(
             "--register is for Parquet and Delta tables; Iceberg tables are in their own catalog"
         )

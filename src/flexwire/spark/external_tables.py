@@ -1,8 +1,8 @@
 """The tables of an output as external tables of a catalog of Spark's, found by their names.
 
 The catalog holds a name, a place and columns; the files stay where the analysis put them. Dropping
-such a table removes no file. Only tables that flexwire registered for the same output are changed:
-each has a comment that says so.
+such a table removes no file. Only tables of the same output are changed:
+each has a comment that says so, or lies in that output.
 """
 
 from __future__ import annotations
@@ -111,28 +111,36 @@ def _register(
     where: dict[str, str],
 ) -> None:
     spark.sql(f"CREATE DATABASE IF NOT EXISTS `{place.catalog}`.`{place.database}`")
-    own = f"{_OWN}{out}"
     for name, schema in columns.items():
         full = _full(place, name)
         if spark.catalog.tableExists(full):
             told = _describe(spark, full)
-            if told.get(_COMMENT) != own:
+            if not _is_own(told, out):
                 raise FlexwireError(
                     f"{full} is a table of something else; choose another database, or drop it"
                 )
-            is_there = told.get(_LOCATION, "").removeprefix("file:") == where[name]
+            is_there = _location(told) == where[name]
             if is_there and (schema is None or spark.table(full).schema == schema):
                 spark.sql(f"REFRESH TABLE {full}")
                 continue
             spark.sql(f"DROP TABLE {full}")
         spark.catalog.createTable(
-            full, path=where[name], source=kind, schema=schema, description=own
+            full, path=where[name], source=kind, schema=schema, description=f"{_OWN}{out}"
         )
     for row in spark.sql(f"SHOW TABLES IN `{place.catalog}`.`{place.database}`").collect():
         full = _full(place, row["tableName"])
         is_left = row["tableName"] not in where and not row["isTemporary"]
-        if is_left and _describe(spark, full).get(_COMMENT) == own:
+        if is_left and _is_own(_describe(spark, full), out):
             spark.sql(f"DROP TABLE {full}")
+
+
+def _is_own(told: dict[str, str], out: OutputDirectory) -> bool:
+    """Return whether a table is of this output; one of Delta's keeps no comment."""
+    return told.get(_COMMENT) == f"{_OWN}{out}" or _location(told).startswith(f"{out}/")
+
+
+def _location(told: dict[str, str]) -> str:
+    return told.get(_LOCATION, "").removeprefix("file:")
 
 
 def _full(place: DatabaseName, name: str) -> str:

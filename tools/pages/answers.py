@@ -30,9 +30,9 @@ leaves out a column of texts that is empty in every row.
 `--answers NAME,NAME` asks some answers, and `--answers none` asks none. If an answer fails, the
 report and the terminal say so, and everything else is written as usual. If you named that answer,
 the exit code is 1. An answer that you named also fails if it is about logs and no logs were given.
-With Delta tables, the table (`answers/NAME.parquet`) and the CSV are in the directory of the run,
-because they are about its input alone. `flexwire answers OUT` asks Delta tables as a whole, all
-analyses together, and says what was cut between them
+With Delta and Iceberg tables, the table (`answers/NAME.parquet`) and the CSV are in the directory
+of the run, because they are about its input alone. `flexwire answers OUT` asks such tables as a
+whole, all analyses together, and says what was cut between them
 ([boundaries](#boundaries-what-was-cut-between-analyses)). For internal topics `flexwire answers`
 reprints the stored answers, because their logs are not kept as tables. Text on a terminal has the
 columns and units of the report, in lines of up to 120 characters. `--format csv` and `--format
@@ -53,7 +53,7 @@ from pyspark.sql import SparkSession
 from flexwire.spark.answers.outputs import open_tables
 
 spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
-tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables, all analyses
+tables = open_tables(spark, "OUT")  # a path or URL; of tables that grow, all analyses
 tables.frames.groupBy("client_id").count().show()
 ```
 The blocks below use `spark` and `open_tables` from this one. Tables that grow hold several

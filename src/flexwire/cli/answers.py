@@ -82,7 +82,7 @@ def answers(
 
     docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
     is printed as it was stored. All other answers are computed from the tables on Spark and written
-    nowhere; with --labels, --since or --until and for Delta tables this holds for every answer.
+    nowhere; with --labels, --since or --until and for tables that grow this holds for every answer.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan

@@ -16,7 +16,8 @@ The laws of this room (tests below `tests/`):
 - A task writes files only through `run_tasks` and `Drop.put`, because Spark may run it twice
   (`spark/test_faults.py`).
 - One step publishes an analysis: a rename on this machine, one PUT in a store, an entry in the
-  ledger for Delta (`spark/test_staging.py`, `spark/test_stored.py`, `spark/test_delta.py`).
+  ledger for Delta and Iceberg (`spark/test_staging.py`, `spark/test_stored.py`,
+  `spark/test_delta.py`, `spark/test_iceberg.py`).
 - Facts are sums that tasks add and the driver merges (`spark/test_frame_sums.py`,
   `spark/test_driver.py`).
 """

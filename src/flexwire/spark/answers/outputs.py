@@ -5,7 +5,7 @@ tables/answers/NAME/NAME.parquet     as a table, in one file
 answers/NAME.csv                     as CSV, to send round
 ```
 
-With Delta tables, both are in the directory of the analysis, and the table is answers/NAME.parquet.
+With tables that grow, both are in the directory of the analysis; the table is answers/NAME.parquet.
 An answer is about one input, and percentiles of two inputs cannot be added up.
 """
 
@@ -142,9 +142,9 @@ def open_tables(
 ) -> AnalysisTables:
     """Open the tables of the analysis in ``out``, by path or URL; ``OUT/tables`` also works.
 
-    For Delta tables, these are the tables of all analyses. With ``since`` or ``until`` they have
+    Tables that grow have the rows of all analyses. With ``since`` or ``until`` they have
     the frames, messages and records from the one and before the other, and the connections that
-    were seen then. Of Delta tables no file of another day is read. A time is a datetime with a
+    were seen then. Of tables that grow no file of another day is read. A time is a datetime with a
     zone, or ISO 8601, in UTC without a zone. Tables of logs are whole.
 
     Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for another time.
@@ -345,7 +345,7 @@ def write_answers(
     grows: bool,
     part: Mapping[str, float | str],
 ) -> None:
-    """Write answers, and a marker in their directory; ``grows`` is true for Delta tables.
+    """Write answers, and a marker in their directory; ``grows`` is true for tables that grow.
 
     ``part`` describes captures that do not hold all traffic (`part_columns`).
     """

@@ -30,6 +30,7 @@ Files that are in already are left out.
 Without ``append`` an analysis takes the place of all that are in, by the same entry in the ledger;
 their rows are taken out after it.
 
-`output.output` reads, `staging.delta_staging` writes. Only these need deltalake. Tasks use `layout`
-alone, so executors do without it.
+`output.output` reads, `staging.grown_staging` writes. What no format needs is in `grown`, `ledger`,
+`staging` and `layout`, which `flexwire.spark.iceberg` takes too: they do without deltalake. Tasks
+use `layout` alone.
 """

@@ -2,6 +2,6 @@
 
 A task closes a file, puts it below the staging directory (`task_output`), and names it in its
 manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). One step of
-the driver then publishes everything. `output` has what the three forms of output share: `local` on
-this machine, `object_store`, and the room `flexwire.spark.delta`.
+the driver then publishes everything. `output` has what the forms of output share: `local` on this
+machine, `object_store`, and the rooms `flexwire.spark.delta` and `flexwire.spark.iceberg`.
 """

@@ -523,7 +523,9 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
     for path in out.rglob("*.parquet"):
         if "ledger" not in path.parts:
             assert path.stat().st_mode & 0o077 == 0
-    with pytest.raises(FlexwireError, match="format: expected 'parquet' or 'delta', got 'iceberg'"):
-        run(captures, out, format="iceberg")
-    with pytest.raises(FlexwireError, match="append: expected format delta beside it"):
+    with pytest.raises(
+        FlexwireError, match="format: expected 'parquet', 'delta' or 'iceberg', got"
+    ):
+        run(captures, out, format="orc")
+    with pytest.raises(FlexwireError, match="append: expected format delta or iceberg beside it"):
         run(captures, out, append=True)

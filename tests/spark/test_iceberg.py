@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from contextlib import contextmanager
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.schema import assign_fresh_schema_ids
 
+from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, FlexwireError, StorageError
 from flexwire.schema.catalog import catalog
+from flexwire.spark.analyze import analyze as run
+from flexwire.spark.answers.outputs import open_tables, stored_answers
 from flexwire.spark.dataframes import output_of
+from flexwire.spark.dataframes import table as spark_table
 from flexwire.spark.delta import layout, ledger, staging
 from flexwire.spark.delta.grown import AddedFile
 from flexwire.spark.delta.staging import delta_staging, grown_staging
@@ -35,16 +44,19 @@ from flexwire.spark.inputs import begin_output
 from flexwire.spark.publishing.catalogs import IcebergCatalog, catalog_table
 from flexwire.spark.publishing.output import OutputOptions, to_format
 from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output as read_output
-from flexwire.tables.schema import FRAMES_TABLE
+from flexwire.tables.schema import FRAMES_TABLE, TABLES, schema_of
+from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.grown import MESSAGE, NOON, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 class Killed(BaseException):
@@ -129,9 +141,11 @@ def test_columns_have_the_types_that_tasks_wrote(out: OutputDirectory) -> None:
 def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
     """Iceberg knows no number of 16 bits, and pyiceberg reads text as large text."""
     are_small = 0
-    for name in catalog().names():
-        declared = pa.struct([*table_schema(name)])
-        schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(table_schema(name)))
+    tables = [table_schema(name) for name in catalog().names()]
+    tables += [schema_of(table.columns) for table in (*TABLES, *LOG_TABLES)]
+    for columns in tables:
+        declared = pa.struct([*columns])
+        schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
         theirs = pa.struct([*schema.as_arrow()])
         assert as_declared(theirs, declared) == declared
         are_small += "int16" in str(declared)
@@ -410,6 +424,22 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
     assert plain(out) == exact(out) == ["new"]
 
 
+def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirectory) -> None:
+    """Of text most engines keep 16 letters, unless a table says that it wants all."""
+    for text in ("one", "two"):
+        analyze(out, text)
+    runs = {entry.analysis for entry in output(out.url).entries}
+    table = tables_in(out).table("frames").open()
+    assert table is not None
+    with table.transaction() as change:
+        change.remove_properties("write.metadata.metrics.column.analysis")
+        change.overwrite(table.scan().to_arrow())
+    (file,) = iceberg_files.live_files(table, out)
+    assert file.first["analysis"] not in runs
+    assert exact(out) == ["one", "two"]
+    assert tables_in(out).table("frames").analyses(runs) == runs
+
+
 def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirectory) -> None:
     for day, text in enumerate(("old", "kept")):
         analyze(out, text, NOON + timedelta(days=day))
@@ -462,6 +492,80 @@ def test_old_snapshots_do_not_pile_up(
         assert table is not None
         assert len(table.metadata.snapshots) <= 6
     assert plain(out) == exact(out) == [f"{number}" for number in range(9)]
+
+
+def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> None:
+    analyze(out, "old", NOON - timedelta(days=900))
+    analyze(out, "new", datetime.now(UTC))
+
+    def ask(*arguments: str) -> Any:
+        result = CliRunner().invoke(app, ["tables", *arguments, "--format", "json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.output)
+
+    retain = ["retain", out.url, "--days", "30"]
+    told = ask(*retain, "--dry-run")
+    assert told["isDone"] is False
+    assert {group["table"] for group in told["groups"]} == {*GROWN}
+    assert exact(out) == ["new", "old"]
+    assert ask(*retain)["groups"] == told["groups"]
+    assert exact(out) == plain(out) == ["new"]
+    # Nothing is a day old yet.
+    assert ask("vacuum", out.url, "--hours", "24") == {"isDone": True, "groups": []}
+    result = CliRunner().invoke(app, ["tables", "compact", out.url])
+    assert "Iceberg tables are compacted by an engine" in str(result.exception)
+
+
+@pytest.mark.slow
+def test_tasks_need_no_pyiceberg() -> None:
+    """What is pickled for them names only what executors have, and Delta is not needed either."""
+    layout_alone = (
+        "import sys; import flexwire.spark.delta.layout; "
+        "assert not {'deltalake', 'pyiceberg', 'pyspark'} & set(sys.modules)"
+    )
+    iceberg_alone = (
+        "import sys; import flexwire.spark.iceberg.output, flexwire.spark.delta.staging; "
+        "assert 'deltalake' not in sys.modules"
+    )
+    for program in (layout_alone, iceberg_alone):
+        subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    captures = write_capture(tmp_path / "captures", 5, replace(CLEAN, files=2))
+    whole, grown = tmp_path / "whole", tmp_path / "grown"
+    run(captures, whole, spark=spark)
+    first = run(captures, grown, spark=spark, format="iceberg", append=True)
+    again = run(captures, grown, spark=spark, format="iceberg", append=True)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert again.facts == first.facts
+    assert first.tables.root == grown / "tables"
+    one, other = read_output(whole), output(grown)
+    assert one.names == [name for name in other.names if other.table(name).num_rows]
+    for name in one.names:
+        ours = other.table(name).drop_columns(["analysis"])
+        theirs = one.table(name)
+        assert ours.schema.equals(theirs.schema), name
+        assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist())), name
+    answers = ["chargeback", "latency", "errors", "sizes", "tagged_fields"]
+    for ours, theirs in zip(
+        stored_answers(grown, answers), stored_answers(whole, answers), strict=True
+    ):
+        assert ours.rows.to_pylist() == theirs.rows.to_pylist(), ours.answer.name
+    tables = open_tables(spark, grown)
+    assert tables.frames.count() == one.table("frames").num_rows
+    frames = spark_table(spark, grown, "frames", ["analysis", "frame_index"])
+    assert {tuple(row) for row in frames.collect()} == {
+        tuple(row.values())
+        for row in other.table("frames", ["analysis", "frame_index"]).to_pylist()
+    }
+    names = {path.name for path in (grown / "runs").rglob("*")}
+    assert {name for name in names if name.startswith("_")} == set()
 
 
 def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:

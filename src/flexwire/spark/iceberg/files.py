@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import BooleanExpression, In
 from pyiceberg.types import PrimitiveType
@@ -16,6 +17,7 @@ from pyiceberg.types import PrimitiveType
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
 from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
+from flexwire.storage.filesystems import report_failures
 from flexwire.tables.keys import ANALYSIS
 
 if TYPE_CHECKING:
@@ -117,6 +119,18 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
         and field.name in _BOUNDED
         and isinstance(field.field_type, PrimitiveType)
     }
+
+
+def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
+    """Return the analyses of which a file has rows; it is read where it has those of several."""
+    if file.analysis is not None:
+        return {file.analysis}
+    system, root = out.arrow()
+    with report_failures(out.url, "read"):
+        column = pq.read_table(
+            f"{root}/{file.name}", columns=[ANALYSIS], filesystem=system, partitioning=None
+        )
+    return {*column[ANALYSIS].unique().to_pylist()}
 
 
 def dataset_of(

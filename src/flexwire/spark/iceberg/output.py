@@ -25,12 +25,13 @@ from flexwire.spark.iceberg.catalog import (
     make_catalog,
     open_catalog,
 )
-from flexwire.spark.iceberg.files import TableFile, dataset_of, live_files
+from flexwire.spark.iceberg.files import TableFile, analyses_of, dataset_of, live_files
 from flexwire.spark.iceberg.ledger import IcebergLedger
 from flexwire.spark.iceberg.tables import IcebergTable
 from flexwire.spark.publishing.catalogs import IcebergCatalog
 from flexwire.storage.store_listing import FileEntry
 from flexwire.tables import schema
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import ICEBERG_CATALOG, LEDGER, MESSAGES, is_delta, is_iceberg
@@ -128,33 +129,48 @@ class IcebergOutput(GrownOutput):
         """Return the files of a table that are in."""
         return [
             FileEntry(file.name, file.data.file_size_in_bytes, _NEVER, "")
-            for file in self.files_in(self._table(name))
+            for file in self._state(name).files
         ]
 
-    def files_in(self, table: Table) -> list[TableFile]:
-        """Return the files of analyses that are in.
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table; ``analysis`` is the last."""
+        return self._state(name).columns
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """Return a table as a dataset of pyarrow."""
+        state = self._state(name)
+        return dataset_of(state.files, state.columns, self.out)
+
+    def _state(self, name: str) -> _TableState:
+        """Return a table as it was when it was first asked for.
 
         What an engine has joined was in: analyses are replaced all at once, so that one of them
         tells of all.
         """
+        if name not in self._states:
+            table = self.iceberg.table(name).open() if name in self.names else None
+            if table is None:
+                raise refuse("name", f"a table of {self.out}", name)
+            files = [file for file in live_files(table, self.out) if self._is_in(file)]
+            self._states[name] = _TableState(_columns(name, table), files)
+        return self._states[name]
+
+    def _is_in(self, file: TableFile) -> bool:
+        # An engine may cut the bounds that it writes, and then they name no analysis.
         runs = {entry.analysis for entry in self.entries}
-        files = live_files(table, self.out)
-        return [file for file in files if (file.analysis or file.first["analysis"]) in runs]
+        return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
-    def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table; ``analysis`` is the last."""
-        return _columns(name, self._table(name))
+    @cached_property
+    def _states(self) -> dict[str, _TableState]:
+        return {}
 
-    def dataset(self, name: str) -> ds.Dataset:
-        """Return a table as a dataset of pyarrow."""
-        table = self._table(name)
-        return dataset_of(self.files_in(table), _columns(name, table), self.out)
 
-    def _table(self, name: str) -> Table:
-        table = self.iceberg.table(name).open() if name in self.names else None
-        if table is None:
-            raise refuse("name", f"a table of {self.out}", name)
-        return table
+@dataclass(frozen=True, slots=True)
+class _TableState:
+    """The columns of a table, and its files that are in."""
+
+    columns: pa.Schema
+    files: list[TableFile]
 
 
 def _columns(name: str, table: Table) -> pa.Schema:
@@ -169,14 +185,17 @@ def as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
     if pa.types.is_struct(kind):
         own: Any = declared if declared is not None and pa.types.is_struct(declared) else ()
         types = {field.name: field.type for field in own}
-        fields = [(field.name, as_declared(field.type, types.get(field.name))) for field in kind]
-        return pa.struct(fields)
+        return pa.struct([_field(field.name, field, types.get(field.name)) for field in kind])
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         inner = None if declared is None else getattr(declared, "value_type", None)
-        return pa.list_(as_declared(kind.value_type, inner))
+        return pa.list_(_field("item", kind.value_field, inner))
     if pa.types.is_int32(kind) and declared is not None and pa.types.is_integer(declared):
         return declared
     return _LARGE.get(kind, kind)
+
+
+def _field(name: str, field: pa.Field, declared: pa.DataType | None) -> pa.Field:
+    return pa.field(name, as_declared(field.type, declared), nullable=field.nullable)
 
 
 def _kept(out: OutputDirectory) -> IcebergCatalog:

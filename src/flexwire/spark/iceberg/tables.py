@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
 from pyiceberg.transforms import DayTransform
 
@@ -22,9 +21,9 @@ from flexwire.spark.iceberg.catalog import (
     location,
     open_catalog,
 )
-from flexwire.spark.iceberg.files import TableFile, expire_old, live_files, rows_of
+from flexwire.spark.iceberg.files import analyses_of, expire_old, live_files, rows_of
 from flexwire.spark.publishing.catalogs import catalog_table
-from flexwire.storage.filesystems import reason_of, report_failures
+from flexwire.storage.filesystems import reason_of
 from flexwire.storage.local import make_private_directory
 from flexwire.tables.keys import ANALYSIS
 
@@ -140,18 +139,8 @@ class IcebergTable(GrownTable):
             return set()
         analyses: set[str] = set()
         for file in live_files(table, self.out, rows_of(runs)):
-            analyses |= self._analyses_of(file) & {*runs}
+            analyses |= analyses_of(file, self.out) & {*runs}
         return analyses
-
-    def _analyses_of(self, file: TableFile) -> set[str]:
-        if file.analysis is not None:
-            return {file.analysis}
-        system, root = self.out.arrow()
-        with report_failures(self.out.url, "read"):
-            column = pq.read_table(
-                f"{root}/{file.name}", columns=[ANALYSIS], filesystem=system, partitioning=None
-            )
-        return {*column[ANALYSIS].unique().to_pylist()}
 
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of some analyses; the files themselves stay.

@@ -59,7 +59,7 @@ def to_format(
     """Return how tables are written; `ArgumentError` where options do not go together."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
-        raise refuse("format", ", ".join(map(repr, FORMATS)), format)
+        raise refuse("format", "'parquet', 'delta' or 'iceberg'", format)
     if added and named == PARQUET:
         raise refuse(
             "append",

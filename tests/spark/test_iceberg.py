@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from pyiceberg.table import Table
     from pyspark.sql import SparkSession
 
 
@@ -485,12 +486,20 @@ def test_old_snapshots_do_not_pile_up(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = iceberg_files.expire_old
-    monkeypatch.setattr("flexwire.spark.iceberg.tables.expire_old", lambda table: real(table, 0, 4))
+
+    def expire(table: Table) -> int:
+        return real(table, 0, 3, 2)
+
+    monkeypatch.setattr("flexwire.spark.iceberg.tables.expire_old", expire)
     for number in range(9):
         analyze(out, f"{number}")
         table = tables_in(out).table("frames").open()
         assert table is not None
         assert len(table.metadata.snapshots) <= 6
+    snapshots = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
+    for kept in range(1, len(snapshots) + 3):
+        assert iceberg_files.old_snapshots(table, 0, kept) == snapshots[:-kept]
+        assert iceberg_files.old_snapshots(table, 3600, kept) == []
     assert plain(out) == exact(out) == [f"{number}" for number in range(9)]
 
 

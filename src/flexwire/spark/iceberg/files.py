@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# Each commit writes all snapshots again; so many of old ones are worth a commit of their own.
-_MOST_OLD: Final = 100
-_OLD_SECONDS: Final = 5 * 24 * 60 * 60
+# pyiceberg copies and writes all snapshots several times in a commit: 250 cost a second of CPU.
+_KEPT: Final = 48
+_LEAST: Final = 24
+_OLD_SECONDS: Final = 60 * 60
 _BOUNDED: Final = frozenset({ANALYSIS, "time", "first_time", "last_time"})
 
 
@@ -53,12 +54,15 @@ class TableFile:
         return first if first == self.last.get(ANALYSIS) else None
 
 
-def expire_old(table: Table, seconds: int = _OLD_SECONDS, least: int = _MOST_OLD) -> int:
+def expire_old(
+    table: Table, seconds: int = _OLD_SECONDS, kept: int = _KEPT, least: int = _LEAST
+) -> int:
     """Take snapshots out of a table that are so old, once there are so many; return how many.
 
-    The files that only they named stay until `flexwire tables vacuum`.
+    The newest ones are ``kept``. The files that only expired ones named stay until
+    `flexwire tables vacuum`, so that who is reading them can go on.
     """
-    old = old_snapshots(table, seconds)
+    old = old_snapshots(table, seconds, kept)
     if len(old) < least:
         return 0
     table.maintenance.expire_snapshots().by_ids(old).commit()
@@ -66,13 +70,17 @@ def expire_old(table: Table, seconds: int = _OLD_SECONDS, least: int = _MOST_OLD
     return len(old)
 
 
-def old_snapshots(table: Table, seconds: int) -> list[int]:
-    """Return the snapshots that are so old and that no branch or tag names."""
+def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
+    """Return the snapshots that are so old, without the newest ones and what is named.
+
+    A branch or a tag names a snapshot.
+    """
     before = time.time_ns() // 1_000_000 - seconds * 1000
     named = {reference.snapshot_id for reference in table.metadata.refs.values()}
+    snapshots = sorted(table.metadata.snapshots, key=lambda one: one.sequence_number or 0)
     return [
         snapshot.snapshot_id
-        for snapshot in table.metadata.snapshots
+        for snapshot in snapshots[: max(0, len(snapshots) - kept)]
         if snapshot.timestamp_ms < before and snapshot.snapshot_id not in named
     ]
 

@@ -164,7 +164,7 @@ def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: in
 
         def expire(find: Callable[[], Table | None] = find) -> int:
             table = find()
-            return 0 if table is None else expire_old(table, hours * _HOUR, 1)
+            return 0 if table is None else expire_old(table, hours * _HOUR, kept=0, least=1)
 
         retry(expire, out.child(place))
     for group in [*unnamed_files(out, hours)]:

@@ -96,10 +96,15 @@ def analyze(
     return True
 
 
-def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """What a reader finds that does not look into the ledger: Iceberg's own."""
+def opened(out: OutputDirectory, name: str = "frames") -> Table:
     table = tables_in(out).table(name).open()
     assert table is not None
+    return table
+
+
+def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
+    """What a reader finds that does not look into the ledger: Iceberg's own."""
+    table = opened(out, name)
     return sorted(table.scan().to_arrow()["client_id"].to_pylist())
 
 
@@ -139,6 +144,7 @@ def test_columns_have_the_types_that_tasks_wrote(out: OutputDirectory) -> None:
     assert found.schema(MESSAGE) == found.table(MESSAGE).schema == declared
 
 
+@pytest.mark.slow
 def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
     """Iceberg knows no number of 16 bits, and pyiceberg reads text as large text."""
     are_small = 0
@@ -158,8 +164,7 @@ def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
 def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirectory) -> None:
     analyze(out, "one")
     analyze(out, "two", NOON + timedelta(days=1))
-    table = tables_in(out).table("frames").open()
-    assert table is not None
+    table = opened(out)
     summaries = [one.summary for one in table.metadata.snapshots]
     named = [one.additional_properties[ADDED] for one in summaries if one is not None]
     assert named == [entry.analysis for entry in output(out.url).entries]
@@ -179,8 +184,7 @@ def test_polars_reads_what_flexwire_reads(
         analyze(out, text)
     found = output(out.url)
     for name in found.names:
-        table = tables_in(out).table(name).open()
-        assert table is not None
+        table = opened(out, name)
         theirs = pl.scan_iceberg(table).collect().to_arrow()
         ours = found.table(name)
         assert theirs.column_names == ours.column_names
@@ -196,6 +200,7 @@ def test_all_is_its_owners_alone(out: OutputDirectory) -> None:
         assert any(not one.stat().st_mode & 0o077 for one in above), path
 
 
+@pytest.mark.slow
 def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> None:
     for text in ("one", "two"):
         analyze(out, text)
@@ -240,6 +245,7 @@ COMMITS = len(GROWN) + 1
 """What a second analysis commits: tables without new rows stay as they are, and the ledger."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("after", range(COMMITS))
 def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
@@ -278,6 +284,7 @@ def test_the_first_one_that_is_killed_leaves_no_output(
     assert plain(out) == exact(out) == ["one"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(COMMITS))
 def test_a_commit_whose_answer_is_lost_is_not_made_twice(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
@@ -289,6 +296,7 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice(
         assert plain(out, name) == exact(out, name) == ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(COMMITS))
 def test_a_commit_after_that_of_another_is_made_again(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
@@ -341,6 +349,7 @@ def test_in_a_store_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> N
         assert b"secret" not in kept
 
 
+@pytest.mark.slow
 def test_the_ledger_has_few_files_and_loses_no_entry(out: OutputDirectory) -> None:
     analyze(out, "first")
     kept = tables_in(out).ledger
@@ -430,8 +439,7 @@ def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirect
     for text in ("one", "two"):
         analyze(out, text)
     runs = {entry.analysis for entry in output(out.url).entries}
-    table = tables_in(out).table("frames").open()
-    assert table is not None
+    table = opened(out)
     with table.transaction() as change:
         change.remove_properties("write.metadata.metrics.column.analysis")
         change.overwrite(table.scan().to_arrow())
@@ -457,6 +465,7 @@ def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirec
     assert not analyze(out, "old")
 
 
+@pytest.mark.slow
 def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirectory) -> None:
     for text in ("one", "two"):
         analyze(out, text)
@@ -473,8 +482,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     remove_unnamed_files(out, [*found], 0)
     assert [*unnamed_files(out, 0)] == []
     for name in output(out.url).names:
-        table = tables_in(out).table(name).open()
-        assert table is not None
+        table = opened(out, name)
         assert len(table.metadata.snapshots) <= 1
         assert table.scan().to_arrow().num_rows == output(out.url).table(name).num_rows
     assert plain(out) == exact(out) == ["new"]
@@ -482,6 +490,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     assert plain(out) == exact(out) == ["more", "new"]
 
 
+@pytest.mark.slow
 def test_old_snapshots_do_not_pile_up(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,8 +502,7 @@ def test_old_snapshots_do_not_pile_up(
     monkeypatch.setattr("flexwire.spark.iceberg.tables.expire_old", expire)
     for number in range(9):
         analyze(out, f"{number}")
-        table = tables_in(out).table("frames").open()
-        assert table is not None
+        table = opened(out)
         assert len(table.metadata.snapshots) <= 6
     snapshots = [snapshot.snapshot_id for snapshot in table.metadata.snapshots]
     for kept in range(1, len(snapshots) + 3):
@@ -503,6 +511,7 @@ def test_old_snapshots_do_not_pile_up(
     assert plain(out) == exact(out) == [f"{number}" for number in range(9)]
 
 
+@pytest.mark.slow
 def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> None:
     analyze(out, "old", NOON - timedelta(days=900))
     analyze(out, "new", datetime.now(UTC))
@@ -577,6 +586,7 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
     assert {name for name in names if name.startswith("_")} == set()
 
 
+@pytest.mark.slow
 def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one")
     with (
@@ -601,6 +611,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
         analyze(OutputDirectory(str(tmp_path / "50%")), "one")
 
 
+@pytest.mark.slow
 def test_a_database_has_the_tables_of_one_output(out: OutputDirectory, tmp_path: Path) -> None:
     sql = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'lake.db'}"}
     lake = IcebergCatalog("lake.kafka", sql)
@@ -647,8 +658,7 @@ def test_tables_have_names_of_their_own_in_a_catalog() -> None:
 
 def test_a_file_elsewhere_is_told(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one")
-    table = tables_in(out).table("frames").open()
-    assert table is not None
+    table = opened(out)
     elsewhere = tmp_path / "elsewhere.parquet"
     (name,) = (file.name for file in output(out.url).files("frames"))
     assert out.path is not None

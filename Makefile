@@ -30,7 +30,7 @@ PYTEST = .venv/bin/pytest -n $(PROCESSES) --dist loadfile
 LONG = spark or guard or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
-  tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_iceberg_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
+  tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_external_tables.py tests/spark/test_iceberg_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
   tests/spark/test_kafka_capture.py tests/spark/test_kafka_capture_elsewhere.py \
   tests/spark/test_kafka_log.py tests/spark/test_kafka_log_connect.py \
   tests/spark/test_kafka_log_stream.py tests/spark/test_record_schema.py tests/spark/test_session.py \

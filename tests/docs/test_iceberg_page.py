@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from flexwire.cli.app import app
 from flexwire.spark.iceberg.output import output
-from flexwire.spark.iceberg.upkeep import NO_COMPACTION
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.house.test_readme import blocks
 from tests.spark.iceberg_connector import conf
@@ -41,7 +40,7 @@ def test_its_command_writes_tables_that_its_program_reads(
     exec(compile(reading, "docs/iceberg.md", "exec"), {})  # noqa: S102 - the page's own block
     refused = CliRunner().invoke(app, ["tables", "compact", "OUT"])
     assert refused.exit_code != 0
-    assert NO_COMPACTION in str(refused.exception)
+    assert "CALL CATALOG.system.rewrite_data_files(table =>" in str(refused.exception)
 
 
 def test_its_settings_are_those_that_are_tested() -> None:

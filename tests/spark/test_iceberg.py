@@ -168,6 +168,8 @@ def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirec
     summaries = [one.summary for one in table.metadata.snapshots]
     named = [one.additional_properties[ADDED] for one in summaries if one is not None]
     assert named == [entry.analysis for entry in output(out.url).entries]
+    # Statistics have the whole name, so that an analysis is taken out without reading a file.
+    assert [file.analysis for file in iceberg_files.live_files(table, out)] == named[::-1]
     partitions = {task.file.partition[0] for task in table.scan().plan_files()}
     assert partitions == {NOON.toordinal() - 719163, NOON.toordinal() - 719162}
     early = table.scan(row_filter=f"time < '{(NOON + timedelta(hours=3)).isoformat()}'")
@@ -207,7 +209,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
     analyze(out, "new", append=False)
     assert plain(out) == exact(out) == ["new"]
     assert len(output(out.url).entries) == 1
-    # Files were taken out by their statistics, and none was written for it.
+    # No file was written for that.
     assert not [*out.entries("tables/frames/data/")]
     assert analyze(out, "one")
     assert plain(out) == exact(out) == ["new", "one"]

@@ -11,7 +11,7 @@ from flexwire.cli.options import Format, format_option
 from flexwire.cli.terminal import print_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from types import ModuleType
 
     from flexwire.spark.delta.grown import FileGroup
     from flexwire.storage.output_directory import OutputDirectory
@@ -35,26 +35,17 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 
     Each line says what is joined next. What is killed leaves all rows as they were; run it again.
     """
-    from flexwire.errors import FlexwireError
-    from flexwire.extras import needed_by
+    from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
-    from flexwire.tables.output import is_iceberg
 
     place = OutputDirectory(out)
-    if is_iceberg(place):
-        with needed_by("flexwire tables", "iceberg"):
-            from flexwire.spark.iceberg.upkeep import NO_COMPACTION
-        raise FlexwireError(f"{place}: {NO_COMPACTION}")
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta.staging import upkeep_lock
-        from flexwire.spark.delta.upkeep import join, to_join
-
+    upkeep = _upkeep(place)
     with upkeep_lock(place):
-        groups = [*to_join(place)]
+        groups = [*upkeep.to_join(place)]
         for group in groups:
             _tell("join", group, output)
             if not dry_run:
-                join(place, group)
+                upkeep.join(place, group)
     _end(groups, "joined", output, dry_run=dry_run)
 
 
@@ -84,14 +75,14 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    to_retire, retire = _retirement(place)
+    upkeep = _upkeep(place)
     first = datetime.now(UTC).date() - timedelta(days=days - 1)
     with upkeep_lock(place):
-        groups = [*to_retire(place, first)]
+        groups = [*upkeep.to_retire(place, first)]
         for group in groups:
             _tell("take out", group, output)
         if not dry_run:
-            retire(place, groups)
+            upkeep.retire(place, groups)
     _end(groups, "taken out", output, dry_run=dry_run)
 
 
@@ -119,21 +110,19 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    unnamed_files, remove_unnamed_files = _removal(place)
+    upkeep = _upkeep(place)
     with upkeep_lock(place):
-        groups = [*unnamed_files(place, hours)]
+        groups = [*upkeep.unnamed_files(place, hours)]
         for group in groups:
             for file in group.files if output is Format.TEXT else ():
                 print_line(f"remove {group.table}: {file['path']}")
         if not dry_run:
-            remove_unnamed_files(place, [group.table for group in groups], hours)
+            upkeep.remove_unnamed_files(place, [group.table for group in groups], hours)
     _end(groups, "removed", output, dry_run=dry_run)
 
 
-def _retirement(
-    place: OutputDirectory,
-) -> tuple[Callable[..., Iterable[FileGroup]], Callable[..., None]]:
-    """Return what finds and takes out old days, in the format of the tables in ``place``."""
+def _upkeep(place: OutputDirectory) -> ModuleType:
+    """Return the module that keeps the tables in ``place`` small, in their format."""
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg
 
@@ -141,29 +130,11 @@ def _retirement(
         with needed_by("flexwire tables", "iceberg"):
             from flexwire.spark.iceberg import upkeep as iceberg
 
-        return iceberg.to_retire, iceberg.retire
+        return iceberg
     with needed_by("flexwire tables", "delta"):
         from flexwire.spark.delta import upkeep as delta
 
-    return delta.to_retire, delta.retire
-
-
-def _removal(
-    place: OutputDirectory,
-) -> tuple[Callable[..., Iterable[FileGroup]], Callable[..., None]]:
-    """Return what finds and removes unnamed files, in the format of the tables in ``place``."""
-    from flexwire.extras import needed_by
-    from flexwire.tables.output import is_iceberg
-
-    if is_iceberg(place):
-        with needed_by("flexwire tables", "iceberg"):
-            from flexwire.spark.iceberg import upkeep as iceberg
-
-        return iceberg.unnamed_files, iceberg.remove_unnamed_files
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta import upkeep as delta
-
-    return delta.unnamed_files, delta.remove_unnamed_files
+    return delta
 
 
 def _tell(verb: str, group: FileGroup, output: Format) -> None:

@@ -48,11 +48,8 @@ class DeltaLedgerSnapshot(LedgerSnapshot):
     table: DeltaTable | None
     directory: OutputDirectory
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it has; what an earlier release wrote lacks some."""
-        names = () if self.table is None else {field.name for field in self.table.schema().fields}
-        return [name for name in COLUMNS.names if name in names]
+    def _names(self) -> list[str]:
+        return [] if self.table is None else [field.name for field in self.table.schema().fields]
 
     def _files(self) -> Iterator[dict[str, Any]]:
         if self.table is None:

@@ -31,7 +31,7 @@ from flexwire.storage.filesystems import open_store, report_failures, scheme_of
 from flexwire.storage.output_directory import OutputDirectory, check_name
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.log_schema import LOG_SCHEMAS
+from flexwire.tables.log_schema import LOG_SCHEMAS, LOG_TABLES
 from flexwire.tables.output import MESSAGES, RUNS
 from flexwire.tables.parquet import TableWriter
 
@@ -52,6 +52,12 @@ ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
 # A listing is mostly waiting for the store.
 AT_ONCE: Final = 16
+
+
+FIXED: Final = {
+    table.place: table.columns for table in (*schema.TABLES, *schema.GROWN_TABLES, *LOG_TABLES)
+}
+"""The columns of each table that are the same whatever the input is."""
 
 
 def possible_tables() -> list[str]:

@@ -205,9 +205,10 @@ class LedgerSnapshot(ABC):
         return self._read(asked, files=False)
 
     @property
-    @abstractmethod
     def columns(self) -> list[str]:
         """The columns that it has; what an earlier release wrote lacks some."""
+        names = {*self._names()}
+        return [name for name in COLUMNS.names if name in names]
 
     @property
     def next_offsets(self) -> dict[Partition, int]:
@@ -278,6 +279,10 @@ class LedgerSnapshot(ABC):
             "files": []
         }
         return [LedgerEntry(**(nothing | {**row})) for row in rows]
+
+    @abstractmethod
+    def _names(self) -> Iterable[str]:
+        """Return the names of the columns of its table; none if there is no table."""
 
     @abstractmethod
     def _files(self) -> Iterable[dict[str, Any]]:

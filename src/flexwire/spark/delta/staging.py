@@ -14,7 +14,15 @@ import pyarrow.parquet as pq
 
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.spark.delta.grown import AddedFile, GrownOutput, StagedOutput
-from flexwire.spark.delta.layout import ALWAYS, TABLES, DeltaDirectory, by_day, split, with_logs
+from flexwire.spark.delta.layout import (
+    ALWAYS,
+    FIXED,
+    TABLES,
+    DeltaDirectory,
+    by_day,
+    split,
+    with_logs,
+)
 from flexwire.spark.delta.ledger import (
     ABANDONED,
     IN,
@@ -33,7 +41,6 @@ from flexwire.survey.request import Continuation
 from flexwire.survey.survey import STATE
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import CURRENT, MARKER, RUN, RUNS, is_delta, is_iceberg
 from flexwire.tables.parquet import ORIGIN, lacks_origin
 
@@ -137,11 +144,6 @@ def _is_old(
     """Return whether nothing was written for so long, by the clock of the store."""
     newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
-
-
-_FIXED: Final = {
-    table.place: table.columns for table in (*schema.TABLES, *schema.GROWN_TABLES, *LOG_TABLES)
-}
 
 
 MOST_FOOTERS: Final = 4096
@@ -277,8 +279,8 @@ class GrownStaging(RunStaging):
         return pq.read_metadata(f"{root}/{TABLES}/{table}/{name}", filesystem=system)
 
     def _add(self, table: str, files: Sequence[AddedFile]) -> dict[str, object]:
-        if table in _FIXED:
-            columns = schema.schema_of(_FIXED[table])
+        if table in FIXED:
+            columns = schema.schema_of(FIXED[table])
         else:
             columns = self._columns(table, files[0])
         if lacks_origin(columns):

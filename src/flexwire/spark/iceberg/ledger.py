@@ -54,11 +54,8 @@ class IcebergLedgerSnapshot(LedgerSnapshot):
     table: Table | None
     out: OutputDirectory
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it has; what an earlier release wrote lacks some."""
-        names = () if self.table is None else self.table.schema().column_names
-        return [name for name in COLUMNS.names if name in names]
+    def _names(self) -> list[str]:
+        return [] if self.table is None else self.table.schema().column_names
 
     def _files(self) -> Iterator[dict[str, Any]]:
         for file in () if self.table is None else live_files(self.table, self.out):

@@ -17,7 +17,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
 from flexwire.spark.delta.grown import GrownOutput, GrownTables, run_directory, to_directory
-from flexwire.spark.delta.layout import AT_ONCE, check_scheme
+from flexwire.spark.delta.layout import AT_ONCE, FIXED, check_scheme
 from flexwire.spark.iceberg.catalog import (
     iceberg_failures,
     load,
@@ -32,7 +32,6 @@ from flexwire.spark.publishing.catalogs import IcebergCatalog
 from flexwire.storage.store_listing import FileEntry
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import ICEBERG_CATALOG, LEDGER, MESSAGES, is_delta, is_iceberg
 
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 # When a file was written, no table says.
 _NEVER: Final = moment_at(0)
-_FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
 _LARGE: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
@@ -175,7 +173,7 @@ class _TableState:
 
 def _columns(name: str, table: Table) -> pa.Schema:
     place, _, message = name.partition("/")
-    declared = table_schema(message) if place == MESSAGES else schema.schema_of(_FIXED[name])
+    declared = table_schema(message) if place == MESSAGES else schema.schema_of(FIXED[name])
     kind = pa.struct([*table.schema().as_arrow()])
     return pa.schema([*as_declared(kind, pa.struct([*declared]))])
 

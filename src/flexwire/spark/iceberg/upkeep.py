@@ -1,6 +1,6 @@
 """What keeps Iceberg tables small: old days taken out, old snapshots and files removed.
 
-Joining small files is left to engines, which all do it for Iceberg: `NO_COMPACTION` names how. Each
+Joining small files is left to engines, which all do it for Iceberg: `to_join` says how. Each
 step says first what it is about to do and may be killed at any moment: a file is removed only when
 no snapshot that is left names it.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import And, BooleanExpression, LessThan
 
+from flexwire.errors import FlexwireError
 from flexwire.spark.delta.grown import FileGroup
 from flexwire.spark.delta.layout import TABLES, has_days, time_of
 from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-NO_COMPACTION: Final = (
+_NO_COMPACTION: Final = (
     "Iceberg tables are compacted by an engine: CALL CATALOG.system.rewrite_data_files(table => "
     "'DATABASE.frames') in Spark, ALTER TABLE CATALOG.DATABASE.frames EXECUTE optimize in Trino, "
     "OPTIMIZE DATABASE.frames REWRITE DATA USING BIN_PACK in Athena"
@@ -40,6 +41,11 @@ NO_COMPACTION: Final = (
 _CONNECTIONS: Final = "connections"
 _LAST: Final = "last_time"
 _HOUR: Final = 60 * 60
+
+
+def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
+    """Raise `FlexwireError`, which says how engines join the files of Iceberg tables."""
+    raise FlexwireError(f"{out}: {_NO_COMPACTION}")
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:

@@ -64,7 +64,10 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
     try:
         _register(spark, place, output.root, kind, columns, where)
     except SPARK_ERRORS as error:
-        raise AnalysisError(f"registering tables in {place}: {reason_of(error)}") from error
+        reason = reason_of(error)
+        raise AnalysisError(
+            f"{output.root} is complete, but its tables cannot be registered in {place}: {reason}"
+        ) from error
     return sorted(where)
 
 

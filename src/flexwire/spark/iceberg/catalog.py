@@ -7,7 +7,7 @@ is one set of credentials. It is not kept anywhere: a table's properties hold no
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlparse
 
 from pyiceberg.catalog import load_catalog
@@ -31,6 +31,7 @@ from flexwire.tables.output import ICEBERG_CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
@@ -73,15 +74,18 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
         path.touch(mode=0o600)
     opened = open_catalog(out, catalog)
     assert opened is not None  # noqa: S101 - its file is there, and mypy is to know it
+    database = (catalog.place.database,)
     with iceberg_failures(out, "make a database for"), suppress(NamespaceAlreadyExistsError):
-        opened.create_namespace((catalog.place.database,))
+        # Who may write tables need not be allowed to make a database.
+        if not opened.namespace_exists(database):
+            opened.create_namespace(database)
     # What reads the output by its path begins with this file.
     if not out.exists(ICEBERG_CATALOG):
         out.write(ICEBERG_CATALOG, catalog.to_json())
     return opened
 
 
-def _catalog_file(out: OutputDirectory) -> Any:
+def _catalog_file(out: OutputDirectory) -> Path:
     if out.path is None:
         raise FlexwireError(
             f"{out} is in a store, where a catalog cannot be a file; name one with "

@@ -297,6 +297,22 @@ def test_analyses_that_go_on_have_the_rows_of_one(name: str, continued: Grown) -
     assert found[0]
 
 
+def test_iceberg_tables_go_on_as_delta_tables_do(spark: SparkSession, tmp_path: Path) -> None:
+    files, out = going_on(tmp_path), {form: tmp_path / form for form in ("delta", "iceberg")}
+    for file in files:
+        for form, place in out.items():
+            done = analyze([file], place, spark=spark, answers=[], format=form, append=True)
+            assert file == files[0] or "on from the analysis before" in done.notes[0]
+    delta, iceberg = (open_tables(spark, place) for place in out.values())
+    for name in ("frames", "connections", "records"):
+        rows = getattr(iceberg, name).drop(ANALYSIS, BEGAN_IN)
+        of_delta = getattr(delta, name).select(rows.columns)
+        found = [sorted(map(repr, table.collect())) for table in (of_delta, rows)]
+        assert found[1] == found[0] != []
+    [chargeback] = [one for one in OF_TRAFFIC if one.name == "chargeback"]
+    assert told(chargeback, Asked(iceberg)) == told(chargeback, Asked(delta))
+
+
 def test_what_is_not_used_is_not_joined(continued: Grown) -> None:
     frames = continued.grown.tables.frames
     plan = frames.groupBy("client_id").agg(F.sum("size"))._jdf.queryExecution().toString()

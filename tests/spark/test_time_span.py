@@ -56,7 +56,8 @@ def outputs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     files = captures(root / "captures")
     assert len(files) == 3
     for file in files:
-        analyze([file], root / "delta", spark=spark, answers=[], format="delta", append=True)
+        for form in ("delta", "iceberg"):
+            analyze([file], root / form, spark=spark, answers=[], format=form, append=True)
     analyze(files, root / "parquet", spark=spark, answers=["chargeback"])
     return root
 
@@ -70,7 +71,7 @@ def charged(tables: AnalysisTables) -> int:
     return sum(row.bytes for row in CHARGEBACK.ask(tables).collect())
 
 
-@pytest.mark.parametrize("form", ["delta", "parquet"])
+@pytest.mark.parametrize("form", ["delta", "iceberg", "parquet"])
 def test_spans_that_follow_one_another_have_everything_once(
     form: str, spark: SparkSession, outputs: Path
 ) -> None:
@@ -98,10 +99,10 @@ def test_a_topic_has_the_name_that_another_day_gave(spark: SparkSession, outputs
     assert {row.topic for row in BATCHES.ask(last).collect()} == {"orders"}
 
 
-def test_no_file_of_another_day_is_read(spark: SparkSession, outputs: Path) -> None:
-    out = outputs / "delta"
-    kept = {row.day for row in open_tables(spark, out).frames.select("day").distinct().collect()}
-    assert len(kept) == 3
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_no_file_of_another_day_is_read(form: str, spark: SparkSession, outputs: Path) -> None:
+    out = outputs / form
+    assert len({file.parent.name for file in out.glob("tables/frames/*/day=*/*.parquet")}) == 3
     hidden = [
         file
         for table in ("frames", "records")

@@ -7,7 +7,7 @@ ledger says is in. `flexwire.spark.delta.staging` adds an analysis by these alon
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +135,7 @@ class GrownOutput(Output):
     """
 
     out: OutputDirectory
-    wanted: Callable[[str], bool] | None = None
+    wanted: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
     def on_days(self, wanted: Callable[[str], bool]) -> Self:
         """Return the output with only the files of these days. Tables without days have all."""

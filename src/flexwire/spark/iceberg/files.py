@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _KEPT: Final = 48
 _LEAST: Final = 24
 _OLD_SECONDS: Final = 60 * 60
+_MOST_DAYS: Final = 366
 _BOUNDED: Final = frozenset({ANALYSIS, "time", "first_time", "last_time"})
 
 
@@ -52,6 +54,19 @@ class TableFile:
         """The analysis of all its rows; None if it has rows of several."""
         first = self.first.get(ANALYSIS)
         return first if first == self.last.get(ANALYSIS) else None
+
+    def days(self, column: str) -> list[str] | None:
+        """Return the days in UTC between the first and the last time in a column.
+
+        None if the table does not say them, or if there are more than a year of them.
+        """
+        if column not in self.first or column not in self.last:
+            return None
+        first, last = (moment_at(bounds[column]).date() for bounds in (self.first, self.last))
+        count = (last - first).days + 1
+        if count > _MOST_DAYS:
+            return None
+        return [(first + timedelta(days=day)).isoformat() for day in range(count)]
 
 
 def expire_old(

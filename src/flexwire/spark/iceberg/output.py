@@ -17,7 +17,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
 from flexwire.spark.delta.grown import GrownOutput, GrownTables, run_directory, to_directory
-from flexwire.spark.delta.layout import AT_ONCE, FIXED, check_scheme
+from flexwire.spark.delta.layout import AT_ONCE, FIXED, check_scheme, has_days, time_of
 from flexwire.spark.iceberg.catalog import (
     iceberg_failures,
     load,
@@ -149,13 +149,24 @@ class IcebergOutput(GrownOutput):
             table = self.iceberg.table(name).open() if name in self.names else None
             if table is None:
                 raise refuse("name", f"a table of {self.out}", name)
-            files = [file for file in live_files(table, self.out) if self._is_in(file)]
+            runs = {entry.analysis for entry in self.entries}
+            files = [
+                file
+                for file in live_files(table, self.out)
+                if self._is_wanted(name, file) and self._is_in(runs, file)
+            ]
             self._states[name] = _TableState(_columns(name, table), files)
         return self._states[name]
 
-    def _is_in(self, file: TableFile) -> bool:
+    def _is_wanted(self, name: str, file: TableFile) -> bool:
+        """Return whether a file may have rows of a day that is asked for."""
+        if self.wanted is None or not has_days(name):
+            return True
+        days = file.days(time_of(name))
+        return days is None or any(map(self.wanted, days))
+
+    def _is_in(self, runs: set[str], file: TableFile) -> bool:
         # An engine may cut the bounds that it writes, and then they name no analysis.
-        runs = {entry.analysis for entry in self.entries}
         return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
     @cached_property

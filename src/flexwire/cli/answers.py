@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     "--since",
     metavar="TIME",
     help="Only what was captured from this time on, as 2026-11-22T10:00Z; without a zone it is "
-    "UTC. Of Delta tables no file of an earlier day is read. Answers about logs are of everything.",
+    "UTC. Of tables that grow no file of an earlier day is read. Answers about logs are of "
+    "everything.",
 )
 @click.option(
     "--until", metavar="TIME", help="Only what was captured before this time; see --since."

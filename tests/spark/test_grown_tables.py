@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
@@ -25,7 +24,6 @@ from flexwire.spark.delta.output import output
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from flexwire.tables.output import MESSAGES
-from flexwire.tasks import spark_schema
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
@@ -42,13 +40,9 @@ from tests.spark.traffic import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables, Answer
-    from flexwire.tables.output import Output
 
 pytestmark = pytest.mark.spark
 
@@ -192,24 +186,7 @@ def logs(directory: Path, topic: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def _by_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Have Spark read Delta tables as Parquet: our reader asks a process of Python for each."""
-    root = tmp_path_factory.mktemp("read")
-
-    def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
-        path = root.joinpath(*Path(output.root.url).parts[-2:], name)
-        if not path.exists():
-            path.mkdir(parents=True)
-            pq.write_table(output.table(name), path / "rows.parquet")
-        return spark.read.schema(spark_schema(schema)).parquet(str(path))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outputs, "read_stored", read)
-        yield
-
-
-@pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Grown:
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     root = tmp_path_factory.mktemp("grown")
     parts = [
         [capture(root / f"c{part}", part), logs(root / f"l{part}", f"topic{part}")]
@@ -242,7 +219,7 @@ def going_on(root: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None) -> Asked:
+def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """A connection whose files were analyzed one after the other, and each state was lost."""
     root = tmp_path_factory.mktemp("cut")
     for file in going_on(root):
@@ -254,9 +231,7 @@ def cut(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark
 
 
 @pytest.fixture(scope="module")
-def continued(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, _by_spark: None
-) -> Grown:
+def continued(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     """Captures whose connections go on from one analysis to the next, and the same at once."""
     root = tmp_path_factory.mktemp("continued")
     shape = replace(SHAPES["EVERYTHING"], files=3, compressed=0.0, torn=0.0)

@@ -1,8 +1,9 @@
 """A table of an analysis as a DataFrame, by path or URL.
 
-Spark reads ``s3://`` only with Hadoop's connectors, which are jars with settings of their own. What
-our tasks have written, tasks can read again by the same door: a Python data source, one task for
-about 128 MB of a file.
+On this machine Spark's own reader of Parquet reads the files, and of them only the columns that a
+query uses. Spark reads ``s3://`` only with Hadoop's connectors, which are jars with settings of
+their own. What our tasks have written there, tasks read again by the same door: a Python data
+source. A task reads some small files, or about 128 MB of a large one.
 
 A billion values of partitions in Metadata responses, or fifty million record headers, are columns
 in a file, and pyarrow reads them as columns. What a task makes of them is few rows, which Spark
@@ -12,6 +13,7 @@ goes on with.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
 PART_BYTES: Final = 128 << 20
 """Of a larger file several tasks read some row groups each."""
+# Opening a file takes as long as reading so many bytes.
+_OPEN_BYTES: Final = 4 << 20
+_TASKS: Final = 64
 
 # What repeats takes few bytes in a file, and not in memory.
 _BATCH_VALUES: Final = 4_000_000
@@ -87,12 +93,69 @@ def output_of(out: str | Path) -> Output:
     return output(out)
 
 
-def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
-    """Return a table with these columns; columns that its files lack are null."""
+def read(
+    spark: SparkSession,
+    output: Output,
+    name: str,
+    schema: pa.Schema,
+    narrow: StructType | None = None,
+) -> DataFrame:
+    """Return a table with these columns; columns that its files lack are null.
+
+    ``narrow`` has the columns that are needed, with the needed fields. It is only a hint.
+    """
+    files = output.files(name)
+    if files and output.root.path is not None:
+        # One directory is found sooner than each of its files.
+        whole = output.where(f"tables/{name}") if type(output) is Output else None
+        paths = [whole] if whole else [str(output.root.child(file.name)) for file in files]
+        keys = {key for file in files for key in _keys(file.name)}
+        return _read_here(spark, paths, keys, narrow or spark_schema(schema))
+    return read_by_tasks(spark, output, name, schema)
+
+
+def read_by_tasks(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
+    """Return a table with these columns, which tasks read wherever it is."""
     register_source(spark, TablesDataSource)
-    files = [(file.name, file.size) for file in output.files(name)]
+    sizes = json.dumps([(file.name, file.size) for file in output.files(name)])
     reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
-    return reader.option(_PLACE, output.root.url).option(_FILES, json.dumps(files)).load()
+    return reader.option(_PLACE, output.root.url).option(_FILES, sizes).load()
+
+
+# What a caller's session may have set otherwise.
+_STRICT: Final = {
+    "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "mergeSchema": "false",
+    "recursiveFileLookup": "true",
+}  # fmt: skip
+
+
+def _read_here(
+    spark: SparkSession, paths: Sequence[str], keys: set[str], schema: StructType
+) -> DataFrame:
+    """Return the table of files on this machine, whose names may tell the columns ``keys``."""
+    rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(_not_a_pattern, paths))
+    file = F.col("_metadata.file_path")
+    told = {
+        field.name: F.coalesce(
+            field.name,
+            F.nullif(F.regexp_extract(file, f"/{field.name}=([^/]+)/", 1), F.lit("")).cast(
+                field.dataType
+            ),
+        )
+        for field in schema
+        if field.name in keys
+    }
+    return rows.withColumns(told) if told else rows
+
+
+def _not_a_pattern(path: str) -> str:
+    """Return a path that Hadoop takes for nothing else, whatever letters are in it."""
+    return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)
+
+
+def _keys(file: str) -> dict[str, str]:
+    """Return the values of the partition's columns that the name of a file tells."""
+    return dict(part.split("=", 1) for part in file.split("/") if "=" in part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +185,7 @@ class ParquetFilePart:
             pq.ParquetFile(stream) as file,
         ):
             names = [name for name in columns.names if name in file.schema_arrow.names]
-            keys = dict(part.split("=", 1) for part in self.file.split("/") if "=" in part)
+            keys = _keys(self.file)
             groups = [*range(self.number, file.num_row_groups, self.of)]
             if only is not None:
                 groups = [
@@ -139,17 +202,36 @@ class ParquetFilePart:
                 yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def parts_of(files: Iterable[tuple[str, int]]) -> list[ParquetFilePart]:
-    """Parts of about `PART_BYTES` each, of files by name and size."""
-    of_file = [(file, 1 + size // PART_BYTES) for file, size in files]
-    return [ParquetFilePart(file, number, of) for file, of in of_file for number in range(of)]
+def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, ...]]:
+    """Return what each task reads of files, which are given by name and size.
+
+    It is a part of a large file, of about `PART_BYTES`, or some small files. The fewer bytes there
+    are in all, the fewer has a task, so that there are about `_TASKS` of them.
+    """
+    parts = []
+    for file, size in files:
+        of = 1 + size // PART_BYTES
+        # To open a file takes as long as to read so many bytes.
+        parts += [
+            (ParquetFilePart(file, number, of), size // of + _OPEN_BYTES) for number in range(of)
+        ]
+    most = min(PART_BYTES, sum(cost for _, cost in parts) // _TASKS)
+    tasks: list[list[ParquetFilePart]] = []
+    space = -1
+    for part, cost in parts:
+        if cost > space:
+            tasks.append([])
+            space = most
+        tasks[-1].append(part)
+        space -= cost
+    return [*map(tuple, tasks)]
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePartition(InputPartition):
     """The files of one task."""
 
-    part: ParquetFilePart
+    parts: tuple[ParquetFilePart, ...]
 
 
 class TablesDataSource(DataSource):
@@ -173,12 +255,13 @@ class _TablesReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [*map(_FilePartition, parts_of(self._files))]
+        return [*map(_FilePartition, task_parts(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Without files Spark makes a partition of its own.
         if isinstance(partition, _FilePartition):
-            yield from partition.part.batches(self._place, arrow_schema(self._schema))
+            for part in partition.parts:
+                yield from part.batches(self._place, arrow_schema(self._schema))
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
@@ -205,11 +288,11 @@ _MOST_ROWS: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _TableParts:
-    """The columns that a task reads of a table, and the parts of all tasks."""
+    """The columns that are read of a table, and the parts that each task reads."""
 
     name: str
     columns: pa.Schema
-    parts: tuple[ParquetFilePart, ...]
+    tasks: tuple[tuple[ParquetFilePart, ...], ...]
 
 
 def of_files(
@@ -225,7 +308,7 @@ def of_files(
     """Return what ``task`` makes of these columns of an output, as a DataFrame of ``schema``.
 
     Row groups in which no row is as ``only`` says are not read; whatever else is, comes to the
-    task. A task has one part of each table at most, so that small tables are read by one task.
+    task. A task reads of each table what `task_parts` says, so one task reads small tables.
     """
     tables = []
     for name in names:
@@ -233,10 +316,10 @@ def of_files(
         if lacks_origin(schema_read):
             # An older release wrote all of the table.
             schema_read = schema_read.append(ORIGIN)
-        parts = parts_of((file.name, file.size) for file in output.files(name))
+        parts = task_parts((file.name, file.size) for file in output.files(name))
         table_columns = pa.schema([schema_read.field(column) for column in columns])
         tables.append(_TableParts(name.rpartition("/")[2], table_columns, (*parts,)))
-    count = max((len(table.parts) for table in tables), default=1)
+    count = max((len(table.tasks) for table in tables), default=1)
     numbers = spark.range(0, count, 1, count)
     return map_in_arrow(numbers, partial(_read, output.root.url, tables, task, only), schema)
 
@@ -251,7 +334,6 @@ def _read(
     begin_task()
     for number in chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
         for table in tables:
-            if number < len(table.parts):
-                part = table.parts[number]
+            for part in table.tasks[number] if number < len(table.tasks) else ():
                 batches = part.batches(place, table.columns, only, _MOST_ROWS)
                 yield from task(table.name, batches)

@@ -53,7 +53,6 @@ from flexwire.survey.surveyed_files import mark_notes
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
 from flexwire.tables.schema import schema_of
-from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -197,14 +196,7 @@ def tables_of(
 def _read(
     spark: SparkSession, output: Output, name: str, columns: StructType | None = None
 ) -> DataFrame:
-    schema = output.schema(name)
-    # Only some of the files of a Delta table count. Files in a store have no keys.
-    if type(output) is not Output or output.place.path is None:
-        return read_stored(spark, output, name, schema)
-    # Spark's own reader of Parquet reads only the columns that an answer uses.
-    return spark.read.schema(columns or spark_schema(schema)).parquet(
-        output.where(f"tables/{name}")
-    )
+    return read_stored(spark, output, name, output.schema(name), columns)
 
 
 def stored_answers(

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 
 from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.spark import dataframes
+from flexwire.spark.answers import tables_to_audit
 from flexwire.spark.dataframes import output_of, read_by_tasks, table
 from flexwire.spark.delta import upkeep
 from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.iceberg.output import IcebergTables
 from flexwire.spark.publishing.catalogs import IcebergCatalog
+from flexwire.spark.tables import Tables
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables import parquet
-from flexwire.tables.schema import FRAMES_TABLE
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from flexwire.tasks import spark_schema
 from tests.spark.grown import MESSAGE as GROWN_MESSAGE
 from tests.spark.grown import NOON, analyze, sources, write
@@ -129,3 +131,15 @@ def test_what_is_not_there_is_told_before_spark_is_asked(out: Path) -> None:
         table(None, out, "absent")  # type: ignore[arg-type]  # it is not touched
     with pytest.raises(FlexwireError, match="holds no tables of flexwire"):
         table(None, out / "elsewhere", "frames")  # type: ignore[arg-type]  # see above
+
+
+@pytest.mark.spark
+def test_an_audit_takes_no_path_for_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out[1]"
+    write_output(OutputDirectory(str(out)))
+    write_table(OutputDirectory(str(out)), "connections", CONNECTIONS_TABLE, client=["a"])
+    for place in (Tables(out / "tables"), output_of(out)):
+        tables = tables_to_audit(spark, place)
+        message = tables.message(MESSAGE.partition("/")[2])
+        assert message is not None
+        assert [one.count() for one in (tables.frames, tables.connections, message)] == [2, 1, 1]

@@ -133,7 +133,7 @@ def _read_here(
     spark: SparkSession, paths: Sequence[str], keys: set[str], schema: StructType
 ) -> DataFrame:
     """Return the table of files on this machine, whose names may tell the columns ``keys``."""
-    rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(_not_a_pattern, paths))
+    rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(literal_path, paths))
     file = F.col("_metadata.file_path")
     told = {
         field.name: F.coalesce(
@@ -148,7 +148,7 @@ def _read_here(
     return rows.withColumns(told) if told else rows
 
 
-def _not_a_pattern(path: str) -> str:
+def literal_path(path: str) -> str:
     """Return a path that Hadoop takes for nothing else, whatever letters are in it."""
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)
 

@@ -15,7 +15,7 @@ from flexwire import answers
 from flexwire.answers.asking.audit import AuditTables, TableEvidence, audit_rows, gather_audit
 from flexwire.answers.asking.labels import read_labels, to_labels
 from flexwire.spark.answers.continued import view_of
-from flexwire.spark.dataframes import output_of
+from flexwire.spark.dataframes import literal_path, output_of
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
@@ -138,10 +138,12 @@ def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables
             return None
         # Otherwise Spark would start a job for each table to find its schema.
         read = spark.read.schema(spark_schema(table_schema(name)))
-        return read.parquet(str(tables.message(name)))
+        return read.parquet(literal_path(str(tables.message(name))))
 
-    read = spark.read.parquet
-    return AuditTables(read(str(tables.frames)), read(str(tables.connections)), message)
+    frames, connections = (
+        spark.read.parquet(literal_path(str(path))) for path in (tables.frames, tables.connections)
+    )
+    return AuditTables(frames, connections, message)
 
 
 def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from flexwire.protocol import RequestFrame
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # Hypothesis has a callback at each collection of garbage. What the timer raises in it is lost,
+    # and told; the timer then raises again.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <function gc_cumulative_time"
+        ":pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 MIB = 1024 * 1024
 METADATA = 3

@@ -38,7 +38,7 @@ WITHOUT = {
     "schema import": "needs Kafka's jar; test_schema.py imports from one",
     **{
         f"tables {one}": "needs Delta tables; tests/spark/test_upkeep.py runs it"
-        for one in ("compact", "retain", "vacuum")
+        for one in ("compact", "retain", "undo", "vacuum")
     },
     "vectors check": "needs a codec; tests/codec_vectors/test_command.py runs it",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",

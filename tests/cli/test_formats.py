@@ -258,6 +258,7 @@ def room(place: Path) -> dict[str, list[str]]:
         "who": ["who", str(hostile_capture(place))],
         **{f"tables {one}": ["tables", one, "out"] for one in ("compact", "vacuum")},
         "tables retain": ["tables", "retain", "out", "--days", "1"],
+        "tables undo": ["tables", "undo", "out", "20261122T101500Z-1a2b3c4d"],
         "warmup": ["warmup"],
         "vectors check": [
             *("vectors", "check", str(FEW), "--case", "HeartbeatRequest/0/*", "--codec"),
@@ -298,11 +299,11 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
                 f"flexwire.spark.delta.upkeep.{one}": lambda *_: [
                     FileGroup(IN_UTF8, None, ({"path": IN_A_PATH, "size": 1},))
                 ]
-                for one in ("to_join", "to_retire", "unnamed_files")
+                for one in ("to_join", "to_retire", "to_undo", "unnamed_files")
             },
             **{
                 f"flexwire.spark.delta.upkeep.{one}": lambda *_: None
-                for one in ("join", "retire", "remove_unnamed_files")
+                for one in ("join", "retire", "undo", "remove_unnamed_files")
             },
             "flexwire.spark.delta.staging.upkeep_lock": nullcontext,
             "flexwire.tap.tap.run_tap": run_tap,

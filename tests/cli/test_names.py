@@ -78,6 +78,7 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
 }
 # What takes text that no list has: files, places, addresses, patterns, names that users give.
 FREE = {
+    "analysis",
     "source", "specs", "paths", "out", "captures", "vectors", "against", "config", "keys", "files",
     "offsets", "times", "header_type", "master", "memory", "worker_memory", "brokers", "labels",
     "timezone", "as_of", "upstream", "listen", "advertised_host", "only_client_ids", "only_topics",

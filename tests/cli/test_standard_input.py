@@ -39,6 +39,7 @@ WITHOUT = {
     "--config": "what it says of paths is meant from its directory",
     "--capture": "what analyze wrote, which is a directory",
     "out": "what analyze wrote, which is a directory",
+    "analysis": "a name, of a directory in OUT",
     "names": "names of answers",
     "package": DIRECTORY,
     "address": "a broker's address",

@@ -61,7 +61,7 @@ READING = [
 ]
 # What needs Spark or a broker, or is there to write where it may.
 LEFT_OUT = {"analyze", "answers", "demo", "call", "conform", "warmup"}
-LEFT_OUT |= {"tables compact", "tables retain", "tables vacuum"}
+LEFT_OUT |= {"tables compact", "tables retain", "tables undo", "tables vacuum"}
 
 FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions": "0+"}]
 

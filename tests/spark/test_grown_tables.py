@@ -20,7 +20,9 @@ from flexwire.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.delta import upkeep
 from flexwire.spark.delta.output import output
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from flexwire.tables.output import MESSAGES
@@ -286,6 +288,24 @@ def test_iceberg_tables_go_on_as_delta_tables_do(spark: SparkSession, tmp_path: 
         assert found[1] == found[0] != []
     [chargeback] = [one for one in OF_TRAFFIC if one.name == "chargeback"]
     assert told(chargeback, Asked(iceberg)) == told(chargeback, Asked(delta))
+
+
+def test_an_hour_that_is_done_again_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    files, out = going_on(tmp_path), tmp_path / "out"
+    how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
+    for file in files:
+        done = analyze([file], out, **how)
+    of_run = {ANALYSIS, BEGAN_IN}
+    found = []
+    for again in (False, True):
+        if again:
+            upkeep.undo(OutputDirectory(str(out)), done.report.parent.name)
+            done = analyze([files[-1]], out, **how)
+        assert "on from the analysis before" in done.notes[0]
+        tables = open_tables(spark, out)
+        kept = [getattr(tables, name).drop(*of_run) for name in ("frames", "connections")]
+        found.append([sorted(map(repr, table.collect())) for table in kept])
+    assert found[1] == found[0]
 
 
 def test_what_is_not_used_is_not_joined(continued: Grown) -> None:

@@ -82,16 +82,17 @@ def compact(out: OutputDirectory) -> None:
 
 @pytest.mark.slow
 def test_joining_keeps_every_row_and_makes_one_file_a_day(out: OutputDirectory) -> None:
-    append_hours(out, 20)  # 12 of them before midnight
+    append_hours(out, 21)  # 12 of them before midnight
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
-    assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [2, 2, 2]
+    # One file a day, and the last analysis, which can still be taken out.
+    assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
     # What is joined is not joined again before as many have come as are worth it.
     assert not [*to_join(out)]
-    append_hours(out, 1, NOON + 20 * HOUR)
+    append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
-    assert len(rows(out)) == 21
+    assert len(rows(out)) == 22
     # The same input is still in, and without append all of it goes.
     assert not analyze(out, "11-22T12")
     analyze(out, "new", append=False)
@@ -309,20 +310,20 @@ def test_a_connection_that_goes_on_stays(out: OutputDirectory) -> None:
 
 @pytest.mark.slow
 def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> None:
-    append_hours(out, 20, datetime(2020, 1, 1, 12, tzinfo=UTC))
+    append_hours(out, 21, datetime(2020, 1, 1, 12, tzinfo=UTC))
     run = CliRunner()
     told = run.invoke(app, ["tables", "compact", out.url, "--dry-run"], catch_exceptions=False)
     assert told.exit_code == 0
     assert "join frames 2020-01-01: 12 files, " in told.output
     assert told.output.endswith("60 files would be joined.\n")
-    assert len(files(out)) == 20
+    assert len(files(out)) == 21
     done = run.invoke(app, ["tables", "compact", out.url], catch_exceptions=False)
     assert done.output == told.output.replace("would be joined", "joined")
-    assert len(files(out)) == 2
+    assert len(files(out)) == 3
     kept = run.invoke(app, ["tables", "vacuum", out.url], catch_exceptions=False)
     assert kept.output == "0 files removed.\n"
     gone = run.invoke(app, ["tables", "retain", out.url, "--days", "30"], catch_exceptions=False)
-    assert "take out frames 2020-01-02: 1 file, " in gone.output
+    assert "take out frames 2020-01-02: 2 files, " in gone.output
     assert rows(out) == []
     assert run.invoke(app, ["tables", "retain", out.url, "--days", "30"]).output == (
         "0 files taken out.\n"

@@ -95,7 +95,7 @@ def _printed() -> dict[str, list[Any]]:
     files = ({"path": "a"},)
     groups = [FileGroup("frames", "2026-11-22", files), FileGroup("packets", None, files)]
     shape_of_groups = tables._as_json(groups, dry_run=True)  # noqa: SLF001 - its run would need tables
-    found |= {f"tables {one}": [shape_of_groups] for one in ("compact", "retain", "vacuum")}
+    found |= {f"tables {one}": [shape_of_groups] for one in ("compact", "retain", "undo", "vacuum")}
     found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
     found["demo"] = [_of_demo()]
     found["answers"] = [_of_answers()]

@@ -114,6 +114,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tables compact": ("flexwire tables compact s3://bucket/kafka",),
     "tables retain": ("flexwire tables retain out --days 90 --dry-run",),
+    "tables undo": ("flexwire tables undo out 20261122T101500Z-1a2b3c4d",),
     "tables vacuum": ("flexwire tables vacuum out",),
     "vectors check": (
         "flexwire vectors check --codec ./my-codec",
@@ -301,6 +302,7 @@ capture.add_command(capture_open.capture_open)
 records.add_command(records_dump.records_dump)
 tables_group.add_command(tables.compact)
 tables_group.add_command(tables.retain)
+tables_group.add_command(tables.undo)
 tables_group.add_command(tables.vacuum)
 vectors_group.add_command(vectors.vectors_check)
 

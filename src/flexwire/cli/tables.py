@@ -88,6 +88,35 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
 
 @click.command()
 @click.argument("out")
+@click.argument("analysis")
+@dry_run_option
+@format_option
+def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
+    """Take the last analysis out of the tables in OUT again.
+
+    OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of its last
+    analysis, which is the directory of its report in OUT/runs; another one is refused. The next
+    analysis adds its captures and logs again, and begins with the open connections with which this
+    one began.
+
+    All that is taken out is printed first. The next analysis removes the files and the report.
+    """
+    from flexwire.spark.delta.staging import upkeep_lock
+    from flexwire.storage.output_directory import OutputDirectory
+
+    place = OutputDirectory(out)
+    upkeep = _upkeep(place)
+    with upkeep_lock(place):
+        groups = [*upkeep.to_undo(place, analysis)]
+        for group in groups:
+            _tell("take out", group, output)
+        if not dry_run:
+            upkeep.undo(place, analysis)
+    _end(groups, "taken out", output, dry_run=dry_run)
+
+
+@click.command()
+@click.argument("out")
 @click.option(
     "--hours",
     type=click.IntRange(min=24),

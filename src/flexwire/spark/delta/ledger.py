@@ -175,6 +175,10 @@ class LedgerSnapshot(ABC):
             entry if at == last else replace(entry, logs=None) for at, entry in enumerate(entries)
         ]
 
+    def whole_entries(self) -> list[LedgerEntry]:
+        """Return all entries as they are kept, the first one first."""
+        return self._read(None)
+
     def states(self, runs: Collection[str]) -> dict[str, str]:
         """Return the state of each of these runs that has an entry."""
         if not runs:
@@ -243,7 +247,9 @@ class LedgerSnapshot(ABC):
         if not self.ledger_files:
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
-        return max(entry.time for entry in self._read(pc.field("time") >= first, files=False))
+        entries = self._read(pc.field("time") >= first, files=False)
+        # Of a ledger whose last entry was taken out there may be an empty file.
+        return max((entry.time for entry in entries), default=None)
 
     @cached_property
     def ledger_files(self) -> list[dict[str, Any]]:
@@ -339,7 +345,9 @@ class Ledger(ABC):
             if new is None:
                 return old
             try:
-                self._commit(old, in_order(new, old.latest), replaces=replaces)
+                self._commit(
+                    old, in_order(new, None if replaces else old.latest), replaces=replaces
+                )
             except CommittedBetweenError:
                 continue
             return self.snapshot()

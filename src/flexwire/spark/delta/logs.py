@@ -209,8 +209,9 @@ def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
-    Its analysis is None where files were joined; ``one_of`` is then one of those in it. That and
-    ``last_time``, the greatest, are known where the statistics have them.
+    Its analysis is None where files were joined; ``one_of`` is then the first of those in it, and
+    ``last_of`` the last. These and ``last_time``, the greatest, are known where the statistics have
+    them.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {
@@ -219,7 +220,8 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
         "rows": "num_records",
         ANALYSIS: f"partition.{ANALYSIS}",
     }
-    names |= {DAY: f"partition.{DAY}", "one_of": f"min.{ANALYSIS}", "last_time": "max.last_time"}
+    names |= {DAY: f"partition.{DAY}", "last_time": "max.last_time"}
+    names |= {"one_of": f"min.{ANALYSIS}", "last_of": f"max.{ANALYSIS}"}
     nothing = [None] * actions.num_rows
     columns = {
         name: actions[column].to_pylist() if column in actions.column_names else nothing

@@ -9,6 +9,8 @@ before a commit names it, and removed only when no commit has named it for long.
   written a few times in its life.
 - `to_retire` and `retire`: the days before a day are taken out of the tables. A connection stays
   while it was seen since. The ledger keeps what it knows of captures, so none comes in again.
+- `to_undo` and `undo`: the last analysis is taken out. Its files are not joined before another one
+  is in.
 - `unnamed_files` and `remove_unnamed_files`: what no table names any more, and nobody reads.
 """
 
@@ -25,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
+from flexwire.spark.delta import undoing
 from flexwire.spark.delta.grown import AddedFile, FileGroup
 from flexwire.spark.delta.layout import DAY, TABLES, has_days
 from flexwire.spark.delta.logs import (
@@ -37,8 +40,9 @@ from flexwire.spark.delta.logs import (
     open_table,
     removals,
 )
-from flexwire.spark.delta.output import only_files, output
+from flexwire.spark.delta.output import DeltaTables, only_files, output
 from flexwire.spark.delta.statistics import statistics
+from flexwire.spark.delta.undoing import last_entry, refuse_joined
 from flexwire.spark.publishing.compaction import LEAST_PARTS
 from flexwire.spark.publishing.table_files import WHOLE_BYTES
 from flexwire.storage.filesystems import report_failures
@@ -61,7 +65,8 @@ _CONNECTIONS: Final = "connections"
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
     """Yield the groups of files that are to become one."""
     grown = output(out.url)
-    runs = {entry.analysis for entry in grown.entries}
+    # The last one may be taken out again, by its files.
+    runs = {entry.analysis for entry in grown.entries[:-1]}
     for name in grown.names:
         table = TableLog(out, name).open()
         # A table of an earlier release is partitioned by analysis.
@@ -71,13 +76,14 @@ def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
 
 def _groups(name: str, table: DeltaTable, runs: set[str]) -> Iterator[FileGroup]:
     days: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
-    for file in added_files(table):
+    files = added_files(table)
+    for file in files:
         # What others have joined may have rows of any analysis.
         if file[ANALYSIS] in runs or is_joined(file["path"]):
             days[file[DAY]].append(file)
-    latest = max((day for day in days if day is not None), default=None)
-    for day, files in sorted(days.items(), key=lambda item: item[0] or ""):
-        chosen = _small(files)
+    latest = max((file[DAY] for file in files if file[DAY] is not None), default=None)
+    for day, of_day in sorted(days.items(), key=lambda item: item[0] or ""):
+        chosen = _small(of_day)
         least = LEAST_PARTS if day == latest else 2
         if len(chosen) >= least:
             yield FileGroup(name, day, tuple(chosen))
@@ -178,6 +184,30 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
         if left:
             with report_failures(log.directory.url, "commit to"):
                 commit(table, removals(table, left))
+
+
+def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
+    """Yield the files of the last analysis, table by table; `FlexwireError` if ``run`` is another.
+
+    Raises `FlexwireError` too where somebody has joined them with those of others.
+    """
+    tables = DeltaTables(out)
+    for name in sorted(table["name"] for table in last_entry(tables, run).tables):
+        log = TableLog(out, name)
+        table = log.open()
+        files = [] if table is None else added_files(table)
+        for file in files:
+            may_have = (file["one_of"] or run) <= run <= (file["last_of"] or run)
+            if file[ANALYSIS] is None and may_have and run in log.analyses_of(file):
+                raise refuse_joined(tables, name, run)
+        own = tuple(file for file in files if file[ANALYSIS] == run)
+        if own:
+            yield FileGroup(name, None, own)
+
+
+def undo(out: OutputDirectory, run: str) -> None:
+    """Take the last analysis out of the ledger and of all tables; its files are removed later."""
+    undoing.undo(DeltaTables(out), run)
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:

@@ -33,14 +33,16 @@ from flexwire.protocol.readable_json import (
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
+from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from flexwire.codec import Message
 
 
 MOST_DECODED: Final = 8 * 1024 * 1024
 """A longer response is not judged: one byte of it may become 100 bytes of objects."""
-_CORRELATION_BYTES: Final = 4
 
 
 class Ending(Enum):
@@ -62,6 +64,12 @@ class CaseOutcome:
     ending: Ending | None = None
     detail: str = ""
     unread: int = 0
+
+    @property
+    def told(self) -> str:
+        """How the exchange ended, with the detail; "" if there is a response."""
+        words = self.ending.value if self.ending else ""
+        return f"{words}: {self.detail}" if self.detail else words
 
 
 class CaseVerdict(Enum):
@@ -141,8 +149,7 @@ def judge(
         elif case.expected is CaseExpectation.FALLEN_BACK:
             _judge_fallback(case, outcome)
         elif case.expected is CaseExpectation.TAKEN_BY_KAFKA and outcome.payload is None:
-            found = outcome.ending.value if outcome.ending else ""
-            deviation = CaseDeviation(rules.KAFKA_TAKES, found)
+            deviation = CaseDeviation(rules.KAFKA_TAKES, outcome.told)
             return replace(result, verdict=CaseVerdict.DIFFERS, deviation=deviation)
         else:
             result = _judge_answer(result, release, plain)
@@ -160,12 +167,8 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
         return
     rule = _RULE_OF_KIND[case.kind]
     if outcome.payload is None:
-        raise _Broken(rule, f"{outcome.ending.value if outcome.ending else ''}{_of(outcome)}")
+        raise _Broken(rule, outcome.told)
     raise _Broken(rule, f"an answer of {len(outcome.payload)} bytes", 0)
-
-
-def _of(outcome: CaseOutcome) -> str:
-    return f": {outcome.detail}" if outcome.detail else ""
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
@@ -173,13 +176,13 @@ def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
-        raise _Broken(rule, f"{outcome.ending.value if outcome.ending else ''}{_of(outcome)}")
+        raise _Broken(rule, outcome.told)
     _check_correlation_id(case, outcome.payload)
     return outcome.payload
 
 
 def _check_correlation_id(case: Case, payload: bytes) -> None:
-    if len(payload) < _CORRELATION_BYTES:
+    if len(payload) < CORRELATION_ID_SIZE:
         found = f"a response of {len(payload)} bytes"
         raise _Broken(rules.CORRELATION_ID, found, 0, "correlationId")
     got = parse_correlation_id(payload)
@@ -190,20 +193,23 @@ def _check_correlation_id(case: Case, payload: bytes) -> None:
 
 def _judge_fallback(case: Case, outcome: CaseOutcome) -> None:
     payload = _payload(case, outcome, rules.FALLBACK)
-    kind, body = message(f"{NEGOTIATES.removesuffix('Request')}Response"), payload[4:]
+    kind, body = (
+        message(f"{NEGOTIATES.removesuffix('Request')}Response"),
+        payload[CORRELATION_ID_SIZE:],
+    )
     try:
         answer: Any = kind.decode(body, 0)
     except DecodeError as error:
         found = f"the body is not one of version 0: {error.reason}"
-        offset = _CORRELATION_BYTES + (error.offset or 0)
+        offset = CORRELATION_ID_SIZE + (error.offset or 0)
         raise _Broken(rules.FALLBACK, found, offset, error.path) from None
     if answer.error_code != UNSUPPORTED_VERSION:
-        code = f"{answer.error_code} {describe_error_code(answer.error_code)}"
-        raise _Broken(rules.FALLBACK, f"error code {code}", _CORRELATION_BYTES, "errorCode")
+        found = f"error code {code_names([answer.error_code])}"
+        raise _Broken(rules.FALLBACK, found, CORRELATION_ID_SIZE, "errorCode")
     listed = {api.api_key for api in answer.api_keys}
     if api_key_of(NEGOTIATES) not in listed:
         found = f"{len(listed)} APIs are listed, and ApiVersions is not among them"
-        raise _Broken(rules.FALLBACK, found, _CORRELATION_BYTES + 2, "apiKeys")
+        raise _Broken(rules.FALLBACK, found, CORRELATION_ID_SIZE + 2, "apiKeys")
 
 
 def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) -> CaseResult:
@@ -224,8 +230,8 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     result = replace(result, error_codes=frozenset(codes.values()) - {NO_ERROR})
     refused = result.error_codes & NOT_JUDGED_CODES
     if refused:
-        names = ", ".join(f"{code} {describe_error_code(code)}" for code in sorted(refused))
-        return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=f"the answer is {names}")
+        remark = f"the answer is {code_names(refused)}"
+        return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
     if rule is rules.TAGS and plain is not None:
         _compare_with_plain(result, codes, plain)
     _check_echo(case, form, type(body), codes)
@@ -237,15 +243,23 @@ def _remark_on(case: Case, codes: frozenset[int]) -> str:
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
-    names = ", ".join(f"{code} {describe_error_code(code)}" for code in sorted(unseen))
-    return f"error code {names}, which Apache Kafka did not answer in our runs"
+    return f"error code {code_names(unseen)}, which Apache Kafka did not answer in our runs"
+
+
+def code_names(codes: Iterable[int]) -> str:
+    """Return error codes with their names.
+
+    >>> code_names({87, 3})
+    '3 UNKNOWN_TOPIC_OR_PARTITION, 87 INVALID_RECORD'
+    """
+    return ", ".join(f"{code} {describe_error_code(code)}" for code in sorted(codes))
 
 
 def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseResult) -> None:
     new = result.error_codes - plain.error_codes - RETRIABLE
     for path, code in codes.items():
         if code in new:
-            found = f"error code {code} {describe_error_code(code)}, which the plain request lacks"
+            found = f"error code {code_names([code])}, which the plain request lacks"
             raise _Broken(rules.TAGS, found, None, path)
 
 
@@ -273,7 +287,7 @@ class ResponseReading:
                         rest = plural(len(payload) - end, "byte")
                         found += f"; or it ends at byte {end}, with {rest} behind it"
                     raise _Broken(
-                        rules.RESPONSE_HEADER, found, _CORRELATION_BYTES, "header"
+                        rules.RESPONSE_HEADER, found, CORRELATION_ID_SIZE, "header"
                     ) from None
             raise self._wording(payload, error) from None
 

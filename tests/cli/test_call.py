@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.cli import call
+from flexwire.cli import connection_options
 from flexwire.client.security import MECHANISMS
 from flexwire.codec import message
 from flexwire.protocol.readable_json import to_readable_json
@@ -263,7 +263,7 @@ def test_a_broker_that_is_not_there_is_an_error(run: Run) -> None:
 
 
 def test_the_mechanisms_of_the_option_are_those_there_are() -> None:
-    assert tuple(call.MECHANISMS) == MECHANISMS
+    assert tuple(connection_options.MECHANISMS) == MECHANISMS
 
 
 # TLS and SASL, by options and by a properties file.

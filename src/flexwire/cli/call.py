@@ -8,19 +8,18 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flexwire.cli.completion import request_names
+from flexwire.cli.connection_options import ConnectionOptions, connection_options, reach
 from flexwire.cli.options import (
     Format,
     InputError,
     read_json,
     read_lines,
-    read_standard_input,
     release_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
@@ -34,12 +33,10 @@ from flexwire.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from flexwire.client import Broker, BrokerAnswer, Cluster
-    from flexwire.client.config import ClientConfig
-    from flexwire.client.security import Login, Security
 
 
 @contextmanager
@@ -78,152 +75,6 @@ def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
 
 def _is_main() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-# Those of `flexwire.client.security`, which --help need not import.
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-_PLAIN_WARNING = (
-    "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
-    "SCRAM does not send it, and --tls hides it"
-)
-_FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """The options as they were given."""
-
-    command_config: Path | None
-    tls: bool
-    ca: Path | None
-    certificate: Path | None
-    key: Path | None
-    sasl: str | None
-    user: str | None
-    password_file: str | None
-    client_id: str | None
-    timeout: float | None
-
-
-_OPTIONS = (
-    click.option(
-        "--command-config",
-        type=_FILE,
-        help="A client's properties file, as for Kafka's own tools: TLS and SASL, PEM and PKCS "
-        "#12. Other settings in it are listed and not used.",
-    ),
-    click.option("--tls", is_flag=True, help="Speak TLS; the system's authorities are trusted."),
-    click.option("--ca", type=_FILE, help="Speak TLS and trust the authorities of this PEM file."),
-    click.option(
-        "--certificate",
-        type=_FILE,
-        help="Speak TLS and show the broker this certificate chain, in PEM (mutual TLS).",
-    ),
-    click.option("--key", type=_FILE, help="The chain's key, if it is in a file of its own."),
-    click.option(
-        "--sasl",
-        type=click.Choice(MECHANISMS, case_sensitive=False),
-        help="Log in as --user with this SASL mechanism.",
-    ),
-    click.option("--user", metavar="NAME", help="The name to log in with."),
-    click.option(
-        "--password-file",
-        metavar="FILE",
-        help="The file whose first line is the password, or - for standard input. Without it, "
-        "the command asks for the password.",
-    ),
-    click.option("--client-id", help="The client id in request headers.  [default: flexwire]"),
-    click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help="How long a broker may take for an answer, and this command to decode and "
-        "print it.  [default: 30]",
-    ),
-)
-
-
-def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options of `Reaching`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def reach(options: ConnectionOptions) -> ClientConfig:
-    """Say how a broker is reached; a usage error for options that do not go together."""
-    from flexwire.client.config import ClientConfig
-
-    if options.command_config is None:
-        config = ClientConfig(_security(options))
-    else:
-        config = _config_from_file(options, options.command_config)
-        if config.ignored:
-            names = ", ".join(config.ignored)
-            note(f"{options.command_config}: not used: {names}")
-    if config.security.lays_password_open:
-        print(_PLAIN_WARNING, file=sys.stderr)
-    if options.client_id is not None:
-        config = replace(config, client_id=options.client_id)
-    if options.timeout is not None:
-        config = replace(config, timeout=options.timeout)
-    return config
-
-
-def _config_from_file(options: ConnectionOptions, path: Path) -> ClientConfig:
-    from flexwire.client.config import read_client_config
-
-    connection_options = (
-        options.tls,
-        options.ca,
-        options.certificate,
-        options.key,
-        options.sasl,
-        options.user,
-    )
-    if any(connection_options) or options.password_file is not None:
-        raise click.UsageError(
-            "--command-config says how to reach the broker; leave out --tls, --ca, --certificate, "
-            "--key, --sasl, --user and --password-file"
-        )
-    return read_client_config(path)
-
-
-def _security(options: ConnectionOptions) -> Security:
-    from flexwire.client.security import Security
-    from flexwire.client.tls import client_context
-
-    if options.key is not None and options.certificate is None:
-        raise click.UsageError("--key is the key of --certificate; give both")
-    context = None
-    if options.tls or options.ca or options.certificate:
-        context = client_context(options.ca, certificate=options.certificate, key=options.key)
-    return Security(context, _login(options))
-
-
-def _login(options: ConnectionOptions) -> Login | None:
-    from flexwire.client.security import Login
-
-    if options.sasl is None:
-        if options.user is not None or options.password_file is not None:
-            raise click.UsageError("--sasl says how to log in: PLAIN or SCRAM-SHA-256")
-        return None
-    if options.user is None:
-        raise click.UsageError("--sasl needs --user")
-    return Login(options.sasl, options.user, _password(options.password_file))
-
-
-def _password(file: str | None) -> str:
-    if file is None:
-        answer: str = click.prompt("Password", hide_input=True, err=True)
-        return answer
-    try:
-        raw = read_standard_input() if file == "-" else Path(file).read_bytes()
-        lines = raw.decode().splitlines()
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise InputError(f"{file}: {why}") from None
-    return lines[0] if lines else ""
 
 
 _LATEST = "latest"

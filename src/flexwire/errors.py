@@ -277,6 +277,10 @@ class WriteRefusedError(FlexwireError):
     """A request that may change something on a broker, where the caller allows none such."""
 
 
+class ConformanceJournalError(FlexwireError):
+    """A journal of a conformance run that cannot be read or written, or is of another run."""
+
+
 class ClientConfigError(FlexwireError):
     """A client's properties file, or a value in it, that no connection can be made with."""
 

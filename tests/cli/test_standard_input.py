@@ -55,6 +55,8 @@ WITHOUT = {
     "--reset-plan": "a file that is written",
     "--throwaway-ca": "a file that is written",
     "--html": "a file that is written",
+    "--badge": "a file that is written",
+    "--resume": "a file that is read and then written on",
     "--upstream-ca": OF_A_TAP,
     "--upstream-certificate": OF_A_TAP,
     "--upstream-key": OF_A_TAP,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.codec import Message, message
 from flexwire.errors import ArgumentError, CodecError, FrameError
-from flexwire.protocol import read_request
+from flexwire.protocol import parse_response, read_request
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.audit.evidence import offered_versions
 from flexwire.protocol.error_responses import error_response
@@ -23,7 +23,7 @@ from tests.protocol.payloads import frame, response_payload
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.protocol import RequestFrame
 
@@ -39,6 +39,30 @@ SILENCE = b""
 def soundly(_: RequestFrame, __: bytes, answer: bytes) -> bytes | None:
     """Plant nothing."""
     return frame(answer)
+
+
+def offering(ranges: Mapping[int, tuple[int, int] | None], plant: Plant = soundly) -> Plant:
+    """A plant that offers other versions of some APIs, or none of them."""
+
+    def planted(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
+        if request.api_key != API_VERSIONS:
+            return plant(request, payload, answer)
+        header = parse_response(answer, request.api_key, request.api_version)
+        kind: Any = message("ApiVersionsResponse")
+        body = kind.decode(answer[header.body_offset :], header.body_version)
+        body.api_keys = [one for one in body.api_keys if ranges.get(one.api_key, ()) is not None]
+        for one in body.api_keys:
+            if lowest_and_highest := ranges.get(one.api_key):
+                one.min_version, one.max_version = lowest_and_highest
+        return frame(answer[: header.body_offset] + body.encode(header.body_version))
+
+    return planted
+
+
+def a_byte_too_many(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+    """A plant in one version of Metadata."""
+    is_it = (request.api_name, request.api_version) == ("Metadata", 8)
+    return frame(answer + b"\0" if is_it else answer)
 
 
 def response(request: RequestFrame, body: Message) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.conformance import Asking, CaseVerdict, ConformanceRun, conform, formats, page
+from flexwire.conformance import Asking, CaseVerdict, ConformanceRun, conform, formats, matrix, page
 from flexwire.protocol.apis import api_key_of
 from tests.cli.test_messages import Run, run
 from tests.conformance.brokers import RELEASE, SILENCE, KafkaLike, kafka_like, with_correlation_id
@@ -60,11 +60,11 @@ def test_the_text_has_the_matrix_the_deviations_and_the_summary(ran: Conformance
 
 
 def test_the_matrix_has_every_case(ran: ConformanceRun) -> None:
-    rows = formats.matrix_rows(ran)
+    rows = matrix.matrix_rows(ran)
     assert {name for name, _, _ in rows} == {*APIS}
     cells = [cell for _, _, row in rows for cell in row if cell]
     assert cells
-    columns = formats.matrix_columns(ran)
+    columns = matrix.matrix_columns(ran)
     assert all(len(row) == len(columns) for _, _, row in rows)
     assert len({(name, versions) for name, versions, _ in rows}) == len(rows)
 

@@ -21,7 +21,9 @@ from flexwire.conformance import (
     formats,
     rules,
 )
-from flexwire.errors import CallError, FlexwireError
+from flexwire.conformance.first_answer import VERSIONS_UNREAD
+from flexwire.conformance.questions import QUESTIONS
+from flexwire.errors import CallError
 from flexwire.protocol import parse_response, response_header_version
 from flexwire.protocol.apis import api_key_of
 from tests.conformance.brokers import (
@@ -397,13 +399,75 @@ def test_what_only_kafka_takes_may_be_refused() -> None:
     assert run.counts[CaseVerdict.DIFFERS] == run.judged - run.as_kafka == 5
 
 
-@pytest.mark.parametrize("answer", [b"", b"\0\0\0\1", b"\xff" * 40, bytes(4) + b"\x7f" * 30])
-def test_a_list_of_versions_that_cannot_be_read_is_an_error_of_ours(answer: bytes) -> None:
+UNREAD = {
+    "no body": (b"", rules.BODY, 4, "errorCode"),
+    "half a body": (b"\0\0\0\1", rules.BODY, 6, "apiKeys"),
+    "all bits": (b"\xff" * 40, rules.BODY, 6, "apiKeys"),
+    "bits behind no error": (bytes(4) + b"\x7f" * 30, rules.BODY, 6, "apiKeys"),
+    "a fallback in no version": (b"\0\x23" + b"\xff" * 9, rules.FALLBACK, 6, "apiKeys"),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_list_of_versions_that_cannot_be_read_is_a_deviation(name: str) -> None:
+    answer, rule, offset, path = UNREAD[name]
+
     def garbage(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
         return frame(sound[:4] + answer if request.api_key == API_VERSIONS else sound)
 
-    with pytest.raises(FlexwireError):
-        ran(garbage)
+    run = ran(garbage, hostile=True)
+    kind = "not offered" if rule is rules.FALLBACK else "plain"
+    assert found(run) == [(f"ApiVersions 5, {kind}", rule, offset, path)]
+    assert run.summary.endswith("in 0 of 1 cases")
+    # Everything else is listed with the reason.
+    assert {one.reason for one in run.plan.unasked} == {VERSIONS_UNREAD}
+    assert {one.api_name for one in run.plan.unasked} == QUESTIONS.keys() - {"ApiVersions"}
+    assert f"whole or in part; {VERSIONS_UNREAD}" in formats.to_text(run)
+
+
+def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None:
+    def other(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
+        is_asked = request.api_key == API_VERSIONS
+        return frame(with_correlation_id(sound, 1) if is_asked else sound)
+
+    run = ran(other, "Metadata")
+    name = "ApiVersions 5, plain"
+    assert found(run) == [(name, rules.CORRELATION_ID, 0, "correlationId")]
+    assert [one.api_name for one in run.plan.unasked] == ["Metadata"]
+
+
+def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> None:
+    """A broker that lacks version 5, says so as KIP-511 has it, and breaks version 4."""
+
+    def older(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
+        if request.api_key != API_VERSIONS:
+            return frame(sound)
+        return frame(sound[:4] + (fallback(35, 18) if request.api_version == 5 else b"\0"))
+
+    assert found(ran(older)) == [("ApiVersions 4, plain", rules.BODY, 4, "errorCode")]
+
+
+NO_LISTS: dict[str, tuple[bytes | None, str]] = {
+    "closed": (None, "without an answer"),
+    "no frame": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+    "an error code": (b"", "does not say which versions it has: INVALID_REQUEST"),
+}
+
+
+@pytest.mark.parametrize("name", NO_LISTS)
+def test_a_list_of_versions_that_does_not_come_is_an_error(name: str) -> None:
+    """Nothing says that this is a broker; and an error code is never a deviation."""
+    answer, says = NO_LISTS[name]
+
+    def unlisted(request: RequestFrame, _: bytes, sound: bytes) -> bytes | None:
+        if answer != b"":
+            return answer
+        kind: Any = message("ApiVersionsResponse")
+        body = kind(error_code=42).encode(request.api_version)
+        return frame(sound[:4] + body)
+
+    with pytest.raises(CallError, match=says):
+        ran(unlisted)
 
 
 def test_a_broker_that_ends_is_an_error_that_names_the_case_before() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.cli.app import app
 from flexwire.conformance import RULES, Kind
-from flexwire.conformance.formats import CELLS
+from flexwire.conformance.matrix import CELLS
 from flexwire.conformance.questions import NOT_ASKED, QUESTIONS
 from flexwire.conformance.rules import NOT_JUDGED_CODES, QUIRKS
 from flexwire.demo.cluster import MockBrokers

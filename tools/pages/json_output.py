@@ -38,7 +38,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.codec_vectors.kept import FEW
-from tests.conformance.brokers import SILENCE, kafka_like, with_correlation_id
+from tests.conformance.brokers import SILENCE, kafka_like, offering, with_correlation_id
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.report.sample import EMPTY, SAMPLE
@@ -256,7 +256,10 @@ def _of_calls() -> dict[str, list[Any]]:
 
 
 def _of_conformance() -> dict[str, list[Any]]:
-    """A run against a broker that answers as Kafka does but for three versions of Metadata."""
+    """A run against a broker that answers as Kafka does but for three versions of Metadata.
+
+    And the same beside a broker that lacks a version of Metadata, each as the first of the two.
+    """
 
     def plant(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_name != "Metadata" or request.api_version not in {5, 6, 7}:
@@ -268,10 +271,14 @@ def _of_conformance() -> dict[str, list[Any]]:
         return frame(told) if request.api_version == 7 else SILENCE  # noqa: PLR2004 - a version
 
     kind: Any = message("MetadataResponse")
-    with kafka_like(plant) as (address, _):
+    with kafka_like(plant) as (address, _), kafka_like(offering({3: (0, 12)})) as (other, _):
         given = ["conform", address, "--apis", "Metadata,FindCoordinator", "--hostile"]
         return {
-            "conform": _run([*given, "--timeout", "5"]),
+            "conform": [
+                *_run([*given, "--timeout", "5"]),
+                *_run([*given, "--timeout", "5", "--against", other]),
+                *_run(["conform", other, *given[2:], "--timeout", "5", "--against", address]),
+            ],
             "conform --dry-run": _run([*given, "--dry-run"]),
         }
 

@@ -67,6 +67,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "conform": (
         "flexwire conform localhost:9092",
         "flexwire conform localhost:9092 --apis Metadata,Fetch --hostile --html conform.html",
+        "flexwire conform localhost:9092 --against kafka:9092 --badge conform.svg",
         "flexwire conform broker:9093 --command-config client.properties --dry-run",
     ),
     "demo": ("flexwire demo --out out/demo",),

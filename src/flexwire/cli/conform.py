@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.call import ConnectionOptions, connection_options, reach
 from flexwire.cli.check import FINDINGS
 from flexwire.cli.completion import release_names
+from flexwire.cli.connection_options import (
+    ConnectionOptions,
+    connection_options,
+    reach,
+    told_config,
+)
 from flexwire.cli.standard_input import plain_name, takes_standard_input
 from flexwire.cli.terminal import note, progress_bar, write_data
 
 if TYPE_CHECKING:
-    from flexwire.conformance import Asking, ConformanceRun
+    from flexwire.client.config import ClientConfig
+    from flexwire.conformance import Asking, ConformanceRun, SecondBroker
 
 
 class ConformanceFormat(StrEnum):
@@ -66,9 +72,36 @@ class ConformanceFormat(StrEnum):
     metavar="FILE",
     help="Also write an HTML page.",
 )
+@click.option(
+    "--badge",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a badge, as SVG: in how many cases the broker answered as Apache Kafka.",
+)
+@click.option(
+    "--against",
+    metavar="HOST:PORT",
+    help="Also ask a second broker the same, for example one of Apache Kafka, and show what it "
+    "did beside each deviation and where the two differ.",
+)
+@click.option(
+    "--against-config",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="A client's properties file that says how the second broker is reached. Without it, the "
+    "second broker is reached and logged in to as the first one is.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write each finished case to this file, and go on where an earlier run with this file "
+    "stopped.",
+)
 @connection_options
 @takes_standard_input(
-    "password_file", **dict.fromkeys(("command_config", "ca", "certificate", "key"), plain_name)
+    "password_file",
+    **dict.fromkeys(("command_config", "against_config", "ca", "certificate", "key"), plain_name),
 )
 def conform(
     *,
@@ -79,6 +112,10 @@ def conform(
     dry_run: bool,
     output: ConformanceFormat,
     html: Path | None,
+    badge: Path | None,
+    against: str | None,
+    against_config: Path | None,
+    resume: Path | None,
     **reaching: Any,
 ) -> None:
     """Test whether a broker answers as Apache Kafka does.
@@ -90,39 +127,89 @@ def conform(
 
     It judges the bytes of each response: correlation id, header version, fields, end, and the names
     that were asked about. Error codes are no deviation. A response about a missing right, or about
-    a feature that is off, is not judged further. Exits with 100 if the broker breaks a rule.
+    a feature that is off, is not judged further. Exits with 100 if the broker breaks a rule,
+    whatever the broker of --against does.
     """
-    from flexwire.conformance import formats, plan_with_hostile
-    from flexwire.conformance.running import CaseSender, conform
-
-    if dry_run and (html is not None or output is ConformanceFormat.JUNIT):
-        raise click.UsageError("--dry-run has no result: leave out --html and --format junit")
+    if against_config is not None and against is None:
+        raise click.UsageError("--against-config says how to reach the broker of --against")
+    files = (html, badge, against, resume)
+    if dry_run and (any(one is not None for one in files) or output is ConformanceFormat.JUNIT):
+        raise click.UsageError(
+            "--dry-run has no result: leave out --against, --badge, --html, --resume and "
+            "--format junit"
+        )
     asking = _asking(release, apis, hostile=hostile)
     config = reach(ConnectionOptions(**reaching))
     if config.client_id is not None:
         asking = asking.with_client_id(config.client_id)
     if dry_run:
-        with CaseSender(
-            address, config.security, client_id=asking.client_id, timeout=config.timeout
-        ) as sender:
-            plan = plan_with_hostile(sender.offered(), asking)
-        write = formats.plan_json if output is ConformanceFormat.JSON else formats.plan_text
-        write_data(write(plan, address))
+        _print_plan(address, asking, config, output)
         return
+    run = _ask(address, asking, config, _second(against, against_config), resume)
+    if resume is not None:
+        _tell_resumed(run, resume)
+    _write(run, html, badge)
+    _print(run, output)
+    if run.deviations:
+        sys.exit(FINDINGS)
+
+
+def _print_plan(
+    address: str, asking: Asking, config: ClientConfig, output: ConformanceFormat
+) -> None:
+    from flexwire.conformance import formats, plan_with_hostile
+    from flexwire.conformance.running import CaseSender
+
+    with CaseSender(
+        address, config.security, client_id=asking.client_id, timeout=config.timeout
+    ) as sender:
+        plan = plan_with_hostile(sender.offered(), asking)
+    write = formats.plan_json if output is ConformanceFormat.JSON else formats.plan_text
+    write_data(write(plan, address))
+
+
+def _ask(
+    address: str,
+    asking: Asking,
+    config: ClientConfig,
+    against: SecondBroker | None,
+    journal: Path | None,
+) -> ConformanceRun:
+    from flexwire.conformance import conform
+
+    done = 0
     with progress_bar() as show:
-        done = 0
 
         def watch(_: object, total: int) -> None:
             nonlocal done
             done += 1
             show("asking the broker", done, total)
 
-        run = conform(
-            address, asking, security=config.security, timeout=config.timeout, watch=watch
+        return conform(
+            address,
+            asking,
+            security=config.security,
+            timeout=config.timeout,
+            watch=watch,
+            against=against,
+            journal=journal,
         )
-    _print(run, output, html)
-    if run.deviations:
-        sys.exit(FINDINGS)
+
+
+def _second(address: str | None, path: Path | None) -> SecondBroker | None:
+    from flexwire.conformance import SecondBroker
+
+    if address is None:
+        return None
+    return SecondBroker(address, None if path is None else told_config(path).security)
+
+
+def _tell_resumed(run: ConformanceRun, path: Path) -> None:
+    runs = [run] if run.against is None else [run, run.against.other]
+    done = sum(one.resumed for one in runs)
+    total = sum(len(one.plan.cases) for one in runs)
+    if done:
+        note(f"{path}: {done} of {total} cases were finished before and are not sent again")
 
 
 def _asking(release: str | None, apis: str | None, *, hostile: bool) -> Asking:
@@ -138,15 +225,21 @@ def _asking(release: str | None, apis: str | None, *, hostile: bool) -> Asking:
     return Asking(compared, keys, hostile=hostile)
 
 
-def _print(run: ConformanceRun, output: ConformanceFormat, html: Path | None) -> None:
+def _write(run: ConformanceRun, html: Path | None, badge: Path | None) -> None:
+    """Write the files that the options name."""
+    from flexwire.atomic_files import write_together
+    from flexwire.conformance.badge import to_badge
+    from flexwire.conformance.page import to_html
+
+    for path, write in ((html, to_html), (badge, to_badge)):
+        if path is not None:
+            write_together(path.absolute().parent, {path.name: write(run).encode()})
+            note(f"wrote {path}")
+
+
+def _print(run: ConformanceRun, output: ConformanceFormat) -> None:
     from flexwire.conformance import formats
 
-    if html is not None:
-        from flexwire.atomic_files import write_together
-        from flexwire.conformance.page import to_html
-
-        write_together(html.absolute().parent, {html.name: to_html(run).encode()})
-        note(f"wrote {html}")
     write = {
         ConformanceFormat.TEXT: formats.to_text,
         ConformanceFormat.JSON: formats.to_json,

@@ -3,8 +3,10 @@
 A broker that is not Apache Kafka learns from its users where it differs. This room asks first: it
 takes the versions that the broker offers, writes for each a few requests that only read
 (`questions`, `cases`, `hostile`), sends them (`running`), and judges each response from its
-correlation id to its last byte (`judging`, `rules`). `formats` and `page` show the result. Nothing
-is certified: a run says in how many cases the broker answered as a release of Apache Kafka does.
+correlation id to its last byte (`judging`, `rules`). A second broker may be asked the same
+(`comparing`), and a run that was stopped goes on (`journal`). `formats`, `page` and `badge` show
+the result. Nothing is certified: a run says in how many cases the broker answered as a release of
+Apache Kafka does.
 
 The laws of this room (tests below `tests/`):
 
@@ -34,11 +36,13 @@ from flexwire.conformance.cases import (
 )
 from flexwire.conformance.judging import CaseDeviation, CaseOutcome, CaseResult, CaseVerdict, Ending
 from flexwire.conformance.rules import RULES, ConformanceRule
-from flexwire.conformance.running import ConformanceRun, conform, plan_with_hostile
+from flexwire.conformance.running import SecondBroker, conform, plan_with_hostile
+from flexwire.conformance.runs import BrokerComparison, ConformanceRun, OfferedAlone
 
 __all__ = [
     "RULES",
     "Asking",
+    "BrokerComparison",
     "Case",
     "CaseDeviation",
     "CaseExpectation",
@@ -50,6 +54,8 @@ __all__ = [
     "ConformanceRun",
     "Ending",
     "Kind",
+    "OfferedAlone",
+    "SecondBroker",
     "Unasked",
     "conform",
     "plan_cases",

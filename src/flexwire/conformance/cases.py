@@ -165,16 +165,22 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
     without = [version for version in offered & released if question(name, version) is None]
     if without:
         yield Unasked(api_key, name, Versions.of(without), why_not_asked(api_key, name))
-    unknown = _beyond(offered, released)
+    unknown = beyond(offered, released)
     if unknown:
         reason = "no release of Kafka in the catalog has these versions"
         yield Unasked(api_key, name, unknown, reason)
 
 
-def _beyond(offered: Versions, released: Versions) -> Versions:
-    """Return the offered versions that no release has; a broker may offer 32,768 of them."""
-    unknown = offered & Versions(0, released.lowest - 1)
-    for first, last in (*released.holes, (released.highest + 1, HIGHEST)):
+def beyond(offered: Versions, known: Versions) -> Versions:
+    """Return the offered versions that are not known; a broker may offer 32,768 of them.
+
+    >>> beyond(Versions(0, 9), Versions(2, 7))
+    Versions('0-1,8-9')
+    """
+    if not known:
+        return offered
+    unknown = offered & Versions(0, known.lowest - 1)
+    for first, last in (*known.holes, (known.highest + 1, HIGHEST)):
         unknown |= offered & Versions(first, last)
     return unknown
 

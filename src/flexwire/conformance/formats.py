@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 from flexwire.conformance.cases import Kind
-from flexwire.conformance.judging import CaseVerdict
+from flexwire.conformance.judging import CaseVerdict, code_names
+from flexwire.conformance.matrix import (
+    LEGEND,
+    UNSHARED,
+    matrix_columns,
+    matrix_legend,
+    matrix_rows,
+)
+from flexwire.conformance.runs import is_alike
 from flexwire.facts.units import plural
 from flexwire.printable import printable
 from flexwire.protocol.credentials import WITHHELD, carries_credentials
@@ -22,70 +30,11 @@ if TYPE_CHECKING:
 
     from flexwire.conformance.cases import Case, CasePlan, Unasked
     from flexwire.conformance.judging import CaseResult
-    from flexwire.conformance.running import ConformanceRun
+    from flexwire.conformance.runs import BrokerComparison, ConformanceRun, OfferedAlone
 
-CELLS: Final = {
-    CaseVerdict.AS_KAFKA: "ok",
-    CaseVerdict.QUIRK: "quirk",
-    CaseVerdict.DIFFERS: "differs",
-    CaseVerdict.DEVIATES: "DEVIATES",
-    CaseVerdict.NOT_JUDGED: "-",
-}
-"""The word of a verdict in the matrix."""
-
-LEGEND: Final = {
-    "-": "not judged",
-    "quirk": "as Kafka, against a rule",
-    "differs": "Apache Kafka takes what this broker refuses",
-    "DEVIATES": "against a rule, see below",
-}
-"""What the words of the matrix mean."""
-
-_SKIPPED: Final = "not sent"
 _MOST_BYTES: Final = 96
 _WIDTH: Final = 96
 _INDENT: Final = "    "
-
-Row = tuple[str, str, tuple[str, ...]]
-"""A row of the matrix: the API, its versions, and a cell for each kind."""
-
-
-def matrix_columns(run: ConformanceRun) -> list[Kind]:
-    """Return the kinds of cases that a run has, in their order."""
-    kinds = {case.kind for case in run.plan.cases}
-    return [kind for kind in Kind if kind in kinds]
-
-
-def matrix_rows(run: ConformanceRun) -> list[Row]:
-    """Return for each API and its versions the cell of each kind; like versions share a row."""
-    found: dict[str, dict[int, dict[Kind, list[str]]]] = {}
-    for case, word in sorted(_words(run), key=lambda item: item[0].api_key):
-        cells = found.setdefault(case.api_name, {}).setdefault(case.version, {})
-        cells.setdefault(case.kind, []).append(word)
-    columns = matrix_columns(run)
-    rows = []
-    for name, versions in found.items():
-        alike: dict[tuple[str, ...], list[int]] = {}
-        for version, cells in sorted(versions.items()):
-            row = tuple(_cell(cells.get(kind, [])) for kind in columns)
-            alike.setdefault(row, []).append(version)
-        rows += [(name, str(Versions.of(same)), row) for row, same in alike.items()]
-    return rows
-
-
-def _words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
-    for result in run.results:
-        yield result.case, CELLS[result.verdict]
-    for case in run.skipped:
-        yield case, _SKIPPED
-
-
-def _cell(words: Sequence[str]) -> str:
-    """Return the words of several cases as one, each with its number if they differ."""
-    counts = Counter(words)
-    if len(counts) <= 1:
-        return next(iter(counts), "")
-    return ", ".join(f"{number} {word}" for word, number in counts.items())
 
 
 def to_text(run: ConformanceRun) -> str:
@@ -97,38 +46,62 @@ def to_text(run: ConformanceRun) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
-    words = {CELLS[verdict] for verdict in run.counts}
-    legend = [f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words]
+    legend = [f"{word}: {meaning}" for word, meaning in matrix_legend(run).items()]
     lines += ["", "; ".join(legend)] if legend else []
     for first, others in grouped_findings(run):
-        lines += ["", *finding_lines(first), *also_lines(others)]
-    lines += ["", *remark_lines(run), run.summary]
+        lines += ["", *finding_lines(first, run.against), *also_lines(others)]
+    lines += ["", *comparison_lines(run), *remark_lines(run), run.summary]
     return "\n".join(lines) + "\n"
 
 
 def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseResult]]]:
-    """Return what was found, the first of each API, rule and field with all others of these."""
-    groups: dict[tuple[str, str, str], list[CaseResult]] = {}
+    """Return what was found, the first of each API, rule and field with all others of these.
+
+    The verdict about a second broker is the same in the cases of a group.
+    """
+    there = {} if run.against is None else run.against.by_name
+    groups: dict[tuple[str, str, str, CaseVerdict | None], list[CaseResult]] = {}
     for result in run.results:
         if result.deviation is not None:
-            key = (result.case.api_name, result.deviation.rule.name, result.deviation.path)
+            deviation, other = result.deviation, there.get(result.case.name)
+            verdict = None if other is None else other.verdict
+            key = (result.case.api_name, deviation.rule.name, deviation.path, verdict)
             groups.setdefault(key, []).append(result)
     return [(first, others) for first, *others in groups.values()]
+
+
+def result_words(result: CaseResult) -> str:
+    """Return in a few words what a broker did in a case."""
+    rule = f" ({result.deviation.rule.name})" if result.deviation else ""
+    parts = [f"{result.verdict.value}{rule}"]
+    if result.outcome.ending is not None:
+        parts.append(result.outcome.ending.value)
+    if result.error_codes:
+        parts.append(f"error code {code_names(result.error_codes)}")
+    return ", ".join(parts)
 
 
 def also_lines(others: Sequence[CaseResult]) -> Iterator[str]:
     """Yield in which other cases the same was found."""
     if others:
-        names: dict[str, set[int]] = {}
-        for result in others:
-            name = result.case.damage or result.case.kind.value
-            names.setdefault(name, set()).add(result.case.version)
-        told = ", ".join(f"{name} {Versions.of(found)}" for name, found in names.items())
+        told = _case_names(others)
         yield from _wrapped(f"the same in {plural(len(others), 'other case')}: {told}")
 
 
-def finding_lines(result: CaseResult) -> Iterator[str]:
-    """Yield what was found in a case: place, rule, source, and the bytes of both sides."""
+def _case_names(results: Sequence[CaseResult]) -> str:
+    """Return the kinds of an API's cases, each with its versions."""
+    names: dict[str, set[int]] = {}
+    for result in results:
+        name = result.case.damage or result.case.kind.value
+        names.setdefault(name, set()).add(result.case.version)
+    return ", ".join(f"{name} {Versions.of(found)}" for name, found in names.items())
+
+
+def finding_lines(result: CaseResult, against: BrokerComparison | None = None) -> Iterator[str]:
+    """Yield what was found in a case: place, rule, source, and the bytes of both sides.
+
+    And what a second broker did, with its bytes.
+    """
     deviation, case = result.deviation, result.case
     if deviation is None:
         return
@@ -140,6 +113,74 @@ def finding_lines(result: CaseResult) -> Iterator[str]:
     yield from _wrapped(f"sent: {_shown(case.data)}")
     if result.outcome.payload is not None:
         yield from _wrapped(f"received: {_received(result)}")
+    if against is not None:
+        yield from _other_lines(result, against)
+
+
+def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]:
+    address, other = against.other.address, against.by_name.get(result.case.name)
+    yield from _wrapped(printable(f"{address}: {beside_words(result, against)}"))
+    if other is not None and other.outcome.payload is not None:
+        yield from _wrapped(f"received from {address}: {_received(other)}")
+
+
+def beside_words(result: CaseResult, against: BrokerComparison) -> str:
+    """Return what a second broker did in a case, or why it was not asked."""
+    other = against.by_name.get(result.case.name)
+    if other is not None:
+        return result_words(other)
+    is_skipped = any(case.name == result.case.name for case in against.other.skipped)
+    return "not sent, its plain request was not answered" if is_skipped else LEGEND[UNSHARED]
+
+
+def comparison_lines(run: ConformanceRun) -> Iterator[str]:
+    """Yield in which cases a second broker did otherwise, and what only one of the two offers."""
+    if run.against is None:
+        return
+    other = run.against.other
+    for line in alone_lines(run):
+        yield from _listed(line)
+    rows = difference_rows(run)
+    told = f"{other.address} does otherwise in {len(run.differences)} of {_shared(run)} cases"
+    yield f"{told}:" if rows else told
+    for name, cases, here, there in rows:
+        yield from _wrapped(printable(f"{name}, {cases}: {here}; {other.address}: {there}"))
+    yield other.summary
+
+
+def alone_lines(run: ConformanceRun) -> Iterator[str]:
+    """Yield what only one of two brokers offers, a line for each of them."""
+    against = run.against
+    if against is None:
+        return
+    for address, alone in (
+        (run.address, against.only_here),
+        (against.other.address, against.only_there),
+    ):
+        if alone:
+            names = (f"{one.api_name or f'api key {one.api_key}'} {one.versions}" for one in alone)
+            yield f"only {address} offers: {', '.join(names)}"
+
+
+def _shared(run: ConformanceRun) -> int:
+    """Return how many cases both brokers were sent."""
+    there = {} if run.against is None else run.against.by_name
+    return sum(result.case.name in there for result in run.results)
+
+
+def difference_rows(run: ConformanceRun) -> list[tuple[str, str, str, str]]:
+    """Return where two brokers differ: the API, the cases, what the first did, and the second."""
+    groups: dict[tuple[str, str, str], list[CaseResult]] = {}
+    for here, there in run.differences:
+        key = (here.case.api_name, result_words(here), result_words(there))
+        groups.setdefault(key, []).append(here)
+    return [
+        (name, _case_names(cases), here, there) for (name, here, there), cases in groups.items()
+    ]
+
+
+def _listed(text: str) -> list[str]:
+    return textwrap.wrap(printable(text), _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _wrapped(text: str) -> list[str]:
@@ -194,7 +235,9 @@ def remark_lines(run: ConformanceRun) -> Iterator[str]:
 def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
     if unasked:
         names = {entry.api_name or f"api key {entry.api_key}" for entry in unasked}
-        yield f"not asked: {plural(len(names), 'API')}, whole or in part; --dry-run says why"
+        reasons = {entry.reason for entry in unasked}
+        why = "--dry-run says why" if len(reasons) > 1 else next(iter(reasons))
+        yield f"not asked: {plural(len(names), 'API')}, whole or in part; {why}"
 
 
 def plan_text(plan: CasePlan, address: str) -> str:
@@ -228,8 +271,9 @@ def to_json(run: ConformanceRun) -> str:
         "summary": run.summary,
         "asKafka": run.as_kafka,
         "judged": run.judged,
-        "counts": {CELLS_IN_JSON[verdict]: run.counts[verdict] for verdict in CaseVerdict},
-        "cases": [_case_json(result) for result in run.results],
+        "counts": _counts_json(run),
+        "against": None if run.against is None else _against_json(run),
+        "cases": [_case_json(result, run.against) for result in run.results],
         "notSent": [case.name for case in run.skipped],
         "notAsked": [_unasked_json(entry) for entry in run.plan.unasked],
     }
@@ -244,6 +288,10 @@ CELLS_IN_JSON: Final = {
     CaseVerdict.NOT_JUDGED: "notJudged",
 }
 """The word of a verdict in JSON."""
+
+
+def _counts_json(run: ConformanceRun) -> dict[str, int]:
+    return {CELLS_IN_JSON[verdict]: run.counts[verdict] for verdict in CaseVerdict}
 
 
 def plan_json(plan: CasePlan, address: str) -> str:
@@ -269,10 +317,47 @@ def _case_facts(case: Case) -> dict[str, Any]:
     }
 
 
-def _case_json(result: CaseResult) -> dict[str, Any]:
+def _against_json(run: ConformanceRun) -> dict[str, Any]:
+    """Return what is said of a second broker as a whole."""
+    against = run.against
+    if against is None:
+        return {}
+    other = against.other
+    return {
+        "broker": other.address,
+        "summary": other.summary,
+        "asKafka": other.as_kafka,
+        "judged": other.judged,
+        "counts": _counts_json(other),
+        "shared": _shared(run),
+        "otherwise": len(run.differences),
+        "onlyHere": [_alone_json(one) for one in against.only_here],
+        "onlyThere": [_alone_json(one) for one in against.only_there],
+        "notSent": [case.name for case in other.skipped],
+    }
+
+
+def _alone_json(one: OfferedAlone) -> dict[str, Any]:
+    return {"api": one.api_name, "apiKey": one.api_key, "versions": str(one.versions)}
+
+
+def _case_json(result: CaseResult, against: BrokerComparison | None) -> dict[str, Any]:
+    form = {**_case_facts(result.case), **_result_json(result), "against": None}
+    other = None if against is None else against.by_name.get(result.case.name)
+    if other is not None:
+        is_otherwise = not is_alike(result, other)
+        is_shown = is_otherwise or result.deviation is not None
+        form["against"] = {
+            "otherwise": is_otherwise,
+            **_result_json(other),
+            "received": received_hex(other) if is_shown else None,
+        }
+    return form
+
+
+def _result_json(result: CaseResult) -> dict[str, Any]:
     deviation, ending = result.deviation, result.outcome.ending
     return {
-        **_case_facts(result.case),
         "verdict": CELLS_IN_JSON[result.verdict],
         "ending": None if ending is None else ending.value,
         "errorCodes": sorted(result.error_codes),
@@ -311,8 +396,10 @@ def to_junit(run: ConformanceRun) -> str:
         f'<testsuites name="flexwire conform" {counts}>',
         f"  <testsuite name={quoteattr(printable(run.summary))} {counts}>",
     ]
+    otherwise = {here.case.name for here, _ in run.differences}
     for result in run.results:
-        lines += _junit_case(result)
+        against = run.against if result.case.name in otherwise else None
+        lines += _junit_case(result, against)
     for case in run.skipped:
         lines += [
             f"    {_junit_open(case)}>",
@@ -326,15 +413,18 @@ def _junit_open(case: Case) -> str:
     return f"<testcase classname={quoteattr(case.api_name)} name={quoteattr(case.name)}"
 
 
-def _junit_case(result: CaseResult) -> list[str]:
-    opened = f"    {_junit_open(result.case)}"
+def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
+    """Write a test; ``against`` is given if a second broker did otherwise."""
+    lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)
         message = quoteattr(printable(result.deviation.found))
-        text = escape("\n".join(finding_lines(result)))
-        failure = f"      <failure type={kind} message={message}>{text}</failure>"
-        return [f"{opened}>", failure, "    </testcase>"]
-    if result.verdict is CaseVerdict.NOT_JUDGED:
-        message = quoteattr(printable(result.remark))
-        return [f"{opened}>", f"      <skipped message={message}/>", "    </testcase>"]
-    return [f"{opened}/>"]
+        text = escape("\n".join(finding_lines(result, against)))
+        lines.append(f"      <failure type={kind} message={message}>{text}</failure>")
+    elif result.verdict is CaseVerdict.NOT_JUDGED:
+        lines.append(f"      <skipped message={quoteattr(printable(result.remark))}/>")
+    if against is not None:
+        told = f"{against.other.address} does otherwise: {beside_words(result, against)}"
+        lines.append(f"      <system-out>{escape(printable(told))}</system-out>")
+    opened = f"    {_junit_open(result.case)}"
+    return [f"{opened}>", *lines, "    </testcase>"] if lines else [f"{opened}/>"]

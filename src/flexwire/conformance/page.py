@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import flexwire
 from flexwire.conformance.formats import (
-    LEGEND,
+    alone_lines,
     also_lines,
+    difference_rows,
     finding_lines,
     grouped_findings,
-    matrix_columns,
-    matrix_rows,
     remark_lines,
 )
+from flexwire.conformance.matrix import BESIDE, matrix_columns, matrix_legend, matrix_rows
 from flexwire.facts.units import plural, safe
 from flexwire.report.page_environment import page_environment, read_template_file
 from flexwire.report.render import breakable
@@ -22,7 +22,7 @@ from flexwire.report.render import breakable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from flexwire.conformance.running import ConformanceRun
+    from flexwire.conformance.runs import ConformanceRun
 
 MOST_SHOWN: Final = 500
 """The page shows so many groups of deviations and differences; the others are counted."""
@@ -30,22 +30,31 @@ MOST_SHOWN: Final = 500
 
 def to_html(run: ConformanceRun) -> str:
     """Write the page: the summary, the matrix, each deviation with its bytes, and what was left."""
-    found = grouped_findings(run)
+    found, differences = grouped_findings(run), difference_rows(run)
     view = {
         "run": run,
         "columns": [kind.value for kind in matrix_columns(run)],
         "rows": matrix_rows(run),
-        "legend": LEGEND,
+        "legend": matrix_legend(run),
+        "deviates": _deviates,
         "found": [
-            (first, [*[*finding_lines(first)][1:], *also_lines(others)])
+            (first, [*[*finding_lines(first, run.against)][1:], *also_lines(others)])
             for first, others in found[:MOST_SHOWN]
         ],
         "left_out": len(found) - MOST_SHOWN,
+        "differences": differences[:MOST_SHOWN],
+        "differences_left_out": len(differences) - MOST_SHOWN,
+        "alone": [*alone_lines(run)],
         "remarks": [*remark_lines(run)],
         "flexwire_version": flexwire.__version__,
         "style": read_template_file("flexwire.report", "report.css"),
     }
     return _environment().get_template("conformance.html.j2").render(view).strip() + "\n"
+
+
+def _deviates(cell: str) -> bool:
+    """Return whether a cell of the matrix has a deviation of the first broker."""
+    return any("DEVIATES" in words.partition(BESIDE)[0] for words in cell.split(", "))
 
 
 @cache

@@ -6,10 +6,10 @@ hostile one, and one that changes how the connection is read have a connection o
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.client.broker import Broker
 from flexwire.client.connection import DEFAULT_SECONDS
@@ -24,57 +24,32 @@ from flexwire.conformance.cases import (
     Kind,
     plan_cases,
 )
+from flexwire.conformance.comparing import compare_offers, shared_plan
+from flexwire.conformance.first_answer import find_unread_answer, plan_of_unread
 from flexwire.conformance.hostile import hostile_cases
+from flexwire.conformance.journal import ConformanceJournal, JournalHeader
 from flexwire.conformance.judging import CaseOutcome, CaseResult, CaseVerdict, Ending, judge
-from flexwire.errors import CallError, ConnectionEndedError, NoAnswerError, UnreadableFrameError
+from flexwire.conformance.runs import BrokerComparison, ConformanceRun
+from flexwire.errors import (
+    CallError,
+    CodecError,
+    ConnectionEndedError,
+    FrameError,
+    NoAnswerError,
+    UnreadableFrameError,
+)
+from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-    from flexwire.versions import Versions
 
-
-@dataclass(frozen=True, slots=True)
-class ConformanceRun:
-    """A broker, the release that it is compared with, and the result of each case.
-
-    ``skipped`` are cases that were not sent, because the plain request of their API and version was
-    not answered.
-    """
+class SecondBroker(NamedTuple):
+    """A broker to compare with: its address, and how it is reached; None is as the first one."""
 
     address: str
-    release: str
-    plan: CasePlan
-    results: tuple[CaseResult, ...]
-    skipped: tuple[Case, ...]
-
-    @property
-    def counts(self) -> Counter[CaseVerdict]:
-        """How many cases have each verdict."""
-        return Counter(result.verdict for result in self.results)
-
-    @property
-    def judged(self) -> int:
-        """How many cases were judged."""
-        return len(self.results) - self.counts[CaseVerdict.NOT_JUDGED]
-
-    @property
-    def as_kafka(self) -> int:
-        """How many of the judged cases followed as with Apache Kafka."""
-        return self.counts[CaseVerdict.AS_KAFKA] + self.counts[CaseVerdict.QUIRK]
-
-    @property
-    def deviations(self) -> tuple[CaseResult, ...]:
-        """The cases in which the broker breaks a rule."""
-        return tuple(one for one in self.results if one.verdict is CaseVerdict.DEVIATES)
-
-    @property
-    def summary(self) -> str:
-        """Return the sentence that sums up the run."""
-        return (
-            f"{self.address} answers as Apache Kafka {self.release} in {self.as_kafka} of "
-            f"{self.judged} cases"
-        )
+    security: Security | None = None
 
 
 def plan_with_hostile(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
@@ -93,32 +68,125 @@ def conform(
     security: Security = PLAINTEXT,
     timeout: float = DEFAULT_SECONDS,
     watch: Callable[[CaseResult, int], None] | None = None,
+    against: SecondBroker | None = None,
+    journal: Path | None = None,
 ) -> ConformanceRun:
     """Ask a broker all cases and return the verdicts.
 
     ``timeout`` is for one answer, in seconds. ``watch`` is given each result, and how many cases
-    there are. Raises `CallError` if the broker cannot be reached, or not any more; the error names
-    the case before.
+    there are. ``against`` is a second broker, which is asked the same cases. ``journal`` is a file
+    to which finished cases are written, and whose cases are not sent again.
+
+    If the broker's list of versions cannot be read, that is a deviation, and the only case of the
+    run. Raises `CallError` if a broker cannot be reached, or not any more; the error names the case
+    before. Raises `ConformanceJournalError` for a journal of another run.
     """
-    with CaseSender(address, security, client_id=asking.client_id, timeout=timeout) as sender:
-        plan = plan_with_hostile(sender.offered(), asking)
-        results: list[CaseResult] = []
-        skipped: list[Case] = []
-        plain: CaseResult | None = None
-        for case in plan.cases:
-            if case.expected is CaseExpectation.TAKEN and _is_hopeless(case, plain):
-                skipped.append(case)
-                continue
-            result = judge(case, _send(sender, case, results), release=asking.release, plain=plain)
-            if result.verdict is CaseVerdict.DEVIATES:
-                # What else comes on this connection may belong to the case.
-                sender.close()
-            if case.kind is Kind.PLAIN:
-                plain = result
-            results.append(result)
-            if watch is not None:
-                watch(result, len(plan.cases))
-    return ConformanceRun(address, asking.release, plan, tuple(results), tuple(skipped))
+    to_sender = partial(CaseSender, client_id=asking.client_id, timeout=timeout)
+    with ExitStack() as stack:
+        here = _planned(stack.enter_context(to_sender(address, security)), asking)
+        sides = [here]
+        if against is not None:
+            other = to_sender(against.address, against.security or security)
+            sides.append(_beside(stack.enter_context(other), here))
+        # A list of versions that can be read tomorrow has other cases.
+        if journal is not None and here.is_known:
+            header = JournalHeader.of([(side.sender.address, side.plan) for side in sides], asking)
+            kept = stack.enter_context(ConformanceJournal(journal, header))
+            for number, side in enumerate(sides):
+                side.finished = kept.finished(number, side.plan)
+                side.record = partial(kept.append, number)
+        run, *others = _ask_all(sides, asking.release, watch)
+    if not others:
+        return run
+    if not here.is_known:
+        return replace(run, against=BrokerComparison(others[0], (), ()))
+    return replace(run, against=compare_offers(others[0], here.offered, sides[1].offered, asking))
+
+
+@dataclass(slots=True)
+class _Side:
+    """A broker, what it offers, the cases that it is asked, and those that it has answered.
+
+    ``is_known`` says whether the list of versions could be read. ``finished`` has what followed
+    cases that were sent before, by their names. ``record`` keeps what followed a case.
+    """
+
+    sender: CaseSender
+    plan: CasePlan
+    offered: Mapping[int, Versions]
+    is_known: bool = True
+    finished: Mapping[str, CaseOutcome] = field(default_factory=dict)
+    record: Callable[[Case, CaseOutcome], None] = lambda *_: None
+
+
+def _planned(sender: CaseSender, asking: Asking) -> _Side:
+    """Return the first broker with its cases."""
+    sender.connected()
+    try:
+        offered = sender.offered()
+    except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
+        # Nothing says that this is a broker, or that it is reached as it has to be.
+        raise
+    except (CallError, CodecError, FrameError):
+        # What else comes on this connection may belong to that answer.
+        sender.close()
+        found = find_unread_answer(sender.send, asking)
+        if found is None:
+            raise
+        case, outcome = found
+        is_offered = case.expected is CaseExpectation.TAKEN
+        said = {case.api_key: Versions(case.version, case.version)} if is_offered else {}
+        return _Side(sender, plan_of_unread(case, asking), said, False, {case.name: outcome})
+    return _Side(sender, plan_with_hostile(offered, asking), offered)
+
+
+def _beside(sender: CaseSender, here: _Side) -> _Side:
+    """Return the second broker with the cases of the first that it can be asked."""
+    offered = sender.offered()
+    # It waits until the first broker has been asked, and brokers close what is idle.
+    sender.close()
+    return _Side(sender, shared_plan(here.plan, here.offered, offered), offered)
+
+
+def _ask_all(
+    sides: Sequence[_Side], release: str, watch: Callable[[CaseResult, int], None] | None
+) -> list[ConformanceRun]:
+    """Ask the brokers, one after the other."""
+    total = sum(len(side.plan.cases) for side in sides)
+    told = None if watch is None else lambda result: watch(result, total)
+    return [_ask(side, release, told) for side in sides]
+
+
+def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) -> ConformanceRun:
+    """Ask one broker the cases that are not finished, and judge all of them."""
+    results: list[CaseResult] = []
+    skipped: list[Case] = []
+    plain: CaseResult | None = None
+    for case in side.plan.cases:
+        if case.expected is CaseExpectation.TAKEN and _is_hopeless(case, plain):
+            skipped.append(case)
+            continue
+        outcome = side.finished.get(case.name)
+        if outcome is None:
+            outcome = _send(side.sender, case, results)
+            side.record(case, outcome)
+        result = judge(case, outcome, release=release, plain=plain)
+        if result.verdict is CaseVerdict.DEVIATES:
+            # What else comes on this connection may belong to the case.
+            side.sender.close()
+        if case.kind is Kind.PLAIN:
+            plain = result
+        results.append(result)
+        if watch is not None:
+            watch(result)
+    return ConformanceRun(
+        side.sender.address,
+        release,
+        side.plan,
+        tuple(results),
+        tuple(skipped),
+        resumed=len(side.finished) if side.is_known else 0,
+    )
 
 
 def _is_hopeless(case: Case, plain: CaseResult | None) -> bool:
@@ -144,6 +212,7 @@ class CaseSender(Closeable):
     """Reaches one broker, and sends it cases; ``timeout`` is for one answer, in seconds."""
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
+        self.address = address
         self._connect = partial(
             Broker.connect, address, security, client_id=client_id, timeout=timeout
         )
@@ -151,13 +220,13 @@ class CaseSender(Closeable):
 
     def offered(self) -> Mapping[int, Versions]:
         """Return the versions that the broker says it has, by api key."""
-        return self._connected().offered
+        return self.connected().offered
 
     def send(self, case: Case) -> CaseOutcome:
         """Send a case and return what followed; `CallError` if the broker cannot be reached."""
         if case.is_alone:
             self.close()
-        broker = self._connected()
+        broker = self.connected()
         try:
             payload = broker.exchange_bytes(case.data)
             return CaseOutcome(payload, unread=broker.unread_length)
@@ -179,7 +248,8 @@ class CaseSender(Closeable):
             self._broker.close()
             self._broker = None
 
-    def _connected(self) -> Broker:
+    def connected(self) -> Broker:
+        """Return the broker, and connect and log in if there is no connection."""
         if self._broker is None or not self._broker.is_open:
             self._broker = self._connect()
         return self._broker

@@ -1,0 +1,48 @@
+"""A badge: one line that says in how many cases a broker answered as Apache Kafka, as SVG.
+
+It says what the run says and no more, and it has no date, so a run that ends alike has the same
+badge. It needs no font and no file from elsewhere: ``textLength`` fits the text to its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
+
+from flexwire.printable import printable
+
+if TYPE_CHECKING:
+    from flexwire.conformance.runs import ConformanceRun
+
+_SUBJECT: Final = "Kafka protocol"
+_HEIGHT: Final = 20
+_CHARACTER: Final = 6.2
+"""The width of a character of 11 pixels, about."""
+_MARGIN: Final = 6
+_ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
+"""Colours that white text can be read on (contrast above 5)."""
+
+
+def to_badge(run: ConformanceRun) -> str:
+    """Write the badge of a run: the claim, in green if it holds in all cases that were judged."""
+    claim = printable(run.claim)
+    colour = _ALL if 0 < run.judged == run.as_kafka else _NOT_ALL
+    left, right = (round(len(text) * _CHARACTER) + 2 * _MARGIN for text in (_SUBJECT, claim))
+    size = f'width="{left + right}" height="{_HEIGHT}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        f"<title>{escape(f'{_SUBJECT}: {claim}')}</title>",
+        f'<rect width="{left}" height="{_HEIGHT}" fill="{_LEFT}"/>',
+        f'<rect x="{left}" width="{right}" height="{_HEIGHT}" fill="{colour}"/>',
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">',
+        _text(_SUBJECT, 0, left),
+        _text(claim, left, right),
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _text(text: str, start: int, width: int) -> str:
+    length = width - 2 * _MARGIN
+    return f'<text x="{start + _MARGIN}" y="14" textLength="{length}">{escape(text)}</text>'

@@ -1,0 +1,55 @@
+"""Puts what a second broker did beside a run: the same requests, judged by the same rules.
+
+Both may offer other versions. A case is sent to the second broker only if both offer its version,
+or if neither does; the versions that one of them offers alone are listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.conformance.cases import CasePlan, beyond
+from flexwire.conformance.runs import BrokerComparison, OfferedAlone
+from flexwire.protocol.apis import api_name, request_entries
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.conformance.cases import Asking, Case
+    from flexwire.conformance.runs import ConformanceRun
+
+
+def shared_plan(
+    plan: CasePlan, here: Mapping[int, Versions], there: Mapping[int, Versions]
+) -> CasePlan:
+    """Return the cases whose version both brokers offer, or neither."""
+
+    def offers(offered: Mapping[int, Versions], case: Case) -> bool:
+        return case.version in offered.get(case.api_key, Versions.NONE)
+
+    return CasePlan(
+        tuple(case for case in plan.cases if offers(here, case) == offers(there, case)), ()
+    )
+
+
+def compare_offers(
+    other: ConformanceRun,
+    here: Mapping[int, Versions],
+    there: Mapping[int, Versions],
+    asking: Asking,
+) -> BrokerComparison:
+    """Return what a second broker did, with the versions that one of the two offers alone."""
+    return BrokerComparison(
+        other, tuple(_alone(here, there, asking)), tuple(_alone(there, here, asking))
+    )
+
+
+def _alone(
+    offered: Mapping[int, Versions], other: Mapping[int, Versions], asking: Asking
+) -> Iterator[OfferedAlone]:
+    for api_key in sorted(offered):
+        alone = beyond(offered[api_key], other.get(api_key, Versions.NONE))
+        if alone and (asking.apis is None or api_key in asking.apis):
+            name = api_name(api_key) if request_entries(api_key) else None
+            yield OfferedAlone(api_key, name, alone)

@@ -1,0 +1,112 @@
+"""A run: the result of each case, and what a second broker did beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from flexwire.conformance.judging import CaseVerdict
+
+if TYPE_CHECKING:
+    from flexwire.conformance.cases import Case, CasePlan
+    from flexwire.conformance.judging import CaseResult
+    from flexwire.versions import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceRun:
+    """A broker, the release that it is compared with, and the result of each case.
+
+    ``skipped`` are cases that were not sent, because the plain request of their API and version was
+    not answered. ``against`` is what a second broker did. ``resumed`` is how many results come from
+    a journal.
+    """
+
+    address: str
+    release: str
+    plan: CasePlan
+    results: tuple[CaseResult, ...]
+    skipped: tuple[Case, ...]
+    against: BrokerComparison | None = None
+    resumed: int = 0
+
+    @property
+    def counts(self) -> Counter[CaseVerdict]:
+        """How many cases have each verdict."""
+        return Counter(result.verdict for result in self.results)
+
+    @property
+    def judged(self) -> int:
+        """How many cases were judged."""
+        return len(self.results) - self.counts[CaseVerdict.NOT_JUDGED]
+
+    @property
+    def as_kafka(self) -> int:
+        """How many of the judged cases followed as with Apache Kafka."""
+        return self.counts[CaseVerdict.AS_KAFKA] + self.counts[CaseVerdict.QUIRK]
+
+    @property
+    def deviations(self) -> tuple[CaseResult, ...]:
+        """The cases in which the broker breaks a rule."""
+        return tuple(one for one in self.results if one.verdict is CaseVerdict.DEVIATES)
+
+    @property
+    def claim(self) -> str:
+        """Return what a run says of a broker, without its address."""
+        told = f"answers as Apache Kafka {self.release}"
+        return f"{told} in {self.as_kafka} of {self.judged} cases"
+
+    @property
+    def summary(self) -> str:
+        """Return the sentence that sums up the run."""
+        return f"{self.address} {self.claim}"
+
+    @property
+    def differences(self) -> tuple[tuple[CaseResult, CaseResult], ...]:
+        """The cases in which a second broker did otherwise: what this one did, and that one."""
+        there = {} if self.against is None else self.against.by_name
+        return tuple(
+            (here, there[here.case.name])
+            for here in self.results
+            if here.case.name in there and not is_alike(here, there[here.case.name])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAlone:
+    """Versions of an API that only one of two brokers offers."""
+
+    api_key: int
+    api_name: str | None
+    versions: Versions
+
+
+@dataclass(frozen=True)
+class BrokerComparison:
+    """What a second broker did with the cases of a run.
+
+    ``other`` is its run. ``only_here`` are the versions that it does not offer, and ``only_there``
+    those that only it offers.
+    """
+
+    other: ConformanceRun
+    only_here: tuple[OfferedAlone, ...]
+    only_there: tuple[OfferedAlone, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, CaseResult]:
+        """The results of the second broker by the names of their cases."""
+        return {result.case.name: result for result in self.other.results}
+
+
+def is_alike(here: CaseResult, there: CaseResult) -> bool:
+    """Return whether two brokers did the same in a case, as far as rules and error codes say."""
+    return _manner(here) == _manner(there)
+
+
+def _manner(result: CaseResult) -> tuple[object, ...]:
+    deviation = result.deviation
+    rule = None if deviation is None else (deviation.rule.name, deviation.path)
+    return (result.verdict, rule, result.outcome.ending, result.error_codes)

@@ -447,6 +447,13 @@ def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> No
     assert found(ran(older)) == [("ApiVersions 4, plain", rules.BODY, 4, "errorCode")]
 
 
+def test_a_second_answer_behind_an_unreadable_list_is_not_taken_for_the_next_one() -> None:
+    def twice(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
+        return 2 * frame(sound[:4]) if request.api_key == API_VERSIONS else frame(sound)
+
+    assert found(ran(twice)) == [("ApiVersions 5, plain", rules.BODY, 4, "errorCode")]
+
+
 NO_LISTS: dict[str, tuple[bytes | None, str]] = {
     "closed": (None, "without an answer"),
     "no frame": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),

@@ -14,8 +14,9 @@ from flexwire.conformance import RULES, Kind
 from flexwire.conformance.matrix import CELLS
 from flexwire.conformance.questions import NOT_ASKED, QUESTIONS
 from flexwire.conformance.rules import NOT_JUDGED_CODES, QUIRKS
+from flexwire.conformance.writing import PREFIX, write_questions
 from flexwire.demo.cluster import MockBrokers
-from flexwire.versions import HIGHEST
+from flexwire.versions import HIGHEST, Versions
 from tests.house.test_readme import blocks, check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
@@ -51,6 +52,15 @@ def test_it_lists_what_is_asked_and_what_is_not() -> None:
     assert {row[0].strip("`"): row[1] for row in rows("not asked")} == NOT_ASKED
 
 
+def test_it_lists_what_is_changed() -> None:
+    changed = {row[0].strip("`"): row[1] for row in rows("changes")}
+    questions = write_questions(PREFIX)
+    assert list(changed) == list(questions)
+    for name, asked in questions.items():
+        versions = Versions(0, max(one.versions.highest for one in asked))
+        assert changed[name] == ("all" if versions.open_ended else str(versions))
+
+
 def test_it_has_every_rule_word_kind_and_quirk() -> None:
     assert [(row[0].strip("`"), row[1], row[2]) for row in rows("rule")] == [*RULES]
     assert {row[0] for row in rows("word")} == {*CELLS.values()}
@@ -66,4 +76,4 @@ def test_every_option_that_it_names_is_one() -> None:
     command = app.commands["conform"]
     known = {name for option in command.params for name in option.opts}
     named = set(re.findall(r"--[a-z][a-z-]+", PAGE))
-    assert named - known == {"--write"}
+    assert named <= known

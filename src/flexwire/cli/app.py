@@ -68,7 +68,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire conform localhost:9092",
         "flexwire conform localhost:9092 --apis Metadata,Fetch --hostile --html conform.html",
         "flexwire conform localhost:9092 --against kafka:9092 --badge conform.svg",
-        "flexwire conform broker:9093 --command-config client.properties --dry-run",
+        "flexwire conform broker:9093 --command-config client.properties --write --dry-run",
     ),
     "demo": ("flexwire demo --out out/demo",),
     "encode": (

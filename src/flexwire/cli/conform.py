@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +24,15 @@ from flexwire.cli.standard_input import plain_name, takes_standard_input
 from flexwire.cli.terminal import note, progress_bar, write_data
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
     from flexwire.client.config import ClientConfig
     from flexwire.conformance import Asking, ConformanceRun, SecondBroker
+
+
+_KILLED = 128
+"""A shell says this and the signal's number of a process that a signal ended."""
 
 
 class ConformanceFormat(StrEnum):
@@ -51,6 +61,12 @@ class ConformanceFormat(StrEnum):
     is_flag=True,
     help="Also send damaged requests, each on a connection of its own. Apache Kafka logs an error "
     "with a stack trace for each.",
+)
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Also send requests that change something: only a topic and a group of their own, which "
+    "have a new name and are removed afterwards, also if the run is interrupted.",
 )
 @click.option(
     "--dry-run",
@@ -109,6 +125,7 @@ def conform(
     release: str | None,
     apis: str | None,
     hostile: bool,
+    write: bool,
     dry_run: bool,
     output: ConformanceFormat,
     html: Path | None,
@@ -122,8 +139,8 @@ def conform(
 
     ADDRESS is HOST:PORT of one broker. The command asks each API in each version that the broker
     offers: plainly, with unknown tagged fields, without a client id, with empty and with long
-    lists, and in the versions next to those that it offers. It only sends requests that read, about
-    names that nobody has; --dry-run lists them.
+    lists, and in the versions next to those that it offers. Without --write it only sends requests
+    that read, about names that nobody has; --dry-run lists them.
 
     It judges the bytes of each response: correlation id, header version, fields, end, and the names
     that were asked about. Error codes are no deviation. A response about a missing right, or about
@@ -138,7 +155,9 @@ def conform(
             "--dry-run has no result: leave out --against, --badge, --html, --resume and "
             "--format junit"
         )
-    asking = _asking(release, apis, hostile=hostile)
+    if write and resume is not None:
+        raise click.UsageError("--resume goes on with a run that only reads; leave out --write")
+    asking = _asking(release, apis, hostile=hostile, write=write)
     config = reach(ConnectionOptions(**reaching))
     if config.client_id is not None:
         asking = asking.with_client_id(config.client_id)
@@ -148,6 +167,9 @@ def conform(
     run = _ask(address, asking, config, _second(against, against_config), resume)
     if resume is not None:
         _tell_resumed(run, resume)
+    for one in run.of_each_broker:
+        for words in one.left:
+            note(f"left behind: {words}")
     _write(run, html, badge)
     _print(run, output)
     if run.deviations:
@@ -178,7 +200,7 @@ def _ask(
     from flexwire.conformance import conform
 
     done = 0
-    with progress_bar() as show:
+    with progress_bar() as show, _ended_in_order():
 
         def watch(_: object, total: int) -> None:
             nonlocal done
@@ -196,6 +218,24 @@ def _ask(
         )
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM end a block as an interrupt does, so that what the block created is removed."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(_KILLED + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread may say what a signal does.
+        yield
+        return
+    old_handler = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old_handler)
+
+
 def _second(address: str | None, path: Path | None) -> SecondBroker | None:
     from flexwire.conformance import SecondBroker
 
@@ -205,15 +245,15 @@ def _second(address: str | None, path: Path | None) -> SecondBroker | None:
 
 
 def _tell_resumed(run: ConformanceRun, path: Path) -> None:
-    runs = [run] if run.against is None else [run, run.against.other]
-    done = sum(one.resumed for one in runs)
-    total = sum(len(one.plan.cases) for one in runs)
+    done = sum(one.resumed for one in run.of_each_broker)
+    total = sum(len(one.plan.cases) for one in run.of_each_broker)
     if done:
         note(f"{path}: {done} of {total} cases were finished before and are not sent again")
 
 
-def _asking(release: str | None, apis: str | None, *, hostile: bool) -> Asking:
+def _asking(release: str | None, apis: str | None, *, hostile: bool, write: bool) -> Asking:
     from flexwire.conformance import Asking
+    from flexwire.conformance.writing import own_name
     from flexwire.protocol.apis import find_api
     from flexwire.schema.catalog import catalog
 
@@ -222,7 +262,7 @@ def _asking(release: str | None, apis: str | None, *, hostile: bool) -> Asking:
     if names == []:
         raise click.UsageError("--apis names at least one API")
     keys = None if names is None else frozenset(find_api(name).api_key or 0 for name in names)
-    return Asking(compared, keys, hostile=hostile)
+    return Asking(compared, keys, hostile=hostile, own=own_name() if write else "")
 
 
 def _write(run: ConformanceRun, html: Path | None, badge: Path | None) -> None:

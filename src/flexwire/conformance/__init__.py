@@ -11,7 +11,8 @@ Apache Kafka does.
 The laws of this room (tests below `tests/`):
 
 - A request that is sent only reads, whatever the broker makes of it, in its own version and in that
-  which it names (`conformance/test_questions.py`).
+  which it names (`conformance/test_questions.py`). A caller may allow more: a topic and a group of
+  the run's own, and nothing else (`writing`, `conformance/test_writing.py`).
 - Apache Kafka has no unexplained deviation (`kafka/test_conformance.py`), and each planted one is
   found at its place (`conformance/test_planted.py`).
 - A broker's bytes give a verdict, in bounded time and memory (`conformance/test_planted.py`).

@@ -31,11 +31,14 @@ from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.codec import Message
     from flexwire.conformance.questions import Question
     from flexwire.wire.schema import Schema
+
+    QuestionOf = Callable[[str, int], Question | None]
+    """The request that an API is asked in a version; None if it is not asked."""
 
 FIRST_CORRELATION_ID: Final = 0x4B61_0000
 CLIENT_ID: Final = "flexwire"
@@ -73,7 +76,7 @@ class Case:
 
     ``data`` is what is sent, its length first. ``body_offset`` counts from behind the length.
     ``damage`` says in words what is wrong with a hostile request. ``asked`` are the values that the
-    answer has to repeat, by the entity type of the spec.
+    answer has to repeat, by the entity type of the spec. ``writes``: the request changes something.
     """
 
     api_key: int
@@ -87,6 +90,7 @@ class Case:
     asked: Mapping[str, frozenset[str]]
     damage: str = ""
     is_alone: bool = False
+    writes: bool = False
 
     @property
     def name(self) -> str:
@@ -117,13 +121,15 @@ class Asking:
     """How a broker is asked.
 
     ``release`` is the one whose layouts are used, and that the broker is compared with. ``apis``
-    are the api keys to ask; None for all. ``hostile``: also send what no client sends.
+    are the api keys to ask; None for all. ``hostile``: also send what no client sends. ``own``:
+    the name of a topic and a group that requests may create and change; "" to read only.
     """
 
     release: str
     apis: frozenset[int] | None = None
     hostile: bool = False
     client_id: str = CLIENT_ID
+    own: str = ""
 
     def asks(self, api_key: int) -> bool:
         """Return whether an API is asked, if the catalog has it and it has a question."""
@@ -147,17 +153,26 @@ def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
             unasked.append(Unasked(api_key, None, offered[api_key], reason))
             continue
         unasked += _unasked(api_key, offered[api_key])
-        for version in asked_versions(api_key, offered[api_key]):
-            cases += _cases(api_key, version, asking, len(cases))
-        cases += _version_cases(api_key, offered[api_key], asking, len(cases))
+        cases += api_cases(api_key, offered[api_key], asking, len(cases))
     return CasePlan(tuple(cases), tuple(unasked))
 
 
-def asked_versions(api_key: int, offered: Versions) -> list[int]:
+def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question) -> list[int]:
     """Return the versions that are offered, that the catalog has, and that have a question."""
     name = api_name(api_key)
     known = offered & released_versions(api_key)
-    return [version for version in known if question(name, version) is not None]
+    return [version for version in known if asks(name, version) is not None]
+
+
+def api_cases(
+    api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf = question
+) -> list[Case]:
+    """Return the cases of one API; ``before`` is how many cases stand before them."""
+    cases: list[Case] = []
+    for version in asked_versions(api_key, offered, asks):
+        cases += _cases(RequestWriter(api_key, version, asking, asks), before + len(cases))
+    cases += _version_cases(api_key, offered, asking, before + len(cases), asks)
+    return cases
 
 
 def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
@@ -188,7 +203,9 @@ def beyond(offered: Versions, known: Versions) -> Versions:
 class RequestWriter:
     """Writes the requests of one API and version, with the layout of a release."""
 
-    def __init__(self, api_key: int, version: int, asking: Asking) -> None:
+    def __init__(
+        self, api_key: int, version: int, asking: Asking, asks: QuestionOf = question
+    ) -> None:
         self.api_key = api_key
         self._client_id = asking.client_id
         self.version = version
@@ -196,7 +213,7 @@ class RequestWriter:
         self.message_class = _message_of(self.name, version, asking.release)
         self.schema = self.message_class.definition.schema(version)
         self.header_version = request_header_version(api_key, version)
-        found = question(api_name(api_key), version)
+        found = asks(api_name(api_key), version)
         if found is None:
             raise UnknownMessageError(f"{self.name} v{version} has no question")
         self.question: Question = found
@@ -249,6 +266,7 @@ class RequestWriter:
             sent.to_json(self.version),
             {} if self.question.is_filter else self._asked(form),
             is_alone=self.question.ends_connection or expected is not CaseExpectation.TAKEN,
+            writes=self.question.writes,
         )
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -284,8 +302,7 @@ def _message_of(name: str, version: int, release: str) -> type[Message]:
     return message(name, release if has else None)
 
 
-def _cases(api_key: int, version: int, asking: Asking, before: int) -> list[Case]:
-    writer = RequestWriter(api_key, version, asking)
+def _cases(writer: RequestWriter, before: int) -> list[Case]:
     plain = filled(writer.form)
     numbers = iter(range(FIRST_CORRELATION_ID + before, FIRST_CORRELATION_ID + before + len(Kind)))
     cases = [writer.case(Kind.PLAIN, next(numbers), plain)]
@@ -303,13 +320,15 @@ def _cases(api_key: int, version: int, asking: Asking, before: int) -> list[Case
     return cases
 
 
-def _version_cases(api_key: int, offered: Versions, asking: Asking, before: int) -> Iterator[Case]:
+def _version_cases(
+    api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf
+) -> Iterator[Case]:
     """Yield the requests of the versions next to those that are offered.
 
     A broker that takes one all the same may read it as that version's spec has it. So the request
     is the question of that version, and without a question none is sent.
     """
-    asked = asked_versions(api_key, offered)
+    asked = asked_versions(api_key, offered, asks)
     if not asked:
         return
     falls_back = api_key == api_key_of(NEGOTIATES)
@@ -321,10 +340,10 @@ def _version_cases(api_key: int, offered: Versions, asking: Asking, before: int)
         if (
             not 0 <= version <= HIGHEST
             or not is_written_so
-            or question(api_name(api_key), written) is None
+            or asks(api_name(api_key), written) is None
         ):
             continue
-        writer = RequestWriter(api_key, written, asking)
+        writer = RequestWriter(api_key, written, asking, asks)
         form = filled(writer.form)
         yield writer.case(Kind.UNOFFERED, number, form, expected=expected, version=version)
         number += 1

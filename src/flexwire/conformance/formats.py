@@ -230,6 +230,8 @@ def remark_lines(run: ConformanceRun) -> Iterator[str]:
     if run.skipped:
         yield f"{plural(len(run.skipped), 'case')} not sent: the plain request was not answered"
     yield from _unasked_summary(run.plan.unasked)
+    for words in run.left:
+        yield f"left behind: {printable(words)}"
 
 
 def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
@@ -276,6 +278,7 @@ def to_json(run: ConformanceRun) -> str:
         "cases": [_case_json(result, run.against) for result in run.results],
         "notSent": [case.name for case in run.skipped],
         "notAsked": [_unasked_json(entry) for entry in run.plan.unasked],
+        "leftBehind": [*run.left],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

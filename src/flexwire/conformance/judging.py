@@ -232,7 +232,8 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     if refused:
         remark = f"the answer is {code_names(refused)}"
         return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
-    if rule is rules.TAGS and plain is not None:
+    # What the plain request created or removed is another state.
+    if rule is rules.TAGS and plain is not None and not case.writes:
         _compare_with_plain(result, codes, plain)
     _check_echo(case, form, type(body), codes)
     return replace(result, remark=_remark_on(case, result.error_codes))

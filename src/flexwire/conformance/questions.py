@@ -41,6 +41,7 @@ class Question(NamedTuple):
     are emptied and lengthened in cases of their own, unless ``one_only`` says why not.
     ``is_filter``: the answer has only what exists, so it need not repeat what was asked.
     ``ends_connection``: what follows on the same connection may be read otherwise.
+    ``writes``: the request changes something, so the next one may get another error code.
     """
 
     form: Mapping[str, Any]
@@ -48,6 +49,7 @@ class Question(NamedTuple):
     one_only: str = ""
     is_filter: bool = False
     ends_connection: bool = False
+    writes: bool = False
 
 
 def _about(topics: str, name: str, partitions: str, *partition: Any) -> dict[str, Any]:

@@ -94,13 +94,20 @@ NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
 
 SEEN_CODES: Final = {
     "ConsumerGroupDescribe": frozenset((69,)),
+    "CreatePartitions": frozenset((37,)),
+    "CreateTopics": frozenset((36,)),
+    "DeleteGroups": frozenset((69,)),
     "DescribeDelegationToken": frozenset((64,)),
     "DescribeGroups": frozenset((69,)),
     "DescribeTransactions": frozenset((105,)),
     "DescribeUserScramCredentials": frozenset((91,)),
+    "Heartbeat": frozenset((25,)),
+    "LeaveGroup": frozenset((25,)),
+    "OffsetDelete": frozenset((69,)),
     "SaslHandshake": frozenset((34,)),
     "ShareGroupDescribe": frozenset((69,)),
     "StreamsGroupDescribe": frozenset((69,)),
+    "SyncGroup": frozenset((23, 25)),
 }
 """By API the error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 answered in runs of ours.
 
@@ -123,6 +130,13 @@ class Quirk(NamedTuple):
 
 
 QUIRKS: Final = (
+    Quirk(
+        ANSWERED,
+        "Produce",
+        Versions(0, 2),
+        ("4",),
+        "KAFKA-18659: 4.x offers Produce 0 to 2 for the sake of old clients, and closes on them",
+    ),
     Quirk(
         LISTS,
         "OffsetFetch",

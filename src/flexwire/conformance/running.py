@@ -6,11 +6,12 @@ hostile one, and one that changes how the connection is read have a connection o
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from flexwire.arguments import refuse
 from flexwire.client.broker import Broker
 from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.security import PLAINTEXT, Security
@@ -30,6 +31,7 @@ from flexwire.conformance.hostile import hostile_cases
 from flexwire.conformance.journal import ConformanceJournal, JournalHeader
 from flexwire.conformance.judging import CaseOutcome, CaseResult, CaseVerdict, Ending, judge
 from flexwire.conformance.runs import BrokerComparison, ConformanceRun
+from flexwire.conformance.writing import removing_own, with_writes
 from flexwire.errors import (
     CallError,
     CodecError,
@@ -53,12 +55,15 @@ class SecondBroker(NamedTuple):
 
 
 def plan_with_hostile(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return the cases for a broker, and if wanted the hostile ones behind all others."""
+    """Return the cases for a broker, and behind them those that are wanted beyond plain reading.
+
+    The hostile ones come first, and then those that change a topic and a group of the run's own.
+    """
     plan = plan_cases(offered, asking)
-    if not asking.hostile:
-        return plan
-    first = FIRST_CORRELATION_ID + len(plan.cases)
-    return replace(plan, cases=(*plan.cases, *hostile_cases(offered, asking, first)))
+    if asking.hostile:
+        first = FIRST_CORRELATION_ID + len(plan.cases)
+        plan = replace(plan, cases=(*plan.cases, *hostile_cases(offered, asking, first)))
+    return with_writes(plan, offered, asking) if asking.own else plan
 
 
 def conform(
@@ -81,6 +86,9 @@ def conform(
     run. Raises `CallError` if a broker cannot be reached, or not any more; the error names the case
     before. Raises `ConformanceJournalError` for a journal of another run.
     """
+    if asking.own and journal is not None:
+        # What the first run created is gone when the second one begins.
+        raise refuse("journal", "None for a run that changes something", journal)
     to_sender = partial(CaseSender, client_id=asking.client_id, timeout=timeout)
     with ExitStack() as stack:
         here = _planned(stack.enter_context(to_sender(address, security)), asking)
@@ -95,7 +103,7 @@ def conform(
             for number, side in enumerate(sides):
                 side.finished = kept.finished(number, side.plan)
                 side.record = partial(kept.append, number)
-        run, *others = _ask_all(sides, asking.release, watch)
+        run, *others = _ask_all(sides, asking, watch)
     if not others:
         return run
     if not here.is_known:
@@ -149,12 +157,19 @@ def _beside(sender: CaseSender, here: _Side) -> _Side:
 
 
 def _ask_all(
-    sides: Sequence[_Side], release: str, watch: Callable[[CaseResult, int], None] | None
+    sides: Sequence[_Side], asking: Asking, watch: Callable[[CaseResult, int], None] | None
 ) -> list[ConformanceRun]:
-    """Ask the brokers, one after the other."""
+    """Ask the brokers, one after the other, and remove from each what the run created there."""
     total = sum(len(side.plan.cases) for side in sides)
     told = None if watch is None else lambda result: watch(result, total)
-    return [_ask(side, release, told) for side in sides]
+    runs = []
+    for side in sides:
+        writes = any(case.writes for case in side.plan.cases)
+        left: list[str] = []
+        with removing_own(side.sender.connect, asking.own, left) if writes else nullcontext():
+            run = _ask(side, asking.release, told)
+        runs.append(replace(run, left=tuple(left)))
+    return runs
 
 
 def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) -> ConformanceRun:
@@ -213,7 +228,7 @@ class CaseSender(Closeable):
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address
-        self._connect = partial(
+        self.connect = partial(
             Broker.connect, address, security, client_id=client_id, timeout=timeout
         )
         self._broker: Broker | None = None
@@ -251,5 +266,5 @@ class CaseSender(Closeable):
     def connected(self) -> Broker:
         """Return the broker, and connect and log in if there is no connection."""
         if self._broker is None or not self._broker.is_open:
-            self._broker = self._connect()
+            self._broker = self.connect()
         return self._broker

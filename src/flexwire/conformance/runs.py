@@ -21,7 +21,7 @@ class ConformanceRun:
 
     ``skipped`` are cases that were not sent, because the plain request of their API and version was
     not answered. ``against`` is what a second broker did. ``resumed`` is how many results come from
-    a journal.
+    a journal. ``left`` is what the run created and could not remove.
     """
 
     address: str
@@ -31,6 +31,7 @@ class ConformanceRun:
     skipped: tuple[Case, ...]
     against: BrokerComparison | None = None
     resumed: int = 0
+    left: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counter[CaseVerdict]:
@@ -51,6 +52,11 @@ class ConformanceRun:
     def deviations(self) -> tuple[CaseResult, ...]:
         """The cases in which the broker breaks a rule."""
         return tuple(one for one in self.results if one.verdict is CaseVerdict.DEVIATES)
+
+    @property
+    def of_each_broker(self) -> tuple[ConformanceRun, ...]:
+        """This run, and that of a second broker if there is one."""
+        return (self,) if self.against is None else (self, self.against.other)
 
     @property
     def claim(self) -> str:

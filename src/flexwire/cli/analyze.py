@@ -449,7 +449,7 @@ def analysis_form(analysis: Analysis) -> dict[str, Any]:
         "logs": None if facts.logs is None else _logs(facts.logs),
         "requestLogs": None if facts.request_logs is None else _request_logs(facts.request_logs),
         "unreadableFiles": facts.unreadable_files,
-        "audit": _audit(facts) if facts.has_traffic else [],
+        "audit": audit_form(facts) if facts.has_traffic else [],
         "unanswered": [
             {"name": question.name, "reason": question.reason} for question in facts.unanswered
         ],
@@ -499,7 +499,8 @@ def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
     }
 
 
-def _audit(facts: Facts) -> list[dict[str, Any]]:
+def audit_form(facts: Facts) -> list[dict[str, Any]]:
+    """Return what the audit says of each release, the gravest first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 

@@ -113,7 +113,9 @@ def answers(
         return
     results = [to_send(result, part) for result in results]
     if format == "json":
-        print(json.dumps({result.answer.name: _rows(result.rows) for result in results}, indent=1))
+        print(
+            json.dumps({result.answer.name: rows_form(result.rows) for result in results}, indent=1)
+        )
     elif format == "csv":
         write_data(results[0].csv())
     else:
@@ -172,7 +174,8 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
     )
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
+def rows_form(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of an answer as JSON has them."""
     from flexwire.report.audit_files import plain
 
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]

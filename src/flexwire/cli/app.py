@@ -44,8 +44,8 @@ from flexwire.cli import (
     who,
 )
 from flexwire.cli.options import catalog_option
-from flexwire.cli.terminal import guard_streams, verbosity_options
-from flexwire.errors import CodecError, FlexwireError, JavaError
+from flexwire.cli.terminal import guard_streams, system_error_text, tell, verbosity_options
+from flexwire.errors import FlexwireError
 from flexwire.extras import missing_extra
 from flexwire.printable import printable
 
@@ -219,24 +219,6 @@ def _escaped(text: str) -> str:
     return f"\\&{text}" if text.startswith(".") else text
 
 
-def tell(error: FlexwireError) -> str:
-    """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
-
-    A line break in a foreign text begins no line, which could be taken for flexwire's own.
-
-    >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
-    CodecError: FetchRequest v3 at topics:
-      2 bytes remain
-    """
-    text, reason = str(error), ""
-    if isinstance(error, CodecError):
-        text = text.removesuffix(error.reason).rstrip()
-        reason = f"\n  {printable(error.reason)}"
-    # Where Java was looked for is a list of this machine's directories, a line each.
-    keep = "\n" if isinstance(error, JavaError) else ""
-    return f"{type(error).__name__}: {printable(text, keep)}{reason}"
-
-
 @click.group(
     epilog="Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -353,7 +335,7 @@ def run() -> None:
     except OSError as error:
         # Output that could not be written would be tried again at exit, and fail again.
         sys.stdout = None
-        fail(f"OSError: {printable(_system_error_text(error))}")
+        fail(f"OSError: {printable(system_error_text(error))}")
 
 
 def _on_one_line(error: click.ClickException) -> click.ClickException:
@@ -368,19 +350,6 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
     if isinstance(error, click.UsageError):
         return click.UsageError(message, error.ctx)
     return click.ClickException(message)
-
-
-def _system_error_text(error: OSError) -> str:
-    """Word what the system refused: the file first, and without the number of the error.
-
-    >>> _system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
-    'out/index.html: Permission denied'
-    """
-    if error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    text = error.strerror or str(error)
-    # In Python's words, which say what was tried.
-    return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 def fail(text: str) -> NoReturn:

@@ -117,7 +117,7 @@ def decode(
         frames = read_frames(data, notation, framing, version)
         for shown in frames:
             if shown.is_believed or frames[1:]:
-                _print_frame(_form(shown), output, compact=compact)
+                _print_frame(frame_form(shown), output, compact=compact)
         raise_first(frames, framing)
         return
     message_class = find_message(message, release, specs, specs_mode)
@@ -125,7 +125,7 @@ def decode(
     def read(raw: bytes) -> tuple[Any, int]:
         body, number = body_and_version(message_class, raw, version)
         value = message_class.decode(body, number, lenient=lenient, encoding=encoding)
-        form = value.to_json(number) if output is Format.JSON else _named_form(value, number)
+        form = value.to_json(number) if output is Format.JSON else named_form(value, number)
         return form, number
 
     if lines:
@@ -145,13 +145,15 @@ def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tu
         raise
 
 
-def _named_form(value: Message, version: int) -> dict[str, Any]:
+def named_form(value: Message, version: int) -> dict[str, Any]:
+    """Return the JSON form of a message with the names of error codes, and records."""
     from flexwire.protocol.readable_json import to_readable_json as as_json
 
     return as_json(value, version)
 
 
-def _form(shown: ShownFrame) -> dict[str, Any]:
+def frame_form(shown: ShownFrame) -> dict[str, Any]:
+    """Return the JSON form of a frame, or of the part of it that could be read."""
     from flexwire.codec import message
     from flexwire.protocol import withhold
     from flexwire.protocol.readable_json import to_readable_json as as_json
@@ -195,18 +197,26 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
         return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
     if part.message_name is not None:
         form["headerVersion"] = part.header_version
+    is_hidden = shown.withheld and part.may_hold_credentials
     if part.header is not None and part.header.form:
-        form["header"] = part.header.form
+        # A damaged length may have put a credential into the texts of the header.
+        form["header"] = {
+            name: value
+            for name, value in part.header.form.items()
+            if isinstance(value, int) or not is_hidden
+        }
     if part.message_name is not None:
         form |= {"message": part.message_name, "version": part.version}
-        if part.body is not None:
+        if is_hidden:
+            form["withheldCredentials"] = 1
+        elif part.body is not None:
             form["body"] = make_readable(part.body.form, message(part.message_name), part.version)
     return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
     """The output for one line, for each frame on it."""
-    forms = [_form(frame) for frame in frames]
+    forms = [frame_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
     failed = [form["error"] for form in forms if "error" in form]

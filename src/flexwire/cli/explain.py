@@ -111,9 +111,9 @@ def explain(
         return
     message_class = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)
-    explanation = _explain_message(message_class, raw, version, lenient=lenient, encoding=encoding)
+    explanation = explain_message(message_class, raw, version, lenient=lenient, encoding=encoding)
     if output is Format.JSON:
-        print(json.dumps(_as_json(explanation), ensure_ascii=False, indent=2))
+        print(json.dumps(explanation_form(explanation), ensure_ascii=False, indent=2))
     else:
         for line in table_lines(explanation, raw):
             print(line)
@@ -123,7 +123,7 @@ def explain(
         raise explanation.error
 
 
-def _explain_message(
+def explain_message(
     message_class: type[Message],
     raw: bytes,
     version: int | str | None,
@@ -131,6 +131,7 @@ def _explain_message(
     lenient: bool,
     encoding: Encoding,
 ) -> Explanation:
+    """Explain a message, of the version given or of the one that two bytes before it say."""
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 
@@ -171,14 +172,14 @@ def _explain_frames(frames: list[ShownFrame], output: Format) -> None:
     for shown in frames:
         if shown.where and output is Format.TEXT:
             print(shown.where)
-        for part in _parts(shown):
+        for part in frame_sections(shown):
             withheld = withheld_note(part.withheld)
             if output is Format.TEXT:
                 print(f"{part.title}{withheld}")
                 for line in table_lines(part.explanation, part.data):
                     print(line)
                 print()
-            forms.append({"title": f"{part.title}{withheld}", **_as_json(part.explanation)})
+            forms.append({"title": f"{part.title}{withheld}", **explanation_form(part.explanation)})
             if shown.part is None:
                 error = error or part.explanation.error
     if output is Format.JSON:
@@ -187,13 +188,14 @@ def _explain_frames(frames: list[ShownFrame], output: Format) -> None:
         raise error
 
 
-def _parts(shown: ShownFrame) -> Iterator[FrameSection]:
+def frame_sections(shown: ShownFrame) -> Iterator[FrameSection]:
+    """Yield the header and the body of a frame, as far as they were read."""
     from flexwire.protocol.frame_explanation import explain_frame
 
     if shown.frame is not None:
         yield from explain_frame(shown.frame, withheld=shown.withheld)
     elif shown.part is not None:
-        yield from shown.part.parts()
+        yield from shown.part.parts(withheld=shown.withheld)
 
 
 def withheld_note(count: int) -> str:
@@ -203,7 +205,8 @@ def withheld_note(count: int) -> str:
     return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"
 
 
-def _as_json(explanation: Explanation) -> dict[str, Any]:
+def explanation_form(explanation: Explanation) -> dict[str, Any]:
+    """Return the JSON form of an explanation; see docs/json.md."""
     return {
         "annotations": [
             {

@@ -183,7 +183,7 @@ def read_frames(
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
         with save_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
-            return _frames_of_packet(path, framing.frame_number)
+            return frames_of_packet(path, framing.frame_number)
     frames = frames_of(read_bytes(data, notation), notation, framing, version)
     if not any(frame.is_read for frame in frames):
         raise_first(frames, framing)
@@ -198,10 +198,30 @@ def frames_of(
         raise click.UsageError("--frame-number is of a capture, and not of --lines")
     if not raw:
         raise InputError("DATA is empty; a frame is a header and a body")
-    input_frames = _read_input_frames(raw, notation, framing, version)
+    request = None if framing.request is None else read_bytes(framing.request, notation)
+    return read_frame_bytes(
+        raw, version, api=framing.api, request=request, has_length=not framing.no_length
+    )
+
+
+def read_frame_bytes(
+    raw: bytes,
+    version: int | str | None,
+    *,
+    api: str | None,
+    request: bytes | None,
+    has_length: bool = True,
+    withheld: bool = False,
+) -> list[ShownFrame]:
+    """Return the frames that bytes are: requests, or responses to ``request`` or of an ``api``.
+
+    Raises `click.UsageError` unless exactly a response of an API has a version.
+    """
+    input_frames = _read_input_frames(raw, version, api, request, has_length=has_length)
     return [
         ShownFrame(
             input_frame.whole,
+            withheld=withheld,
             where=f"frame {number} of {len(input_frames)}, from byte {input_frame.at}"
             if input_frames[1:]
             else None,
@@ -212,7 +232,12 @@ def frames_of(
 
 
 def _read_input_frames(
-    raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
+    raw: bytes,
+    version: int | str | None,
+    api: str | None,
+    request: bytes | None,
+    *,
+    has_length: bool,
 ) -> list[InputFrame]:
     from flexwire.protocol.frame_input import (
         match_by_correlation_id,
@@ -220,19 +245,16 @@ def _read_input_frames(
         read_input_responses,
     )
 
-    has_length = not framing.no_length
-    if framing.request is not None:
-        if framing.api is not None or version is not None:
+    if request is not None:
+        if api is not None or version is not None:
             raise click.UsageError("--request says API and version; leave out --api and --version")
-        answered_request = match_by_correlation_id(
-            read_input_requests(read_bytes(framing.request, notation))
-        )
+        answered_request = match_by_correlation_id(read_input_requests(request))
         return read_input_responses(raw, answered_request, has_length=has_length)
-    if framing.api is None:
+    if api is None:
         if version is not None:
             raise click.UsageError("a request says its version; --version goes with --api")
         return read_input_requests(raw, has_length=has_length)
-    key_and_version = _api(framing.api, version)
+    key_and_version = _api(api, version)
     return read_input_responses(raw, lambda _: key_and_version, has_length=has_length)
 
 
@@ -248,7 +270,8 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
 
 
-def _frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
+def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
+    """Return the frames of a packet, without credentials; raise `FlexwireError`s without any."""
     from flexwire.capture.messages import find_packet_frames
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame

@@ -315,14 +315,14 @@ def read_bytes(text: str, notation: Notation) -> bytes:
     but has a directory in front is a file. Raises `InputError`.
     """
     if text == "-":
-        return _read_content(read_standard_input(), notation, "standard input")
+        return read_content(read_standard_input(), notation, "standard input")
     if notation is not Notation.RAW and notation is not Notation.BASE64:
         data = _from_hex(text)
         if data is not None:
             return data
     path = Path(text)
     if _exists(path):
-        return _read_content(_content(path), notation, text)
+        return read_content(_content(path), notation, text)
     # A slash is a character of base64, and far more often one of a path.
     if notation in {Notation.AUTO, Notation.BASE64} and not text.startswith(("/", "./", "../")):
         data = _from_base64(text)
@@ -434,7 +434,11 @@ def _from_hex(text: str) -> bytes | None:
     return read_dump(text)
 
 
-def _read_content(content: bytes, notation: Notation, source: str) -> bytes:
+def read_content(content: bytes, notation: Notation, source: str) -> bytes:
+    """Return the bytes that a file's content stands for; raise `InputError` if it is none.
+
+    ``source`` names the file in an error.
+    """
     if notation is Notation.RAW:
         return content
     from flexwire.cli.dumps import MOST_LOOKED_AT

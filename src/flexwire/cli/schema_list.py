@@ -32,7 +32,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
     if release is not None:
         release = bundled.release(release)
     rows = [
-        _row(entry, release)
+        listed_form(entry, release)
         for entry in map(bundled.entry, bundled.names())
         if name.lower() in entry.name.lower()
         and module in (None, entry.module)
@@ -61,7 +61,8 @@ def _refuse(name: str, module: str | None) -> NoReturn:
     raise AssertionError(name)
 
 
-def _row(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
+def listed_form(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
+    """Return the JSON form of a message: its versions, and the releases that have it."""
     releases = entry.releases
     versions = entry.versions if release is None else releases[release]
     return {

@@ -61,33 +61,43 @@ def schema_resolve(
     the field is inline or has a tag, and its default. Flexible structures end in tagged fields. The
     first line names the version of the header before a request or response.
     """
-    from flexwire.wire.schema import Presence
-
     message_class = find_message(message, release, specs, specs_mode)
-    number = version_of(message_class, version)
-    schema = message_class.definition.schema(number, encoding)
-    rows = [row for row in _rows(schema, "") if whole or row["presence"] != Presence.ABSENT.value]
+    form = resolved_form(message_class, version_of(message_class, version), encoding, whole=whole)
     if output is Format.JSON:
-        form = {
-            "message": message_class.entry.name,
-            "version": number,
-            "flexible": schema.flexible,
-            "headerVersion": _header_version(message_class, number, schema),
-            "encoding": encoding.value,
-            "fields": rows,
-        }
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
-    kind = "flexible" if schema.flexible else "not flexible"
-    header = _header_version(message_class, number, schema)
+    kind = "flexible" if form["flexible"] else "not flexible"
+    header = form["headerVersion"]
     behind = "" if header is None else f", {message_class.entry.type.value} header {header}"
-    print(f"{message_class.entry.name} v{number}, {kind}{behind}")
-    table = [_HEADER, *map(_line, rows)]
+    print(f"{form['message']} v{form['version']}, {kind}{behind}")
+    table = [_HEADER, *map(_line, form["fields"])]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEADER))]
     for line in table:
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         )
+
+
+def resolved_form(
+    message_class: type[Message], version: int, encoding: Encoding, *, whole: bool = False
+) -> dict[str, Any]:
+    """Return the JSON form of a message at one version; see docs/json.md.
+
+    It is ``whole`` with the fields that this version lacks.
+    """
+    from flexwire.wire.schema import Presence
+
+    schema = message_class.definition.schema(version, encoding)
+    return {
+        "message": message_class.entry.name,
+        "version": version,
+        "flexible": schema.flexible,
+        "headerVersion": _header_version(message_class, version, schema),
+        "encoding": encoding.value,
+        "fields": [
+            row for row in _rows(schema, "") if whole or row["presence"] != Presence.ABSENT.value
+        ],
+    }
 
 
 def _header_version(message_class: type[Message], version: int, schema: Schema) -> int | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
+from flexwire.errors import CodecError, FlexwireError, JavaError
 from flexwire.printable import escaped, printable
 
 if TYPE_CHECKING:
@@ -132,6 +133,37 @@ def write_data(text: str) -> None:
 def styled(stream: TextIO) -> TextIO:
     """Return the stream as colours and bars are written to it."""
     return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
+
+
+def tell(error: FlexwireError) -> str:
+    """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
+
+    A line break in a foreign text begins no line, which could be taken for flexwire's own.
+
+    >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
+    CodecError: FetchRequest v3 at topics:
+      2 bytes remain
+    """
+    text, reason = str(error), ""
+    if isinstance(error, CodecError):
+        text = text.removesuffix(error.reason).rstrip()
+        reason = f"\n  {printable(error.reason)}"
+    # Where Java was looked for is a list of this machine's directories, a line each.
+    keep = "\n" if isinstance(error, JavaError) else ""
+    return f"{type(error).__name__}: {printable(text, keep)}{reason}"
+
+
+def system_error_text(error: OSError) -> str:
+    """Word what the system refused: the file first, and without the number of the error.
+
+    >>> system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
+    'out/index.html: Permission denied'
+    """
+    if error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = error.strerror or str(error)
+    # In Python's words, which say what was tried.
+    return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 class LogFormatter(logging.Formatter):

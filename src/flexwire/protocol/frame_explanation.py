@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.codec import Explanation, explain, message
@@ -13,6 +14,7 @@ from flexwire.protocol.nested_messages import with_nested
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from flexwire.codec import Message
     from flexwire.protocol.headers import ResponseFrame
 
 # An api key, a version and a correlation id take so many bytes.
@@ -68,13 +70,8 @@ def explain_frame(
     explanation = explain(type(header.header), data, version)
     hidden = _unreadable_credentials(frame) if withheld else None
     if hidden is not None:
-        annotations = tuple(
-            annotation
-            for annotation in explanation.annotations
-            if annotation.offset + annotation.length <= _NUMBERS
-        )
-        rest = max((annotation.offset + annotation.length for annotation in annotations), default=0)
-        data, explanation = data[:rest], Explanation(annotations, rest, None)
+        explanation = only_numbers(explanation)
+        data = data[: explanation.rest]
     title = f"{frame.kind}: a frame of {len(frame.payload)} bytes; {type(header.header).__name__}"
     yield FrameSection(f"{title} v{version}", data, explanation, 0)
     if hidden is not None:
@@ -84,10 +81,46 @@ def explain_frame(
         yield _body(frame, withheld=withheld, asked_plainly=asked_plainly)
 
 
+def only_numbers(header: Explanation) -> Explanation:
+    """Return the explanation of the numbers with which a header begins, and of nothing after them.
+
+    A damaged length may have put a credential into the rest of the header.
+    """
+    annotations = tuple(
+        annotation
+        for annotation in header.annotations
+        if annotation.offset + annotation.length <= _NUMBERS
+    )
+    rest = max((annotation.offset + annotation.length for annotation in annotations), default=0)
+    return Explanation(annotations, rest, None)
+
+
+def withheld_bytes(
+    kind: type[Message], data: bytes, version: int, *, asked_plainly: bool = False
+) -> tuple[bytes, int]:
+    """Return a message's bytes without its credentials, and how many were replaced.
+
+    ``asked_plainly`` is as in `withhold`. Raises `CodecError` or `UnknownMessageError` if
+    the message does not decode.
+    """
+    shown = kind.decode(data, version)
+    count = withhold(shown, asked_plainly=asked_plainly)
+    return (shown.encode(version) if count else data), count
+
+
+def holds_credentials(message_name: str, payload: bytes) -> bool:
+    """Return whether a request or a response, with these bytes, may carry credentials.
+
+    >>> holds_credentials("SaslAuthenticateResponse", b""), holds_credentials("FetchResponse", b"")
+    (True, False)
+    """
+    return hides_credentials(message_name.replace("Response", "Request"), payload)
+
+
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
     """Return why a body that may hold credentials does not decode; None if it decodes."""
     name = frame.header.message_name
-    if not hides_credentials(name.replace("Response", "Request"), frame.payload):
+    if not holds_credentials(name, frame.payload):
         return None
     try:
         message(name).decode(frame.body, frame.version)
@@ -102,12 +135,7 @@ def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> FrameSec
     kind = message(frame.header.message_name)
     data, count, version = frame.body, 0, frame.version
     if withheld:
-        try:
-            shown = kind.decode(data, version)
-        except (CodecError, UnknownMessageError):
-            pass
-        else:
-            count = withhold(shown, asked_plainly=asked_plainly)
-            data = shown.encode(version) if count else data
+        with suppress(CodecError, UnknownMessageError):
+            data, count = withheld_bytes(kind, data, version, asked_plainly=asked_plainly)
     explanation = with_nested(explain(kind, data, version), kind.__name__)
     return FrameSection(f"{kind.__name__} v{version}", data, explanation, count)

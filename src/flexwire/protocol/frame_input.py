@@ -17,7 +17,12 @@ from flexwire.codec.partial_explanation import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.first_bytes import find_foreign_protocol
-from flexwire.protocol.frame_explanation import FrameSection, WholeFrame
+from flexwire.protocol.frame_explanation import (
+    FrameSection,
+    WholeFrame,
+    holds_credentials,
+    only_numbers,
+)
 from flexwire.protocol.headers import (
     FALLING_BACK,
     UNSUPPORTED_VERSION,
@@ -97,8 +102,18 @@ class InputFrame(NamedTuple):
         of = "" if self.announced is None else f" of {self.announced}"
         return f"the first {here}{of} bytes of a frame"
 
-    def parts(self) -> Iterator[FrameSection]:
-        """Yield the readable parts of header and body, if the frame is not whole."""
+    @property
+    def may_hold_credentials(self) -> bool:
+        """Whether its body, of which not all is known, may carry credentials."""
+        name = self.message_name
+        return name is not None and holds_credentials(name, self.payload)
+
+    def parts(self, *, withheld: bool = False) -> Iterator[FrameSection]:
+        """Yield the readable parts of header and body, if the frame is not whole.
+
+        With ``withheld``, a body that may hold credentials is not shown. Of its header only the
+        numbers are shown with which it begins.
+        """
         if self.header is None:
             title = f"{self.kind}: {self.extent}"
             yield FrameSection(title, self.payload, Explanation((), 0, None), 0)
@@ -108,9 +123,17 @@ class InputFrame(NamedTuple):
         name = f"{self.kind.capitalize()}Header"
         version = "" if self.message_name is None else f" v{self.header_version}"
         title = f"{self.kind}: {self.extent}; {name}{version}"
+        is_hidden = withheld and self.may_hold_credentials
+        if is_hidden:
+            header = only_numbers(header)
+            data = data[: header.rest]
         yield FrameSection(title, data, header, 0)
         if self.body is not None:
             title = f"{self.message_name} v{self.version}"
+            if is_hidden:
+                nothing = Explanation((), 0, self.body.explanation.error)
+                yield FrameSection(title, b"", nothing, 1)
+                return
             body = with_nested(self.body.explanation, self.message_name or "")
             yield FrameSection(title, self.payload[header.rest :], body, 0)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
+from flexwire.facts.answers import moment_notes
 from flexwire.facts.captures import (
     NO_ADDED_TAGS,
     AddedTags,
@@ -111,6 +112,11 @@ def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_acc
     if sampled and not request.takes_sampled:
         (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, {to_accept}.")
+
+
+def analysis_notes(facts: Facts) -> tuple[str, ...]:
+    """Return what a user should know about an analysis before its answers."""
+    return (*mark_notes(facts.sampled, facts.added_tags), *moment_notes(facts.answers))
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:

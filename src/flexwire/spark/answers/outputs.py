@@ -34,7 +34,7 @@ from flexwire.answers.asking.time_span import TimeSpan
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
-from flexwire.facts.answers import UnansweredQuestion, moment_notes
+from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.measures.audit_rows import CONNECTIONS
@@ -49,7 +49,7 @@ from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.session import SessionStart, session_for_job
 from flexwire.spark.settings import are_small, java_for, set_for_answers
 from flexwire.spark.tables import FORMAT
-from flexwire.survey.surveyed_files import mark_notes
+from flexwire.survey.surveyed_files import analysis_notes
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
 from flexwire.tables.schema import schema_of
@@ -266,10 +266,7 @@ def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
 def notes_of(out: str | FilePath) -> tuple[str, ...]:
     """Return what a user should know about the analysis in ``out`` before its answers."""
     facts = _facts(out)
-    if facts is None:
-        return ()
-    marks = mark_notes(facts.sampled, facts.added_tags)
-    return (*marks, *moment_notes(facts.answers))
+    return () if facts is None else analysis_notes(facts)
 
 
 def _facts(out: str | FilePath) -> Facts | None:

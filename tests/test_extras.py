@@ -104,7 +104,7 @@ NEED_EXTRAS = {
     "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
     "logs.follower", "logs.holes", "logs.metadata", "logs.pieces", "logs.positions",
     "logs.records", "logs.replicas", "logs.rows", "specs.cost.columns", "specs.guide.traffic",
-    "storage.arrow_files", "tap.authority", "testing", "__main__",
+    "cli.mcp.server", "storage.arrow_files", "tap.authority", "testing", "__main__",
 }  # fmt: skip
 
 
@@ -150,6 +150,7 @@ COMMANDS = [
     (["answers", "out"], "spark"),
     (["demo", "--out", "out"], "demo"),
     (["who", "x.pcap"], "columnar"),
+    (["mcp", "."], "mcp"),
     (["schema", "docs", "--out", "out"], "docs"),
     (["tap", "--listen", "ssl://localhost:0", "--upstream", "ssl://127.0.0.1:1",
       "--out", "cap", "--throwaway-ca", "try"], "tls"),

@@ -41,6 +41,7 @@ EXTRAS: Final = {
     "cryptography": "tls",
     "opentelemetry": "telemetry",
     "polars": "polars",
+    "mcp": "mcp",
     "hypothesis": "testing",
     "matplotlib": "notebook",
     "confluent_kafka": "demo",

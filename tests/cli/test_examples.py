@@ -34,6 +34,7 @@ WITHOUT = {
     "conform": BROKER,
     "tap": BROKER,
     "capture open": "needs TLS and its secrets; test_capture_open.py runs it",
+    "mcp": "speaks to a program; tests/cli/mcp/test_server.py runs it",
     "completion": "begins in a shell; test_completion.py runs it",
     "schema import": "needs Kafka's jar; test_schema.py imports from one",
     **{

@@ -21,6 +21,7 @@ def test_a_tap_says_where_it_listens_and_then_what_it_counted() -> None:
 # Why a command prints no JSON or no text of its own.
 WITHOUT = {
     "completion": "prints the script that a shell reads",
+    "mcp": "speaks JSON to a program, in messages of a protocol",
     "schema docs": "writes pages, whose format it is",
 }
 

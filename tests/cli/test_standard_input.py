@@ -38,6 +38,7 @@ WITHOUT = {
     "--corpus": DIRECTORY,
     "--config": "what it says of paths is meant from its directory",
     "--capture": "what analyze wrote, which is a directory",
+    "root": DIRECTORY,
     "out": "what analyze wrote, which is a directory",
     "analysis": "a name, of a directory in OUT",
     "names": "names of answers",

@@ -26,6 +26,7 @@ from flexwire.cli import (
     encode,
     explain,
     generate,
+    mcp,
     records_dump,
     schema_bench,
     schema_breaking,
@@ -79,6 +80,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire generate FetchRequest --version 13 --count 1000 --seed 7 --format text",
         "flexwire generate MetadataResponse --version latest --hostile --count 500 --corpus corpus",
     ),
+    "mcp": ("flexwire mcp /var/kafka/captures",),
     "records dump": (
         "flexwire records dump /var/kafka/data/orders-0 --deep",
         "flexwire records dump 00000000000000000000.log --offsets 100-120 --format json",
@@ -269,6 +271,7 @@ for command in (
     encode.encode,
     explain.explain,
     generate.generate,
+    mcp.mcp,
 ):
     app.add_command(command)
 schema.add_command(schema_list.schema_list)

@@ -1,0 +1,44 @@
+"""`flexwire mcp`: the reading commands as tools of the Model Context Protocol.
+
+A program such as an assistant asks, and it may be misled by what it reads. So the server only
+reads, below one directory, and starts no connection. The tools call what the commands call, and an
+answer is the JSON of a command (docs/json.md), cut where it is long. `root` finds files, `tools`
+has the tools, `bounds` cuts and escapes their answers, and `server` speaks the protocol.
+
+Laws of this folder:
+
+- **No path leaves the root:** not by "..", not as an absolute path, not by a symbolic link.
+  `tests/cli/mcp/test_root.py`
+- **Every answer is bounded, and says what it left out.** `tests/cli/mcp/test_bounds.py`
+- **Credentials are withheld, also in bytes that the client sends.** `tests/cli/mcp/test_tools.py`
+- **Nothing is written, and Spark does not start.** `tests/cli/mcp/test_server.py`
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("root", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def mcp(*, root: Path) -> None:
+    """Serve the reading commands to a program, by the Model Context Protocol.
+
+    The program starts this command and speaks to it through standard input and output. It can list
+    captures and analyses below ROOT, explain and decode bytes and frames, show messages, and read
+    the audit and the answers that an analysis stored. docs/mcp.md describes the tools.
+
+    The server only reads, and no file outside ROOT. Credentials are withheld. It ends when its
+    standard input ends.
+    """
+    from flexwire.cli.mcp.root import ServedRoot
+    from flexwire.cli.options import standard_input
+    from flexwire.extras import require
+
+    require("flexwire mcp", "mcp", "mcp", "numpy", "pyarrow")
+    from flexwire.cli.mcp.server import serve
+
+    standard_input()
+    serve(ServedRoot(root))

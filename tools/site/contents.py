@@ -44,6 +44,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/tap",
         "docs/who",
         "docs/scan",
+        "docs/mcp",
         "docs/rehearse",
         "docs/faults",
         "docs/tests",

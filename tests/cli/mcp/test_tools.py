@@ -16,8 +16,10 @@ from flexwire.cli.mcp.tools import MOST_BYTES, MOST_ROWS, TOOLS
 from flexwire.codec import message
 from flexwire.codec.samples import filled_message
 from flexwire.codec.structs import structs_at
+from flexwire.facts.audit import findings
 from flexwire.facts.facts import LogFacts
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
+from flexwire.report.audit_files import audit_json
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.outputs import stored_answers
 from tests.cli.mcp.served import HOSTILE, REQUEST, ROWS, SECRET, TOKEN, ask, make_served, refusal
@@ -138,6 +140,8 @@ def test_pages_have_every_row_once(
 
 def test_an_audit_is_that_of_the_facts(root: ServedRoot) -> None:
     every = _result(ask(root, "audit", analysis="analysis"))
+    written = json.loads(audit_json(replace(SAMPLE.audit, findings=(*findings(SAMPLE.audit),))))
+    assert every["findings"] == written["findings"]
     assert every["count"] == len(every["findings"]) > 1
     one = every["findings"][0]
     chosen = {"release": one["release"], "verdict": one["verdict"]}
@@ -321,6 +325,13 @@ def test_an_analysis_without_traffic_has_no_audit(tmp_path: Path) -> None:
     facts = replace(SAMPLE, logs=LogFacts(0, 0, 0, 0, 0, 0), source_files=0)
     (tmp_path / "root" / "analysis" / "facts.json").write_text(json.dumps(facts.to_json()))
     assert "has no traffic" in refusal(root, "audit", analysis="analysis")
+
+
+def test_an_analysis_that_stored_no_answer_says_how_to_store_them(tmp_path: Path) -> None:
+    root = make_served(tmp_path / "root")
+    (tmp_path / "root" / "analysis" / "facts.json").write_text(json.dumps(SAMPLE.to_json()))
+    for given in ({}, {"name": "latency"}):
+        assert "--answers all" in refusal(root, "answers", analysis="analysis", **given)
 
 
 def test_a_defect_is_told_without_its_text(

@@ -308,7 +308,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
     """Return what the audit of an analysis says; a row is a finding, the gravest first."""
     from flexwire.cli.analyze import audit_form
     from flexwire.facts.audit import findings
-    from flexwire.report.audit_files import audit_row, plain
+    from flexwire.report.audit_files import audit_row
     from flexwire.survey.surveyed_files import analysis_notes
 
     _, facts = _analysis(root, asked.analysis)
@@ -320,7 +320,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
             f"the audit is for {', '.join(releases)}, and not for {short(asked.release)}"
         )
     found = [
-        plain(audit_row(finding))
+        msgspec.to_builtins(audit_row(finding))
         for finding in findings(facts.audit)
         if asked.release in {None, finding.release} and asked.verdict in {None, finding.verdict}
     ]
@@ -342,6 +342,11 @@ def answers(root: ServedRoot, asked: AnswersArguments) -> dict[str, Any]:
 
     output, facts = _analysis(root, asked.analysis)
     by_name = {answer.name: answer for answer in facts.answers}
+    if not by_name:
+        raise InputError(
+            f"{short(asked.analysis)} has no stored answers: 'flexwire analyze' stores them with "
+            "--answers all"
+        )
     if asked.name is None:
         listed = [
             {"name": name, "question": answer.question, "rows": answer.rows}

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from flexwire.arguments import to_kind, to_list
 from flexwire.capture.files.links import (
@@ -36,7 +36,7 @@ from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.connections import CapturedFrame
@@ -89,12 +89,36 @@ class UnusedBytes(NamedTuple):
     size: int
 
 
+class PacketFrame(NamedTuple):
+    """A frame of a packet, and what it is in its conversation."""
+
+    frame: CapturedFrame
+    turn: Turn
+
+
+_Item = TypeVar("_Item", "CapturedMessage | UnusedBytes", "PacketFrame | UnusedBytes")
+
+
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
     """Read capture files; every frame gives its message, or says why it has none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
-    open_: OrderedDict[str, _PortPair] = OrderedDict()
+    yield from _read_items(paths, _message)
+
+
+def read_frames(paths: Iterable[Path]) -> Iterator[PacketFrame | UnusedBytes]:
+    """Read capture files; yield every frame of Kafka's connections, and all other bytes.
+
+    Raises `CaptureError` for a file that is not a capture.
+    """
+    yield from _read_items(paths, PacketFrame)
+
+
+def _read_items(
+    paths: Iterable[Path], read: Callable[[CapturedFrame, Turn], _Item]
+) -> Iterator[_Item | UnusedBytes]:
+    open_: OrderedDict[str, _PortPair[_Item]] = OrderedDict()
     given = to_list(paths, "paths", "a list of paths")
     for path in given:
         to_kind(path, "paths", Path)
@@ -105,7 +129,7 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedByt
                 yield UnusedBytes("packet", item.reason, item.size)
                 continue
             key = connection_key(item)
-            connection = open_.pop(key, None) or _PortPair()
+            connection = open_.pop(key, None) or _PortPair(read)
             open_[key] = connection
             yield from connection.push(item)
             if len(open_) > OPEN_CONNECTIONS:
@@ -123,26 +147,28 @@ def _first_us(path: Path) -> int:
     return next((one.timestamp_us for one in segments), 0)
 
 
-class _PortPair:
-    """The frames between two ports, connection after connection."""
+class _PortPair(Generic[_Item]):
+    """The frames between two ports, connection after connection, as ``read`` returns them."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[CapturedFrame, Turn], _Item]) -> None:
+        self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
         # By connection: a capture may show several on the same ports at once.
         self._conversations: dict[str, Conversation] = {}
-        self._held: dict[str, list[tuple[CapturedMessage | UnusedBytes, int]]] = {}
+        self._held: dict[str, list[tuple[_Item, int]]] = {}
         self._held_frames = self._held_bytes = 0
 
-    def push(self, segment: Segment) -> Iterator[CapturedMessage | UnusedBytes]:
+    def push(self, segment: Segment) -> Iterator[_Item | UnusedBytes]:
         return self._proven(self._assembler.push(segment))
 
-    def finish(self) -> Iterator[CapturedMessage | UnusedBytes]:
+    def finish(self) -> Iterator[_Item | UnusedBytes]:
         return self._proven(self._assembler.finish())
 
-    def _proven(self, frames: list[CapturedFrame]) -> Iterator[CapturedMessage | UnusedBytes]:
+    def _proven(self, frames: list[CapturedFrame]) -> Iterator[_Item | UnusedBytes]:
         """Yield the messages of frames, and of those held before, once the connection is known."""
         for frame in frames:
-            item = self._read(frame)
+            conversation = self._conversations.setdefault(frame.connection, Conversation())
+            item = self._read(frame, hear(frame, conversation))
             self._held.setdefault(frame.connection, []).append((item, frame.size))
             self._hold(item, 1)
         for ended in self._assembler.ended():
@@ -157,30 +183,33 @@ class _PortPair:
         while self._held_frames > HELD_FRAMES or self._held_bytes > HELD_BYTES:
             yield from self._release(next(iter(self._held)), _UNPROVEN)
 
-    def _hold(self, item: CapturedMessage | UnusedBytes, frames: int) -> None:
+    def _hold(self, item: _Item, frames: int) -> None:
         self._held_frames += frames
-        self._held_bytes += 0 if isinstance(item, UnusedBytes) else frames * len(item.body)
+        self._held_bytes += frames * _held_size(item)
 
-    def _release(
-        self, connection: str, why_not: str | None
-    ) -> Iterator[CapturedMessage | UnusedBytes]:
+    def _release(self, connection: str, why_not: str | None) -> Iterator[_Item | UnusedBytes]:
         for item, size in self._held.pop(connection, []):
             self._hold(item, -1)
             yield item if why_not is None else UnusedBytes("not Kafka", why_not, size)
 
-    def _read(self, frame: CapturedFrame) -> CapturedMessage | UnusedBytes:
-        conversation = self._conversations.setdefault(frame.connection, Conversation())
-        turn = hear(frame, conversation)
-        if frame.error is not None:
-            return UnusedBytes("frame", frame.error, frame.size)
-        if turn.error is not None:
-            return UnusedBytes("header", turn.error, frame.size)
-        if turn.request is None:
-            return UnusedBytes(*_WITHOUT_REQUEST[turn.kind], frame.size)
-        try:
-            return (_request if turn.kind == "request" else _response)(turn.request, frame.payload)
-        except (CodecError, FrameError, UnknownMessageError) as error:
-            return UnusedBytes("header", str(error), frame.size)
+
+def _held_size(item: CapturedMessage | PacketFrame | UnusedBytes) -> int:
+    if isinstance(item, PacketFrame):
+        return len(item.frame.payload)
+    return 0 if isinstance(item, UnusedBytes) else len(item.body)
+
+
+def _message(frame: CapturedFrame, turn: Turn) -> CapturedMessage | UnusedBytes:
+    if frame.error is not None:
+        return UnusedBytes("frame", frame.error, frame.size)
+    if turn.error is not None:
+        return UnusedBytes("header", turn.error, frame.size)
+    if turn.request is None:
+        return UnusedBytes(*_WITHOUT_REQUEST[turn.kind], frame.size)
+    try:
+        return (_request if turn.kind == "request" else _response)(turn.request, frame.payload)
+    except (CodecError, FrameError, UnknownMessageError) as error:
+        return UnusedBytes("header", str(error), frame.size)
 
 
 def _request(request: RequestFrame, payload: bytes) -> CapturedMessage:
@@ -206,13 +235,6 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
         response.header_version,
         payload[response.body_offset :],
     )
-
-
-class PacketFrame(NamedTuple):
-    """A frame of a packet, and what it is in its conversation."""
-
-    frame: CapturedFrame
-    turn: Turn
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:

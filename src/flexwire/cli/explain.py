@@ -175,10 +175,8 @@ def _explain_frames(frames: list[ShownFrame], output: Format) -> None:
         for part in frame_sections(shown):
             withheld = withheld_note(part.withheld)
             if output is Format.TEXT:
-                print(f"{part.title}{withheld}")
-                for line in table_lines(part.explanation, part.data):
+                for line in section_lines(part):
                     print(line)
-                print()
             forms.append({"title": f"{part.title}{withheld}", **explanation_form(part.explanation)})
             if shown.part is None:
                 error = error or part.explanation.error
@@ -196,6 +194,13 @@ def frame_sections(shown: ShownFrame) -> Iterator[FrameSection]:
         yield from explain_frame(shown.frame, withheld=shown.withheld)
     elif shown.part is not None:
         yield from shown.part.parts(withheld=shown.withheld)
+
+
+def section_lines(section: FrameSection) -> Iterator[str]:
+    """The title of a header or a body, its annotated hex dump, and an empty line."""
+    yield f"{section.title}{withheld_note(section.withheld)}"
+    yield from table_lines(section.explanation, section.data)
+    yield ""
 
 
 def withheld_note(count: int) -> str:

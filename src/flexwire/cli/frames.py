@@ -18,8 +18,10 @@ from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessag
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
+    from flexwire.protocol import Turn
     from flexwire.protocol.frame_explanation import WholeFrame
     from flexwire.protocol.frame_input import InputFrame
     from flexwire.wire.encoding import Encoding
@@ -273,26 +275,29 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
     """Return the frames of a packet, without credentials; raise `FlexwireError`s without any."""
     from flexwire.capture.messages import find_packet_frames
+
+    return [shown_frame(*found) for found in find_packet_frames(path, number)]
+
+
+def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
+    """Return a frame of a capture, without credentials; raise `InputError` if it is not whole."""
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame
 
-    shown = []
-    for frame, turn in find_packet_frames(path, number):
-        where = f"{frame.connection}, {frame.direction} {frame.index} of the connection"
-        if turn.kind == "token":
-            raise InputError(f"{where}: a token of SASL, which is withheld")
-        if turn.error is not None or frame.error is not None:
-            raise InputError(f"{where}: {frame.error or turn.error}")
-        if turn.request is None:
-            raise InputError(f"{where}: the capture does not have the request that it answers")
-        if turn.kind == "request":
-            whole_frame = WholeFrame(frame.payload, True, turn.request, turn.request.api_version)
-        else:
-            request = turn.request
-            header = parse_response(frame.payload, request.api_key, request.api_version)
-            whole_frame = WholeFrame(frame.payload, True, header, header.body_version)
-        shown.append(ShownFrame(whole_frame, withheld=True, where=where))
-    return shown
+    where = f"{frame.connection}, {frame.direction} {frame.index} of the connection"
+    if turn.kind == "token":
+        raise InputError(f"{where}: a token of SASL, which is withheld")
+    if turn.error is not None or frame.error is not None:
+        raise InputError(f"{where}: {frame.error or turn.error}")
+    request = turn.request
+    if request is None:
+        raise InputError(f"{where}: the capture does not have the request that it answers")
+    if turn.kind == "request":
+        whole_frame = WholeFrame(frame.payload, True, request, request.api_version)
+    else:
+        header = parse_response(frame.payload, request.api_key, request.api_version)
+        whole_frame = WholeFrame(frame.payload, True, header, header.body_version)
+    return ShownFrame(whole_frame, withheld=True, where=where)
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:

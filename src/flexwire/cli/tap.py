@@ -57,6 +57,33 @@ def _parsed_tags(
         raise click.BadParameter(str(error)) from None
 
 
+def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
+    """Return the options of a filter of frames, which `to_filter` reads; they ``verb`` frames."""
+    return (
+        click.option(
+            "--only-api",
+            "only_apis",
+            metavar="NAME",
+            multiple=True,
+            help=f"{verb} only requests of this API (its name or key), and their responses.{note}",
+        ),
+        click.option(
+            "--only-client-id",
+            "only_client_ids",
+            metavar="TEXT",
+            multiple=True,
+            help=f"{verb} only requests of this client id; * stands for any text.",
+        ),
+        click.option(
+            "--only-topic",
+            "only_topics",
+            metavar="TEXT",
+            multiple=True,
+            help=f"{verb} only requests that name this topic; * stands for any text.",
+        ),
+    )
+
+
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
 _FIELD_OPTIONS = {
     "keep": (
@@ -72,29 +99,9 @@ _FIELD_OPTIONS = {
             help="Keep at most this many files of this run, in the same way.",
         ),
     ),
-    "only": (
-        click.option(
-            "--only-api",
-            "only_apis",
-            metavar="NAME",
-            multiple=True,
-            help="Capture only requests of this API (its name or key), and their responses. Can "
-            "be given several times. The capture and every report of it name the filter.",
-        ),
-        click.option(
-            "--only-client-id",
-            "only_client_ids",
-            metavar="TEXT",
-            multiple=True,
-            help="Capture only requests of this client id; * stands for any text.",
-        ),
-        click.option(
-            "--only-topic",
-            "only_topics",
-            metavar="TEXT",
-            multiple=True,
-            help="Capture only requests that name this topic; * stands for any text.",
-        ),
+    "only": filter_options(
+        "Capture",
+        " Can be given several times. The capture and every report of it name the filter.",
     ),
     "ports": (
         click.option(
@@ -398,14 +405,15 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
     keep_bytes = None if keep_mib is None else keep_mib * MIB
     return config | {
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
-        "only": _only(parameters),
+        "only": to_filter(parameters),
         "ports": _ports(parameters["ports"]),
         "rehearsal": to_rehearsal(parameters),
         "faults": to_faults(parameters),
     }
 
 
-def _only(parameters: dict[str, Any]) -> CaptureFilter:
+def to_filter(parameters: dict[str, Any]) -> CaptureFilter:
+    """Return the filter that the options say; raise `InputError` for an API that is none."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.tap.frame_filter import parse_api

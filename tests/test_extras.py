@@ -104,7 +104,8 @@ NEED_EXTRAS = {
     "capture.reassembly.segments", "demo.clients", "demo.run", "logs.discovery", "logs.divergence",
     "logs.follower", "logs.holes", "logs.metadata", "logs.pieces", "logs.positions",
     "logs.records", "logs.replicas", "logs.rows", "specs.cost.columns", "specs.guide.traffic",
-    "cli.mcp.server", "storage.arrow_files", "tap.authority", "testing", "__main__",
+    "cli.mcp.server", "cli.view.screen", "storage.arrow_files", "tap.authority", "testing",
+    "__main__",
 }  # fmt: skip
 
 
@@ -151,6 +152,7 @@ COMMANDS = [
     (["demo", "--out", "out"], "demo"),
     (["who", "x.pcap"], "columnar"),
     (["mcp", "."], "mcp"),
+    (["view", "x.pcap"], "view"),
     (["schema", "docs", "--out", "out"], "docs"),
     (["tap", "--listen", "ssl://localhost:0", "--upstream", "ssl://127.0.0.1:1",
       "--out", "cap", "--throwaway-ca", "try"], "tls"),

@@ -42,6 +42,7 @@ EXTRAS: Final = {
     "opentelemetry": "telemetry",
     "polars": "polars",
     "mcp": "mcp",
+    "textual": "view",
     "hypothesis": "testing",
     "matplotlib": "notebook",
     "confluent_kafka": "demo",

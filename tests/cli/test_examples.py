@@ -42,6 +42,7 @@ WITHOUT = {
         for one in ("compact", "retain", "undo", "vacuum")
     },
     "vectors check": "needs a codec; tests/codec_vectors/test_command.py runs it",
+    "view": "needs a terminal; tests/cli/view/test_screen.py shows its screen",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
 # What is found is the answer that was asked for: `specs` has two of all messages, and one more.

@@ -22,6 +22,7 @@ def test_a_tap_says_where_it_listens_and_then_what_it_counted() -> None:
 WITHOUT = {
     "completion": "prints the script that a shell reads",
     "mcp": "speaks JSON to a program, in messages of a protocol",
+    "view": "shows a screen",
     "schema docs": "writes pages, whose format it is",
 }
 

@@ -74,6 +74,7 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
         ["schema", "breaking", "--explain", "TAG_REUSD"],
         "'TAG_REUSED'",
     ),
+    ("view", "only_apis"): (["view", SPEC, "--only-api", "Metadta"], "'Metadata'"),
     ("records dump", "release"): (["records", "dump", SPEC, "--release", "4.9"], "4.4.0"),
 }
 # What takes text that no list has: files, places, addresses, patterns, names that users give.

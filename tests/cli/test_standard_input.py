@@ -39,6 +39,7 @@ WITHOUT = {
     "--config": "what it says of paths is meant from its directory",
     "--capture": "what analyze wrote, which is a directory",
     "root": DIRECTORY,
+    "capture": "a screen has its keys from standard input",
     "out": "what analyze wrote, which is a directory",
     "analysis": "a name, of a directory in OUT",
     "names": "names of answers",

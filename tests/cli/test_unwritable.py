@@ -59,8 +59,8 @@ READING = [
     "who CAPTURE",
     "vectors check KEPT --decode-only --case */full --codec cat",
 ]
-# What needs Spark, a broker or a program that asks, or is there to write where it may.
-LEFT_OUT = {"analyze", "answers", "demo", "call", "conform", "mcp", "warmup"}
+# What needs Spark, a broker, a terminal or a program that asks, or is there to write where it may.
+LEFT_OUT = {"analyze", "answers", "demo", "call", "conform", "mcp", "view", "warmup"}
 LEFT_OUT |= {"tables compact", "tables retain", "tables undo", "tables vacuum"}
 
 FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions": "0+"}]

@@ -43,6 +43,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/three-ways",
         "docs/tap",
         "docs/who",
+        "docs/view",
         "docs/scan",
         "docs/mcp",
         "docs/rehearse",

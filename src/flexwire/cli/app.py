@@ -41,6 +41,7 @@ from flexwire.cli import (
     tables,
     tap,
     vectors,
+    view,
     warmup,
     who,
 )
@@ -122,6 +123,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "vectors check": (
         "flexwire vectors check --codec ./my-codec",
         "flexwire vectors check vectors --codec 'python my_codec.py' --case 'Fetch*'",
+    ),
+    "view": (
+        "flexwire view capture.pcapng",
+        "flexwire view capture.pcapng --only-api Fetch --only-client-id 'billing-*'",
     ),
     "warmup": ("flexwire warmup",),
     "who": (
@@ -272,6 +277,7 @@ for command in (
     explain.explain,
     generate.generate,
     mcp.mcp,
+    view.view,
 ):
     app.add_command(command)
 schema.add_command(schema_list.schema_list)

@@ -1,0 +1,66 @@
+"""`flexwire view`: a capture in the terminal, with its connections, frames and fields.
+
+`frames` reads the capture and keeps a bounded number of frames, and `screen` shows them. Fields
+are explained as `flexwire explain --frame-number` does it, so credentials are withheld.
+
+Laws of this folder:
+
+- **Memory is bounded.** At most `MOST_FRAMES` rows are kept, and `HELD_BYTES` of payloads; all
+  other payloads are read again. `tests/cli/view/test_frames.py`
+- **No text of a capture is markup or obeyed by a terminal.** `tests/cli/view/test_screen.py`
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flexwire.cli.tap import filter_options, to_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _filtered(command: Callable[..., None]) -> Callable[..., None]:
+    options = reversed(filter_options("Show", " Can be given several times."))
+    return reduce(lambda wrapped, option: option(wrapped), options, command)
+
+
+@click.command()
+@click.argument("capture", type=click.Path(path_type=Path))
+@_filtered
+@click.option(
+    "--skip",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Leave out so many frames at the start, of those that the other options leave.",
+)
+def view(*, capture: Path, skip: int, **parameters: Any) -> None:
+    """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.
+
+    Enter on a connection shows its frames, and the fields of a frame appear as it is chosen. Tab
+    goes to the next pane, a shows all connections again, n and p show the next and the previous
+    2,000 frames, and q ends. Credentials are withheld.
+
+    It keeps 20,000 frames; the last line counts the others, and --skip shows the next.
+    """
+    from flexwire.cli.options import InputError
+    from flexwire.extras import require
+
+    only = to_filter(parameters)
+    require("flexwire view", "view", "textual")
+    if not capture.is_file():
+        raise InputError(f"{capture}: there is no such file")
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(
+            "flexwire view needs a terminal; decode, explain and who print what a capture holds"
+        )
+    from flexwire.cli.view.frames import ViewedCapture
+    from flexwire.cli.view.screen import CaptureScreen
+
+    CaptureScreen(ViewedCapture(capture, only, skip)).run()

@@ -129,6 +129,17 @@ def test_no_text_of_a_capture_is_obeyed_or_markup(file: Path) -> None:
     _drive(file, act)
 
 
+def test_a_reason_that_quotes_a_capture_is_escaped(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ViewedCapture, "lines", lambda *_: [f"FrameError: {HOSTILE}", ""])
+
+    async def act(app: CaptureScreen, _: Pilot[None]) -> None:
+        assert _fields(app).startswith(f"FrameError: {printable(HOSTILE)}")
+
+    _drive(file, act)
+
+
 def test_a_frame_that_is_not_held_is_read_again(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ hostile one, and one that changes how the connection is read have a connection o
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -164,9 +164,8 @@ def _ask_all(
     told = None if watch is None else lambda result: watch(result, total)
     runs = []
     for side in sides:
-        writes = any(case.writes for case in side.plan.cases)
         left: list[str] = []
-        with removing_own(side.sender.connect, asking.own, left) if writes else nullcontext():
+        with removing_own(side.sender.connect, asking.own, side.plan, left):
             run = _ask(side, asking.release, told)
         runs.append(replace(run, left=tuple(left)))
     return runs

@@ -33,7 +33,7 @@ from flexwire.protocol.headers import request_name
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from flexwire.client.broker import Broker
     from flexwire.conformance.cases import Asking, Case
@@ -150,28 +150,31 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
 
 
 @contextmanager
-def removing_own(connect: Callable[[], Broker], own: str, left: list[str]) -> Iterator[None]:
-    """Remove the topic and the group of a run at the end of a block, however it ends.
+def removing_own(
+    connect: Callable[[], Broker], own: str, plan: CasePlan, left: list[str]
+) -> Iterator[None]:
+    """Remove what the cases of a plan may have created at the end of a block, however it ends.
 
     ``left`` is given what could not be removed, and why. If the block raises, the log is too.
     """
+    removers = {_REMOVERS.get(case.api_name, case.api_name) for case in plan.cases if case.writes}
     try:
         yield
     except BaseException:
-        left += _remove(connect, own)
+        left += _remove(connect, own, removers)
         for words in left:
             _LOG.warning("left behind: %s", words)
         raise
-    left += _remove(connect, own)
+    left += _remove(connect, own, removers)
 
 
-def _remove(connect: Callable[[], Broker], own: str) -> Iterator[str]:
+def _remove(connect: Callable[[], Broker], own: str, removers: Collection[str]) -> Iterator[str]:
     """Remove the group and the topic, and yield what could not be removed."""
     for name, noun in (("DeleteGroups", "group"), ("DeleteTopics", "topic")):
+        if name not in removers:
+            continue
         try:
             with connect() as broker:
-                if api_key_of(name) not in broker.offered:
-                    continue
                 version = broker.newest(name)
                 kind = message(request_name(api_key_of(name), version))
                 schema = kind.definition.schema(version)

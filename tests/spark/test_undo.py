@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.errors import FlexwireError
 from flexwire.logs.files import Partition
-from flexwire.spark.delta import layout, undoing, upkeep
+from flexwire.spark.delta import layout, staging, upkeep
 from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.iceberg import upkeep as iceberg_upkeep
@@ -57,8 +57,8 @@ def fresh(tables: GrownTables) -> GrownTables:
 
 def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = None) -> str:
     """Analyze the input ``text`` on a day; return its run, or that of the one that is in."""
-    staging = grown_staging(fresh(tables), sources(text), lambda _: text, append=True)
-    with staging as writing:
+    made = grown_staging(fresh(tables), sources(text), lambda _: text, append=True)
+    with made as writing:
         if writing.known_run:
             return writing.known_run
         write(writing, text, NOON + timedelta(days=day))
@@ -153,7 +153,7 @@ def test_what_is_killed_is_completed(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(undoing, step, killed)
+        patch.setattr(staging, step, killed)
         with pytest.raises(Killed):
             undo(tables, run)
     assert rows(tables) == (whole if step == "note_tables" else without)

@@ -1,4 +1,9 @@
-"""One analysis that adds to tables, from its first file to its entry in the ledger."""
+"""One analysis that adds to tables, from its first file to its entry in the ledger.
+
+`undo` takes the last one out again, so that its input can be analyzed anew. The ledger loses the
+entry in one commit, and from then on no reader of flexwire's sees the rows. The next analysis
+completes what was killed after that, and begins with the state that the last one began with.
+"""
 
 from __future__ import annotations
 
@@ -418,3 +423,45 @@ def _check_ours(out: OutputDirectory) -> None:
         raise FlexwireError(
             f"{out}/{TABLES} holds files that flexwire did not write; choose another --out"
         )
+
+
+def last_entry(tables: GrownTables, run: str) -> LedgerEntry:
+    """Return the entry of an analysis; `FlexwireError` if it is not the last one that is in."""
+    return _last(tables.ledger.snapshot(), tables, run)
+
+
+def _last(ledger: LedgerSnapshot, tables: GrownTables, run: str) -> LedgerEntry:
+    entries = [entry for entry in ledger.entries(files=False) if entry.state == IN]
+    if not entries:
+        raise FlexwireError(f"there is no analysis in {tables.out}")
+    if entries[-1].analysis != run:
+        raise FlexwireError(
+            f"only the last analysis can be taken out of {tables.out}, and that is "
+            f"{entries[-1].analysis}, not {run}"
+        )
+    return entries[-1]
+
+
+def undo(tables: GrownTables, run: str) -> None:
+    """Take the last analysis out of the ledger, and then out of its tables; its files stay.
+
+    Raises `FlexwireError` if ``run`` is not the last one.
+    """
+    names = {table["name"] for table in last_entry(tables, run).tables}
+    # Whatever is left of it is found, also where this is ended.
+    note_tables(tables.out, run, names)
+
+    def without(ledger: LedgerSnapshot) -> list[LedgerEntry]:
+        _last(ledger, tables, run)
+        return [entry for entry in ledger.whole_entries() if entry.analysis != run]
+
+    tables.ledger.change(without, replaces=True)
+    take_out(tables, {run}, names)
+
+
+def refuse_joined(tables: GrownTables, name: str, run: str) -> FlexwireError:
+    """Return the error for an analysis whose rows are in a file with those of others."""
+    return FlexwireError(
+        f"the files of {run} in the table {name} of {tables.out} were joined with those of others, "
+        "so it cannot be taken out alone"
+    )

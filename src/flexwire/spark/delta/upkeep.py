@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError
-from flexwire.spark.delta import undoing
 from flexwire.spark.delta.grown import AddedFile, FileGroup
 from flexwire.spark.delta.layout import DAY, TABLES, has_days
 from flexwire.spark.delta.logs import (
@@ -41,8 +40,9 @@ from flexwire.spark.delta.logs import (
     removals,
 )
 from flexwire.spark.delta.output import DeltaTables, only_files, output
+from flexwire.spark.delta.staging import last_entry, refuse_joined
+from flexwire.spark.delta.staging import undo as undo_in
 from flexwire.spark.delta.statistics import statistics
-from flexwire.spark.delta.undoing import last_entry, refuse_joined
 from flexwire.spark.publishing.compaction import LEAST_PARTS
 from flexwire.spark.publishing.table_files import WHOLE_BYTES
 from flexwire.storage.filesystems import report_failures
@@ -207,7 +207,7 @@ def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
 
 def undo(out: OutputDirectory, run: str) -> None:
     """Take the last analysis out of the ledger and of all tables; its files are removed later."""
-    undoing.undo(DeltaTables(out), run)
+    undo_in(DeltaTables(out), run)
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyiceberg.expressions import And, BooleanExpression, LessThan
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.delta import undoing
 from flexwire.spark.delta.grown import FileGroup
 from flexwire.spark.delta.layout import TABLES, has_days, time_of
-from flexwire.spark.delta.undoing import last_entry, refuse_joined
+from flexwire.spark.delta.staging import last_entry, refuse_joined
+from flexwire.spark.delta.staging import undo as undo_in
 from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
 from flexwire.spark.iceberg.files import (
     TableFile,
@@ -148,7 +148,7 @@ def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
 
 def undo(out: OutputDirectory, run: str) -> None:
     """Take the last analysis out of the ledger and of all tables; its files are removed later."""
-    undoing.undo(tables_in(out), run)
+    undo_in(tables_in(out), run)
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:

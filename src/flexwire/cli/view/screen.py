@@ -40,7 +40,7 @@ class CaptureScreen(App[None]):
     """The application that shows one capture."""
 
     CSS = """
-    #connections { width: 52; max-width: 42%; border-right: solid $primary; }
+    #connections { width: 52; max-width: 45%; border-right: solid $primary; }
     #upper { height: 1fr; }
     #fields { height: 1fr; border-top: solid $primary; }
     #summary { height: 1; background: $panel; }

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 
 class GivenInstance(NamedTuple):
-    """An id that a frame gives, and when; of several the least is the first.
+    """An id that a frame gives, and when. The least of several is the first.
 
-    ``time_us`` is that of the frame's last byte. Of equal times a request comes before a response.
+    ``time_us`` is the time of the frame's last byte. At equal times a request comes before a
+    response.
     """
 
     time_us: int
@@ -54,11 +55,11 @@ def find_instances(
     *,
     by_row: bool = False,
 ) -> Iterator[tuple[int, GivenInstance]]:
-    """Yield the row of the first frame of each connection that gives an id, and what it gives.
+    """Yield the row of the first frame of each connection that gives an id, and that id.
 
-    Only ``wanted`` rows are looked at, if they are given. The first is the earliest by time, and
-    connections are left out of which an earlier one is ``known``. If it is sought ``by_row``, it is
-    the first row, and all known connections are left out.
+    Only ``wanted`` rows are read, if they are given. The first frame is the earliest by time, and
+    connections with an earlier ``known`` id are left out. With ``by_row`` the first frame is the
+    one in the first row, and all known connections are left out.
     """
     gives = (headers.instance_at > 0) | _may_give_in_body(headers)
     odd = [row for row, values in headers.odd.items() if values.get("client_instance_id")]
@@ -87,12 +88,12 @@ def find_instances(
 
 
 def assigning_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return those of some api keys of the catalog whose responses may assign an id."""
+    """Return the api keys of the catalog, among those given, whose responses may assign an id."""
     return [key for key in api_keys if _has_field(response_name(key, 0))]
 
 
 def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
-    """Return which rows are requests or answers of an API with an id in its bodies."""
+    """Return which rows are requests or responses of an API with an id in its bodies."""
     gives = np.zeros(len(headers.kind), np.bool_)
     for key in present_api_keys(headers):
         for kind, name in ((L.REQUEST, request_name(key, 0)), (L.ANSWER, response_name(key, 0))):
@@ -103,7 +104,7 @@ def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
 
 def present_api_keys(headers: HeaderColumns) -> list[int]:
     """Return the api keys of the catalog that some rows have."""
-    # Rows of which nothing was read have api key 0; what is read has a key of the catalog.
+    # Rows that could not be read have api key 0. The others have an api key of the catalog.
     keys: list[int] = np.flatnonzero(np.bincount(np.maximum(headers.api_key, 0))).tolist()
     return [key for key in keys if key in catalog().api_keys()]
 
@@ -115,7 +116,7 @@ def _has_field(name: str) -> bool:
 def _is_known(
     frames: FrameColumns, rows: NumpyArray, known: Mapping[str, GivenInstance]
 ) -> NumpyArray:
-    """Return which rows are of connections that are known."""
+    """Return which rows belong to connections that are known."""
     places, numbers = np.unique(frames.connection[rows], return_inverse=True)
     is_known = np.array([frames.connections[place] in known for place in places.tolist()], np.bool_)
     of_rows: NumpyArray = is_known[numbers]
@@ -125,7 +126,7 @@ def _is_known(
 def _is_earlier(
     frames: FrameColumns, rows: NumpyArray, known: Mapping[str, GivenInstance]
 ) -> NumpyArray:
-    """Return which rows may be before what is known of their connection."""
+    """Return which rows may be earlier than the known id of their connection."""
     places, numbers = np.unique(frames.connection[rows], return_inverse=True)
     givens = [known.get(frames.connections[place]) for place in places.tolist()]
     until = np.array([INT64_MAX if one is None else one.time_us for one in givens], np.int64)

@@ -1,10 +1,10 @@
-"""The surveys of a capture's pieces, folded into the survey of the whole. Each is proven first.
+"""Folds the surveys of a capture's pieces into the survey of the whole, and verifies each one.
 
 The fold goes from piece to piece with the true state of all connections. A piece counts if it began
-where the piece before it ended. A connection counts step by step. As long as it truly stood where
-the piece guessed, its steps are taken over without its segments (`flexwire.survey.piece_merger`).
-From the first step for which that fails, its segments are read again. So the result is what
-`Surveyor` finds, and the fold never reads most of the bytes.
+where the piece before it ended. A connection is checked step by step. As long as its true state
+equals the piece's guess, its steps are taken over without reading its segments
+(`flexwire.survey.piece_merger`). From the first step that fails this check, its segments are read
+again. The result equals that of `Surveyor`, and the fold never reads most of the bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 class Fold:
-    """Makes one survey of the surveys of pieces of ``files``, which are in the capture's order.
+    """Makes one survey from the surveys of pieces of ``files``, which are in the capture's order.
 
-    ``survey`` is what is already known, ``before`` the saved state of an earlier analysis. Raises
+    ``survey`` is what is already known. ``before`` is the saved state of an earlier analysis.
+    Raises `SavedStateError` if that state cannot be used.
     `SavedStateError` if that cannot be used.
     """
 
@@ -52,7 +53,7 @@ class Fold:
         self._at: FilePosition | None = None
 
     def run(self, pieces: Sequence[Piece], summaries: Iterable[PieceSummary | None]) -> Survey:
-        """Take in the surveys of all pieces, in order. Raises `UnprovenError`, also `LateError`."""
+        """Take in the surveys of all pieces, in order. Raises `UnprovenError` or `LateError`."""
         if not has_kernels():
             # The machine that cut the pieces had kernels.
             raise UnprovenError
@@ -71,7 +72,7 @@ class Fold:
         for piece, summary in group:
             is_next = summary is not None and self._is_next(summary.start)
             if begins or (keys is not None and not is_next):
-                # The range shows something else than its survey says.
+                # The range shows other keys than its survey says.
                 keys = keys if is_next else None
                 state.begin_range(self._at, keys)
             begins = False
@@ -83,7 +84,7 @@ class Fold:
             else:
                 self._read(piece)
             if self._at is None:
-                # Nothing can begin to read within a gzip'd file.
+                # A reader cannot begin within a gzip'd file.
                 raise UnprovenError
 
     def _is_next(self, start: FilePosition) -> bool:
@@ -100,7 +101,7 @@ class Fold:
         )
 
     def _after(self, summary: PieceSummary) -> FilePosition | None:
-        """Return where a piece ends, as a reader says it that has read everything before."""
+        """Return where a piece ends, as reported by a reader that has read everything before it."""
         stop, at = summary.stop, self._at
         if stop is None or stop.is_end or at is None or at.file != stop.file:
             return stop
@@ -127,7 +128,7 @@ class Fold:
                 earlier.append(note)
 
     def _read(self, piece: Piece) -> None:
-        """Survey a piece here, because it does not surely begin where its survey began."""
+        """Survey a piece here, because its survey may have begun at another place."""
         state = self._state
         until = piece.until
         last = until or FilePosition(piece.files[-1].name, is_end=True)
@@ -163,7 +164,7 @@ def _ranges(surveys: Iterable[_Surveyed], size: int) -> Iterator[list[_Surveyed]
 
 
 def _keys(group: list[_Surveyed]) -> list[str] | None:
-    """Return the keys that pieces show, in the order in which they appear, or None if unknown."""
+    """Return the keys in the pieces, in the order in which they appear, or None if unknown."""
     keys: dict[str, None] = {}
     for _, summary in group:
         if summary is None:

@@ -1,8 +1,8 @@
-"""Follows captures that grow: how far they are read, and the state that the next reading needs.
+"""Follows captures that grow: how far they are read, and the state that the next read needs.
 
-An offset says for each file how many of its bytes were read, in whole blocks. A follower holds the
-state of all connections there in memory. Another follower makes that state anew, by reading the
-files up to the offset.
+An offset says for each file how many of its bytes were read, in whole blocks. A follower keeps the
+state of all connections at that offset in memory. Another follower rebuilds that state by reading
+the files up to the offset.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""At most this much of a stretch is held, to see which connections it shows.
+"""At most this many bytes of a stretch are held, to see which connections are in it.
 
-Then its task gets the state of these connections alone.
+Its task then gets the state of these connections only.
 """
 
-_GROW: Final = {"", "hdfs"}  # a file in any other store is there as a whole, or not at all
+_GROW: Final = {"", "hdfs"}  # in any other store a file appears as a whole, or not at all
 _BEGUN_BYTES: Final = 28  # of a section's header; the header of a pcap file is shorter
 _LOGGER = logging.getLogger("flexwire")
 
@@ -101,9 +101,9 @@ def _reader(request: AnalysisRequest, part: FilePart) -> SegmentReader:
 class CaptureFollower:
     """Reads the captures in some paths again and again, as they grow and as new ones appear.
 
-    Files are read one after the other, in the order of their first segments. Gzip'd files are left
-    alone. With ``fails_on_loss``, it is a `CaptureError` if a file was removed or cut off before
-    all of it was read. Otherwise what is left is read.
+    Files are read one after the other, in the order of their first segments. Gzip'd files are
+    skipped. With ``fails_on_loss``, a file that is removed or truncated before all of it was read
+    raises `CaptureError`. Otherwise the rest is read.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class CaptureFollower:
         """Return the offset to read up to after ``start``; None for ``start`` is the last offset.
 
         It adds at most ``most_bytes``, but at least one block, in at most ``most_files`` files.
-        With ``until``, nothing after that offset is added, and no other file.
+        With ``until``, it adds nothing after that offset and no other file.
         """
         if start is None:
             start = {name: whole.end for name, whole in self._whole.items()}
@@ -149,7 +149,7 @@ class CaptureFollower:
         for file in files:
             begin = end = start.get(file.name, 0)
             size = file.size if until is None else min(file.size, until.get(file.name, 0))
-            # What follows in another file is not read before the rest of this one.
+            # Another file is read only after the rest of this one.
             if not has_more and files_left != 0 and not self._is_cut(file, begin):
                 end, has_more = self._end(file, begin, size, left)
             if end > begin:
@@ -162,7 +162,7 @@ class CaptureFollower:
         return dict(sorted(ends.items()))
 
     def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
-        """Return up to where a file is to be read, and whether it may have more."""
+        """Return the place up to which to read a file, and whether it may have more."""
         if scheme_of(file.url) not in _GROW:
             return max(begin, size), False
         whole = self._whole.get(file.name)
@@ -200,7 +200,7 @@ class CaptureFollower:
         _LOGGER.warning("%s: %s", name, reason)
 
     def stretches(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Stretch]:
-        """Return what was added to files between two offsets, one stretch for each task."""
+        """Return the bytes added to files between two offsets, one stretch for each task."""
         begin, stop = dict(start), dict(end)
         if self._last_stretches is not None and self._last_stretches[:2] == (begin, stop):
             return self._last_stretches[2]
@@ -208,7 +208,7 @@ class CaptureFollower:
             self._state, self._positions = FollowerState(self._request, self._row_filter), {}
             for _ in self._advance({}, begin, makes_stretches=False):
                 pass
-        # If this fails, the state has to be made anew.
+        # If this fails, the state must be rebuilt.
         self._at = None
         stretches = list(self._advance(begin, stop))
         self._at = stop
@@ -240,7 +240,7 @@ SAMPLED: Final = (
     "it holds a part of what passed, as it says: set acceptSampled to true to read it, and do "
     "not take what is counted for the whole"
 )
-"""Why a capture is not read unless the reader asks for it."""
+"""Return why a capture is not read unless the reader asks for it."""
 
 
 class _FollowedFiles:
@@ -249,8 +249,7 @@ class _FollowedFiles:
     def __init__(self, request: AnalysisRequest) -> None:
         self._skips = request.skip_unreadable
         self._takes_sampled = request.takes_sampled
-        # By file: its size when it was last looked at, and when it begins; None if it is no
-        # capture.
+        # By file: its size at the last look, and when it begins. None: it is not a capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def find(self, paths: Iterable[str | Path]) -> list[InputFile]:
@@ -284,7 +283,7 @@ def _listed(path: str | Path) -> list[InputFile]:
     try:
         files = list_captures([path])
     except CaptureError:
-        # The first file is still to come.
+        # The first file is not there yet.
         if scheme_of(str(path)) or not local_path(str(path)).is_dir():
             raise
         files = []
@@ -353,7 +352,7 @@ class _StretchBuilder:
 
 
 def _report(notes: FileNotes) -> None:
-    """Warn about packets of a part that should give segments and do not."""
+    """Warn about packets of a part that should contain segments and do not."""
     if notes.error is not None:
         raise notes.error
     for reason, packets in notes.unreadable.packets.items():

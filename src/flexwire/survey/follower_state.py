@@ -1,9 +1,9 @@
 """The state of the connections of captures that grow, and the rows of the frames that end.
 
 A growing capture has no end at which facts about the whole are known. So a row says only what was
-captured up to the last byte of its frame. It is the same wherever the captures are cut. Rows that
-differ in what was known by then, such as the software of the client or its instance id, are decoded
-in separate batches.
+captured up to the last byte of its frame. It is the same wherever the captures are cut. Rows are
+decoded in separate batches if different facts were known at their times, such as the client's
+software or its instance id.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 
 MANY_KEYS: Final = 10_000
-"""Below this many connections, none is forgotten."""
+"""With fewer connections than this, none is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
 """The number of connections is kept for at most this many forgotten pairs of ends."""
 
 
 @dataclass(slots=True)
 class FollowStep:
-    """Frames that were added, and what was known when each of them ended.
+    """The added frames, and what was known when each of them ended.
 
-    For each row, ``is_proven`` says whether its connection had shown that it is Kafka.
-    ``is_introduced`` says whether its client had named its software by then, if it does so in this
-    step, and ``is_identified`` the same about the client instance id. ``names_known`` says
-    which of the ``names`` of topics were known. ``early`` has what cut requests say of responses
-    that are whole, by connection and the response's index.
+    For each row, ``is_proven`` says whether its connection had been recognized as Kafka.
+    ``is_introduced`` says whether its client had named its software by then. It covers only clients
+    that do so in this step. ``is_identified`` says the same about the client instance id.
+    ``names_known`` says how many of the topic ``names`` were known. ``early`` has what cut requests
+    say about responses that are whole, by connection and the response's index.
     """
 
     frames: FrameColumns
@@ -90,7 +90,7 @@ class FollowerState:
         # How many connections between two ends were forgotten.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
-        # The evidence of connections that have not proven to be Kafka.
+        # The evidence about connections that are not yet recognized as Kafka.
         self._evidence: dict[str, KafkaEvidence] = {}
         self._proven: set[str] = set()
 
@@ -158,12 +158,12 @@ class FollowerState:
             self._evidence.pop(name, None)
             self._proven.discard(name)
         if len(self._flows.files) > self._most_keys:
-            # The median is used, and not the last, because one time may be damaged.
+            # The median is used instead of the last time, because one time may be damaged.
             self._forget(int(np.median(segments.timestamp_us)))
         return step
 
     def _forget(self, now_us: int) -> None:
-        """Forget connections that have ended. The number of connections of their ends is kept."""
+        """Forget connections that have ended. The connection count of their ends is kept."""
         kept_keys = set()
         for key in self._flows.files:
             activity = self._flows.take_back(key).activity()
@@ -186,7 +186,7 @@ class FollowerState:
                 self._flows.adopt(segments.keys[number], assembler, ())
 
     def _judge(self, name: str, ended: CapturedConnection | None) -> Judgement:
-        """Return what a connection is, as far as that is known before its end."""
+        """Return whether a connection is Kafka, as far as that is known before its end."""
         brokers = self._request.brokers
         is_kafka = not brokers or any(map(brokers.has, ends_of(name)))
         if ended is not None:
@@ -197,7 +197,7 @@ class FollowerState:
     def _early(
         self, frames: FrameColumns, headers: HeaderColumns
     ) -> dict[str, dict[int, RequestSummary]]:
-        """Return what is known of requests that come after their responses here."""
+        """Return what is known about requests that come after their responses in these captures."""
         early = self._pairing.take_early()
         unpaired = np.flatnonzero(headers.kind == L.UNPAIRED)
         for place in np.unique(frames.connection[unpaired]).tolist():
@@ -216,7 +216,7 @@ class FollowerState:
         return early
 
     def _prove(self, frames: FrameColumns) -> NumpyArray:
-        """Return for each row whether its connection had proven by then that it is Kafka."""
+        """Return for each row whether its connection had been recognized as Kafka by then."""
         is_proven = np.ones(len(frames), np.bool_)
         for place in np.unique(frames.connection).tolist():
             name = frames.connections[place]
@@ -268,7 +268,7 @@ class FollowerState:
     def _name(
         self, frames: FrameColumns, headers: HeaderColumns
     ) -> tuple[list[dict[str, str]], NumpyArray]:
-        """Return the names of topics as they became known, and how many of these each row has."""
+        """Return the topic names in the order of discovery, and how many each row knows."""
         names, names_known = [self._names], np.zeros(len(frames), np.int64)
         if not self._row_filter.gives(RECORDS):
             return names, names_known
@@ -283,7 +283,7 @@ class FollowerState:
 
 
 def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
-    """Return which rows are not before the row of their connection, if it has one."""
+    """Return which rows stand at or after the given row of their connection, if it has one."""
     is_after = np.ones(len(frames), np.bool_)
     for name, row in rows.items():
         is_its = frames.connection[:row] == frames.connections.index(name)

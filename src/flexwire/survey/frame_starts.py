@@ -1,4 +1,7 @@
-"""Guesses where frames begin in the segments of a connection that goes on, from its bytes."""
+"""Guesses from the bytes of a connection where frames begin in its segments.
+
+The connection began before the part that is read.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +40,22 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# At most this many requests are expected to be under way. This many frames have to follow one
-# another.
+# At most this many requests are assumed to be pending. This many frames must follow one another.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# To find a frame that begins within a segment, this much is searched: after the bytes from before
-# the part, and before the first frame that begins a segment.
+# A frame that begins within a segment is searched for in this many bytes: the first number after the
+# bytes from before the part, the second before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
-# Some records of TLS fit into this much.
+# Some TLS records fit into this many bytes.
 _SEARCHED_FOR_TLS = 1 << 16
 
 
 class ConnectionGuess(NamedTuple):
     """A guess at the state of a connection at the start of a part.
 
-    ``firsts`` are the sequence numbers that its ends go on with. If it ``shows_tls``, it looks like
-    TLS, and no frame is expected to begin in it.
+    ``firsts`` are the next sequence numbers of its two ends. If ``shows_tls``, the bytes look like
+    TLS, and no frame is expected to begin in them.
     """
 
     client: str
@@ -77,7 +79,7 @@ class KeySegments:
         return int(self.segments.flags[self._rows[place]])
 
     def start(self, key: str, brokers: BrokerEnds) -> ConnectionGuess | None:
-        """Return where the connection is guessed to stand, or None if nothing can be guessed."""
+        """Return the guessed state of the connection, or None if nothing can be guessed."""
         low, high = key.split("|")
         first_low, first_high = self._first(of_high=False), self._first(of_high=True)
         if first_low is None or first_high is None:
@@ -112,11 +114,11 @@ class KeySegments:
         return 0 if not least and stream.leads_to_end(0, self._limit) else None
 
     def _first(self, *, of_high: bool) -> int | None:
-        """Return the sequence number that an end goes on with."""
+        """Return the next sequence number of an end."""
         rows = np.flatnonzero(self._is_high == of_high)
         if len(rows):
             return int(self.segments.sequence[self._rows[rows[0]]])
-        # If nothing is under way, the other end has acknowledged everything that this end sent.
+        # If no request is pending, the other end has acknowledged everything that this end sent.
         first = self._rows[0]
         acknowledged = int(self.segments.acknowledgment[first])
         return acknowledged if self.segments.flags[first] & ACK and acknowledged else None
@@ -137,7 +139,7 @@ class KeySegments:
         return high_port > low_port
 
     def with_payload(self, *, of_high: bool) -> list[int]:
-        """Return the rows of those segments of one end that have a payload."""
+        """Return the rows of the segments of one end that have a payload."""
         rows: list[int] = self._rows[(self._is_high == of_high) & (self._sizes > 0)].tolist()
         return rows
 
@@ -202,7 +204,7 @@ class _SentBytes:
         return None
 
     def shows_tls(self) -> bool:
-        """Return whether a record of TLS leads to another one, or to the end of all bytes."""
+        """Return whether a TLS record is followed by another one, or ends with the last byte."""
         data = np.frombuffer(self._peek(0, _SEARCHED_FOR_TLS), np.uint8)
         likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
         likely &= (data[:-2] >= TLS_FIRST_TYPE) & (data[:-2] <= TLS_LAST_TYPE)
@@ -218,7 +220,7 @@ class _SentBytes:
         return False
 
     def leads_to_end(self, at: int, limit: int) -> bool:
-        """Return whether lengths lead from response to response, from ``at`` to the very end."""
+        """Return whether each length leads to the next response, from ``at`` to the very end."""
         for _ in range(_MOST_ROWS):
             head = self._peek(at, RESPONSE_HEAD_BYTES)
             if not looks_like_response(head, limit):
@@ -229,15 +231,15 @@ class _SentBytes:
         return False
 
     def _leads_on(self, at: int, is_frame: Callable[[bytes], bool], *, sure: bool) -> bool:
-        """Return whether a frame begins at a place, and other frames where it leads to.
+        """Return whether a frame begins at a place, and the next frames where its length leads.
 
-        If it leads beyond the bytes that were seen, a ``sure`` place counts as the beginning of a
-        frame.
+        If the length leads beyond the last known byte, a ``sure`` place counts as the beginning of
+        a frame.
         """
         for number in range(_CHAIN):
             head = self._peek(at, REQUEST_HEAD_BYTES)
             if len(head) < SHORTEST_HEAD:
-                # The chain holds as far as bytes were seen.
+                # The chain holds as far as there are bytes.
                 return number > 1 or (number == 1 and sure)
             if not is_frame(head):
                 return False
@@ -245,7 +247,7 @@ class _SentBytes:
         return True
 
     def _earliest(self, at: int, is_frame: Callable[[bytes], bool], least: int) -> int:
-        """Return where the first of the frames begins that lead, one to the next, to ``at``."""
+        """Return where the chain of frames that leads to ``at`` begins."""
         begin = max(least, at - _BEFORE)
         data = self._peek(begin, at - begin)
         if len(data) < at - begin:
@@ -278,10 +280,10 @@ class _SentBytes:
 
 
 def _lengths(data: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-    """Return the places of all lengths that a frame can have, and these lengths."""
+    """Return the places of all numbers that can be a frame's length, and these lengths."""
     if len(data) < SHORTEST_HEAD:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # Frames of 16 MiB and more are not sought.
+    # Frames of 16 MiB and more are not searched for.
     first = np.flatnonzero(data[:-3] == 0)
     words = data[first[:, None] + np.arange(1, 4)].astype(np.int64)
     lengths = words[:, 0] << 16 | words[:, 1] << 8 | words[:, 2]

@@ -1,11 +1,11 @@
 """Merges the survey of one piece into the true state of everything before it.
 
-What kernels do with a connection depends on its segments and on how both ends stand. Of that, only
-the sequence numbers and the held bytes of frames decide what the kernels take. So if these were as
-guessed, the same became of the connection as in the piece. The first bytes of a frame that crosses
-into the piece are held, and the piece has its tail. That frame has to end exactly where the piece
-guessed that the next one begins. If no frame is known to begin, the kernels skip only bytes that
-surely begin none, whatever came before them.
+The kernels' result for a connection depends on its segments and on the state of its two ends. Of
+that state, only the sequence numbers and the held bytes of frames decide which segments the kernels
+take. So if these were as guessed, the result in the piece is the true result. The first bytes of a
+frame that crosses into the piece are held, and the piece has its tail. That frame must end exactly
+where the piece guessed that the next one begins. If no beginning of a frame is known, the kernels
+skip only bytes in which surely no frame begins, whatever came before them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _NUMBER = struct.Struct(">i")
 
 Payloads = tuple[bytes | None, bytes | None]
-"""The first frame's payload, of requests and of responses, if there is one."""
+"""The payload of the first frame, for requests and for responses, if there is one."""
 
 
 class OverlapError(UnprovenError):
@@ -66,7 +66,7 @@ class CrossingFrame(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What truly became of a connection. ``indexes`` are to be added to those of its frames."""
+    """What truly became of a connection. Add ``indexes`` to the indexes of its frames."""
 
     connection: str
     result: HandoffResult
@@ -75,7 +75,7 @@ class Proof(NamedTuple):
 
 
 def prove(handoff: Handoff, step: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
-    """Return what became of a connection that truly stands so; None if the guess was wrong."""
+    """Return the true result for a connection in its true state; None if the guess was wrong."""
     guess, result = step.handoff, step.result
     request = _SideProof(handoff.request, guess.request, result.request, limit)
     response = _SideProof(handoff.response, guess.response, result.response, limit)
@@ -99,7 +99,7 @@ def prove(handoff: Handoff, step: FastPathStep, payloads: Payloads, limit: int) 
 
 
 class _SideProof:
-    """One end: how it truly stood, how it was guessed to stand, and what came of it in the step."""
+    """One end: its true state, its guessed state, and its result in the step."""
 
     def __init__(
         self, true: SideState, guess: SideState, side_result: SideResult, limit: int
@@ -111,11 +111,11 @@ class _SideProof:
 
     @property
     def seeks(self) -> bool:
-        """Whether no frame is known to begin in the bytes of this end."""
+        """Whether no beginning of a frame is known in the bytes of this end."""
         return self._guess.seeks != FRAMES
 
     def goes_on(self) -> bool:
-        """Return whether the bytes of the step are the next ones of this end."""
+        """Return whether the step begins with the next byte of this end."""
         true, guess, side_result = self._true, self._guess, self.side_result
         if true.sequence != guess.sequence or true.seeks != guess.seeks:
             return False
@@ -124,14 +124,14 @@ class _SideProof:
         )
 
     def is_same(self) -> bool:
-        """Return whether the held bytes of a frame are those that were guessed."""
+        """Return whether the held bytes of a frame are as guessed."""
         true, guess = self._true, self._guess
         return true.held == guess.held and (
             not true.held or (true.first_us, true.last_us) == (guess.first_us, guess.last_us)
         )
 
     def crosses(self, payload: bytes | None) -> bool:
-        """Return whether the held frame goes on as guessed. A whole one has a ``payload``."""
+        """Return whether the held frame continues as guessed. A whole one has a ``payload``."""
         true, side_result = self._true, self.side_result
         held_by_piece = self._guess.held[HEAD_BYTES:]
         tail = side_result.held[HEAD_BYTES:] if payload is None else payload[len(MARK) :]
@@ -152,7 +152,7 @@ class _SideProof:
             return True
         if length is None or length + PREFIX_LENGTH != len(frame) or not following:
             return False
-        # In the piece the frame had another length, and a mark.
+        # In the piece the frame began with a mark and had another length.
         sizes = side_result.sizes - len(payload) - PREFIX_LENGTH + len(frame)
         last = length if side_result.frames == 1 else side_result.length
         self.side_result = side_result._replace(sizes=sizes, length=last)
@@ -174,7 +174,7 @@ class _SideProof:
 def _true_notes(
     step: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
-    """Return the noted correlation ids, with those of crossing frames; None if one is unsure."""
+    """Return the noted correlation ids, with those of crossing frames; None if one is uncertain."""
     noted = list(step.result.noted)
     for is_request, crossing in ((True, request), (False, response)):
         places = [place for place, note in enumerate(noted) if note == (is_request, MARK_ID)]
@@ -200,7 +200,7 @@ def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
     return [_NUMBER.unpack_from(payload, start)[0]]
 
 
-# About this many bytes of frames that are objects are taken in at once.
+# Frames that are objects are taken in together, in groups of about this many bytes.
 _SEEN_BYTES = 64 << 20
 
 
@@ -247,7 +247,7 @@ class PieceMerger:
         self._index = self._frames.index.copy()
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
-        # Responses whose bodies the piece did not hand over, and the connections on which these
+        # Responses whose bodies the piece did not hand over, and the connections for which these
         # bodies may say something.
         headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
         self._lacks_body = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
@@ -304,7 +304,7 @@ class PieceMerger:
         return np.array(numbers, np.int32)[places]
 
     def _follow(self, key: str, assembler: FrameAssembler, log: StepLog, rows: NumpyArray) -> None:
-        """Take over the steps of a log as long as they are proven."""
+        """Take over the steps of a log as long as they are verified."""
         flows, at, segments, number = self._flows, 0, 0, 0
         ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
         for step_number, step in enumerate(log.steps, first_step):
@@ -384,7 +384,7 @@ class PieceMerger:
         self._index[rows] += np.where(frames.is_response[rows], answer, ask)
 
     def _shakes_hands(self, rows: NumpyArray) -> bool:
-        """Return whether one of these requests makes the frames after it be read in another way."""
+        """Return whether one of these requests changes how the frames after it are read."""
         if not len(rows):
             return False
         headers = self._frames.headers
@@ -409,7 +409,7 @@ class PieceMerger:
     def _see_all(self) -> None:
         """Take in the frames of all rounds, several rounds at once.
 
-        Each call takes as long as a thousand rows.
+        Each call costs as much time as a thousand rows.
         """
         rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []
@@ -435,7 +435,7 @@ class PieceMerger:
         flows, state = self._flows, self._state
         for frame in objects:
             flows.number(frame.connection)
-        # Their file is not kept.
+        # Their files are not kept.
         others = FrameColumns.from_frames(objects, "", flows.connections)
         places = np.argsort(order, kind="stable")
         parts = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
@@ -480,7 +480,7 @@ class PieceMerger:
     ) -> NumpyArray:
         """Return which responses say something and have the request that the piece guessed.
 
-        Raises `UnprovenError` if one that the piece has read otherwise is ``is_unread`` here.
+        Raises `UnprovenError` if the piece read a response that ``is_unread`` here in another way.
         """
         keys = _telling_api_keys(present_api_keys(headers))
         tells = (headers.kind == L.ANSWER) & np.isin(headers.api_key, keys)
@@ -536,7 +536,7 @@ class PieceMerger:
         )
 
     def _read_again(self) -> None:
-        """Take in the segments of the keys that are not proven."""
+        """Take in the segments of the keys that are not verified."""
         if not self._proven_segments:
             return
         state, left = self._state, dict(self._proven_segments)
@@ -550,7 +550,7 @@ class PieceMerger:
                     state.see(self._flows.push(segments))
 
     def _readers(self) -> Iterator[SegmentReader]:
-        """Return readers of those parts of the piece that show an unproven key."""
+        """Return readers of the parts of the piece that contain an unverified key."""
         summary = self._summary
         numbers = [place for place, key in enumerate(summary.keys) if key in self._proven_segments]
         if any(chunk.start is None or chunk.stop is None for chunk in summary.chunks):
@@ -574,13 +574,13 @@ class PieceMerger:
 
 
 def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
-    """Return the places, in order, of those rows that have an entry in ``by_row``."""
+    """Return the places, in order, of the rows that have an entry in ``by_row``."""
     places: list[int] = np.flatnonzero(np.isin(rows, list(by_row))).tolist()
     return places
 
 
 def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
-    """Return the segments of some keys, without as many of each as are to be skipped."""
+    """Return the segments of some keys, without the number of each that is to be skipped."""
     is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]

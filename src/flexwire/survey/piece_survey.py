@@ -1,9 +1,10 @@
 """The survey of one piece of a capture, without what came before the piece.
 
-A request and its response that stand in one step of a log change nothing for other frames. What
-waits before them still waits after them. That holds if no other frame on their connection has their
-correlation id. `drop_exchanges` checks the frames of the piece. `ExchangeIsolation` checks what
-waits from before the piece or crosses into it. So a piece hands over no row for most of its frames.
+A request and its response in one step of a log change nothing for other frames. They leave the set
+of pending requests unchanged, if no other frame on their connection has their correlation id.
+`drop_exchanges` checks the frames of the piece. `ExchangeIsolation` checks the requests that are
+pending from before the piece, and the frames that cross into it. So a piece hands over no row for
+most of its frames.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class RowSteps(NamedTuple):
 
 
 def number_first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
-    """Return the number of the first step of each log. Steps are numbered through all logs."""
+    """Return the number of the first step of each log. Steps are numbered across all logs."""
     sizes = np.cumsum([0, *(len(log.steps) for log in logs.values())]).tolist()
     return dict(zip(logs, sizes, strict=False))
 
@@ -104,7 +105,7 @@ def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: 
 def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
-    """Leave out the rows that need not be handed over. ``made_up`` rows are no true frames."""
+    """Drop the rows that need not be handed over. ``made_up`` rows are not true frames."""
     if not len(made_up):
         return frames
     step = np.empty_like(steps.step)
@@ -164,7 +165,7 @@ def _on_unread_connections(frames: PieceFrames, made_up: NumpyArray) -> NumpyArr
 def _find_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, step: NumpyArray
 ) -> tuple[NumpyArray, NumpyArray]:
-    """Return the rows of requests and of their responses that concern nothing else in the piece."""
+    """Return the rows of requests and their responses that affect no other frame in the piece."""
     kind, ids = frames.headers.kind, frames.headers.correlation_id
     is_preset = frames.headers.is_preset > 0
     rows = np.flatnonzero(
@@ -192,7 +193,7 @@ def _find_exchanges(
 def _on_crowded_keys(
     frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
 ) -> NumpyArray:
-    """Return which rows are of keys with so many requests at once that some may be evicted."""
+    """Return which rows have a key with so many pending requests that some may be evicted."""
     is_crowded = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
     change[(frames.headers.kind == L.REQUEST) & ~_without_response(frames)] = 1
@@ -215,9 +216,8 @@ def _on_crowded_keys(
 def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
     """Return the rows that stand for all frames of their step.
 
-    These are the first and last frame by time, and the first and last request. From the last
-    request, and from everything before it, it is known whether the connection may carry
-    credentials.
+    These are the first and last frame by time, and the first and last request. The last request,
+    with everything before it, tells whether the connection may carry credentials.
     """
     order, headers = steps.order, frames.headers
     begins = _starts_group(steps.step) | _starts_group(steps.key)
@@ -235,7 +235,7 @@ def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
 
 
 def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
-    """Return the rows whose bodies say something new; of one step's equal rows, the first."""
+    """Return the rows whose bodies say something new. Of equal rows in a step, only the first."""
     first_rows = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
     }
@@ -264,7 +264,7 @@ def _spans(codes: NumpyArray) -> NumpyArray:
 class ExchangeIsolation:
     """Says whether exchanges that were left out are isolated from all other frames.
 
-    It knows what waits from before the piece. The caller notes other frames.
+    It knows the requests that are pending from before the piece. The caller notes other frames.
     """
 
     def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
@@ -272,7 +272,7 @@ class ExchangeIsolation:
         self._ids = pairing.waiting() if len(left_out) else {}
 
     def note(self, connection: str, ids: Iterable[int]) -> None:
-        """Take in the correlation ids of frames that the piece does not know as they truly are."""
+        """Take in the correlation ids of frames whose true form the piece does not know."""
         earlier = self._ids.get(connection, np.zeros(0, np.int64))
         self._ids[connection] = np.append(earlier, np.array([*ids], np.int64))
 
@@ -287,8 +287,8 @@ class ExchangeIsolation:
         return not is_within.any() and len(ids) <= _MOST_PENDING
 
 
-# Only what came before the piece may know the request of a response. So this much of an unpaired
-# response is handed over.
+# Only the frames before the piece may hold the request of a response. So this many bytes of an
+# unpaired response are handed over.
 _MOST_UNPAIRED = 64 * 1024
 _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
@@ -355,7 +355,7 @@ class _PieceSurveyor:
         self._software: dict[int, Software] = {}
         self._introduced: set[str] = set()  # connections whose software is known
         self._instances: dict[int, GivenInstance] = {}
-        self._instance_of: dict[str, GivenInstance] = {}  # by connection, the first until now
+        self._instance_of: dict[str, GivenInstance] = {}  # by connection, the first one so far
         self._topics: dict[int, frozenset[TopicName]] = {}
         self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
@@ -446,7 +446,7 @@ class _PieceSurveyor:
             yield rows_of_message, places
 
     def _renumber_clients(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
-        """Return the numbers that the piece gives to client ids."""
+        """Return the piece's own numbers for client ids."""
         used, places = np.unique(clients, return_inverse=True)
         numbers = [
             L.NO_CLIENT

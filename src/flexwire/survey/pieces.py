@@ -1,8 +1,8 @@
-"""The pieces in which a large capture is surveyed, and what the survey of one piece hands over.
+"""The pieces in which a large capture is surveyed, and the summary that each piece hands over.
 
-A piece begins where a file begins, or at a block within a file, whose place is a guess
+A piece begins at the start of a file, or at a block within a file whose place is guessed
 (`flexwire.capture.files.blocks`). The survey of the piece depends on that guess and on the guesses
-about connections. `flexwire.survey.fold` proves all of them.
+about connections. `flexwire.survey.fold` verifies all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMPRESSED: Final = ".gz"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some files that follow one another, or a part of one file.
+    """Files that follow one another, or a part of one file.
 
     The piece begins at the first block at or after ``start`` in its first file. It ends before the
     first block at or after ``stop`` in its last file; None is the end of that file.
@@ -46,17 +46,17 @@ class Piece:
 
     @property
     def until(self) -> FilePosition | None:
-        """Where a reader of the files has to stop, or None for their end."""
+        """The position at which a reader of the files has to stop, or None for their end."""
         return None if self.stop is None else FilePosition(self.files[-1].name, self.stop)
 
     @property
     def size(self) -> int:
-        """How many bytes of files the piece has."""
+        """The size of the piece, in bytes of files."""
         end = self.files[-1].size if self.stop is None else self.stop
         return sum(file.size for file in self.files[:-1]) + end - self.start
 
     def begin(self) -> FilePosition | None:
-        """Return where the piece begins, which is a guess within a file; None if there is no guess.
+        """Return where the piece begins, a guess if it is within a file; None without a guess.
 
         Raises `CaptureError` if the file cannot be opened or is not a capture.
         """
@@ -107,11 +107,11 @@ class PieceChunk(NamedTuple):
 class PieceFrames:
     """The frames that a piece hands over, one row each.
 
-    ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``; every
+    ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``. Every
     row that is not preset (`HeaderColumns.is_preset`) has one. ``software``, ``instances`` and
-    ``topics`` are what preset rows say. Of the requests of a connection only the first that names
-    its software is there. ``ordinal`` is the place of a row among all rows of its key. ``left_out``
-    holds spans of the correlation ids of the rows that are not handed over, by step
+    ``topics`` are what preset rows say. Of a connection's requests that name its software, only the
+    first is kept. ``ordinal`` is the place of a row among all rows of its key. ``left_out`` holds
+    spans of the correlation ids of the rows that are not handed over, by step
     (`flexwire.survey.piece_survey`).
     """
 
@@ -136,11 +136,11 @@ class PieceFrames:
 
 @dataclass(slots=True)
 class PieceSummary:
-    """The survey of a piece, which holds if the piece begins at ``start``.
+    """The survey of a piece, which is valid if the piece begins at ``start``.
 
     ``logs`` has the steps of every key. ``fresh`` has the assemblers of keys about which nothing
-    was guessed, and ``ended`` the connections that ended on those keys. ``keys`` are all keys, in
-    the order in which they appeared.
+    was guessed. ``ended`` has the ended connections of those keys. ``keys`` are all keys, in the
+    order in which they appeared.
     """
 
     start: FilePosition

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decode_range", "decode_range_rows"]
 
-# Frames are held until they have this share of the bytes of a chunk.
+# Frames are held until they fill this share of a chunk's bytes.
 _CHUNKS_HELD = 4
 
 
@@ -54,7 +54,7 @@ def decode_range_rows(
 
     ``read_kept`` returns what the survey kept under a name.
     """
-    # A survey of this very analysis pickled these, in a directory of its own.
+    # A survey of this analysis pickled these, in a directory of its own.
     context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - see above
     if number or context.has_start:
         start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - see above
@@ -87,7 +87,7 @@ class _RangeDecoder:
         self._start = start
         self._names = names
         # There may be many small files, or a few frames at the end of one. A batch of ten rows
-        # takes as long as a batch of a thousand.
+        # costs as much time as a batch of a thousand.
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._row_filter = row_filter
@@ -129,7 +129,7 @@ class _RangeDecoder:
             self._held_bytes += batch.nbytes
 
     def _table_rows(self) -> Iterator[tuple[str, Rows]]:
-        """Return the rows of the frames that are held."""
+        """Return the rows of the held frames."""
         if not self._held:
             return
         batch = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)

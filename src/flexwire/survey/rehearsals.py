@@ -1,7 +1,8 @@
-"""What taps that rehearse a release did, by the comments in their captures.
+"""What taps that rehearse a release did, read from the comments in their captures.
 
-A task reads one file that says it is of such a tap, and what all say is added up. Comments stand on
-packets, so all packets of the file are read. The tables have what was sent, not what the tap did.
+Each task reads one file that is marked as written by such a tap. The results of all files are added
+up. The comments are attached to packets, so all packets of the file are read. The tables have what
+was sent, not what the tap did.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 MOST_CLIENTS: Final = 2_000
-"""So many refused clients are told apart in a file: what a task returns is bounded."""
+"""At most this many refused clients are counted separately per file, to bound a task's result."""
 _MOST_REQUESTS: Final = 5
 CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that was refused, as a release would refuse it: its address without the port."""
+    """A client that was refused as a release would refuse it: its address without the port."""
 
     release: str
     host: str
@@ -36,7 +37,7 @@ class RefusedKey(NamedTuple):
 
 @dataclass(slots=True)
 class ClientRefusals:
-    """How often a client was refused, and when first and last; the first different requests."""
+    """How often a client was refused, when first and last, and its first distinct requests."""
 
     first_us: int
     last_us: int
@@ -56,7 +57,7 @@ class ClientRefusals:
 class RehearsedTraffic:
     """What taps did with requests: the requests of each kind, and the clients that were refused.
 
-    ``beyond`` are requests of clients that are too many to be told apart.
+    ``beyond`` are requests of clients above the limit of clients that are counted separately.
     """
 
     did: Counter[str] = field(default_factory=Counter)
@@ -77,7 +78,7 @@ class RehearsedTraffic:
         self._add(client, ClientRefusals(at_us, at_us, 1, named))
 
     def add(self, other: RehearsedTraffic) -> None:
-        """Take in what another file says."""
+        """Add the counts of another file."""
         self.did.update(other.did)
         self.beyond += other.beyond
         for client, refusals in other.refused.items():
@@ -102,7 +103,7 @@ def host_of(end: str) -> str:
 def read_rehearsal(source: InputFile) -> RehearsedTraffic:
     """Return what the tap of a capture file did.
 
-    Raises `StorageError` for a file that is gone or changed, `CaptureError` for no capture.
+    Raises `StorageError` for a file that is gone or changed, `CaptureError` if it is no capture.
     """
     traffic = RehearsedTraffic()
     with open_capture(source.name, make_opener([source])) as (file, _):
@@ -112,7 +113,7 @@ def read_rehearsal(source: InputFile) -> RehearsedTraffic:
 
 
 def join(parts: Iterable[RehearsedTraffic]) -> RehearsedTraffic:
-    """Return what all files say."""
+    """Return the sum over all files."""
     whole = RehearsedTraffic()
     for part in parts:
         whole.add(part)

@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 NAMES = "names"
-"""The name of what is kept for all ranges: the names of topics by their ids."""
+"""The name of an entry that all ranges use: the names of topics by their ids."""
 
 RANGE_BYTES = 1 << 30
 """One task decodes about this many bytes of segments."""
 
 
 class Continuation(NamedTuple):
-    """How one analysis goes on from another: its own ``run``, and where the state is.
+    """How one analysis continues another: its own ``run``, and where the state is.
 
-    ``before`` is the directory of the run whose state it begins with; None if there is none. Unless
-    it ``pauses``, its capture ends with it.
+    ``before`` is the directory of the run whose state it begins with; None if there is none. Its
+    capture ends with it, unless it ``pauses``.
     """
 
     run: str
@@ -65,8 +65,9 @@ class AnalysisRequest:
 
     ``release`` is the release of the captured brokers, if it is known. A file that cannot be opened
     or is not a capture ends the survey, unless ``skip_unreadable``. ``takes_sampled`` says whether
-    a follower reads files that hold only a part of all connections. ``inflation`` bounds what
-    record batches inflate to. With a ``continuation`` the capture goes on in a later analysis.
+    a follower reads files that hold only a part of all connections. ``inflation`` bounds the
+    decompressed size of record batches. With a ``continuation``, a later analysis continues the
+    capture.
     """
 
     files: tuple[InputFile, ...]
@@ -83,7 +84,7 @@ class AnalysisRequest:
 
     @property
     def pauses(self) -> bool:
-        """Whether the capture goes on in a later analysis."""
+        """Whether a later analysis continues the capture."""
         return self.continuation is not None and self.continuation.pauses
 
     @property
@@ -105,9 +106,9 @@ class RangeStart:
 
 
 class MergePlan(NamedTuple):
-    """How the files of a range are merged: which of them begin in it, and how many segments it has.
+    """How the files of a range are merged: the files that begin in it, and its segment count.
 
-    ``rows`` is None for the last range, which has all the segments that are left.
+    ``rows`` is None for the last range, which has all the remaining segments.
     """
 
     queued: tuple[QueuedFile, ...]
@@ -116,11 +117,11 @@ class MergePlan(NamedTuple):
 
 @dataclass(slots=True)
 class RangeContext:
-    """What a range needs beside its start: where it ends, and what only the whole capture says.
+    """What a range needs besides its start: where it ends, and facts about the whole capture.
 
     ``files`` are the files that the range lies in. Files are read one after the other, unless there
-    is a ``merge_plan``. The first range ``has_start`` only if it goes on from another analysis. The
-    last one ``is_paused`` if the capture goes on in a later analysis.
+    is a ``merge_plan``. The first range ``has_start`` only if it continues another analysis. The
+    last one ``is_paused`` if a later analysis continues the capture.
     """
 
     files: tuple[InputFile, ...]
@@ -164,18 +165,17 @@ def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
 
 @dataclass(slots=True)
 class Survey:
-    """What a survey found. ``ranges`` is how many ranges are to be decoded.
+    """The result of a survey. ``ranges`` is the number of ranges to decode.
 
-    ``notes`` are the notes of the files, in order. ``unreadable`` says why files give nothing, in
-    the order of the request. If such a file must not be skipped, nothing else was found. The
-    capture ``is_merged`` if its files overlap in time and show the same connections, so that they
-    are merged by time. ``span_us`` is the time from Kafka's first frame to its last. ``redone``
-    segments were read a second time, because a guess about them was wrong. ``marks`` are what files
-    say of themselves, by name. ``topic_names`` are those that no earlier
-    analysis knew, by topic id. ``state`` is what a later analysis begins with,
-    ``end_us`` when its last segment was captured, and ``held_bytes`` how many bytes of frames it
-    holds. ``begins_anew`` says
-    why the state of an earlier one was not used.
+    ``notes`` are the notes of the files, in order. ``unreadable`` says why files could not be read,
+    in the order of the request. If such a file must not be skipped, the rest of the survey is
+    empty. The capture ``is_merged`` if its files overlap in time and show the same connections, so
+    that they are merged by time. ``span_us`` is the time from Kafka's first frame to its last.
+    ``redone`` segments were read a second time, because a guess about them was wrong. ``marks`` are
+    the marks in the files, by file name. ``topic_names`` are the names that no earlier analysis
+    knew, by topic id. ``state`` is the state that a later analysis begins with, ``end_us`` when its
+    last segment was captured, and ``held_bytes`` how many bytes of frames it holds. ``begins_anew``
+    says why the state of an earlier analysis was not used.
     """
 
     ranges: int = 0
@@ -194,35 +194,35 @@ class Survey:
 
 
 def range_start_name(number: int) -> str:
-    """Return the name of what is kept for the start of a range."""
+    """Return the name of the entry for the start of a range."""
     return f"start-{number:06d}"
 
 
 def range_context_name(number: int) -> str:
-    """Return the name of what is kept for a range once the capture has ended."""
+    """Return the name of the entry for a range that is written once the capture has ended."""
     return f"known-{number:06d}"
 
 
 def range_origins_name(number: int) -> str:
-    """Return the name of what is kept for a range of connections that began earlier."""
+    """Return the name of the entry for a range's connections that began earlier."""
     return f"origins-{number:06d}"
 
 
 LOOK_BYTES: Final = 1 << 20
-"""To see when a file begins, at most this much is read if it holds a segment."""
+"""To find when a file begins, at most this many bytes are read if they hold a segment."""
 
-# A store is asked for at least this much at a time, however many files are read at once.
+# Each read from a store asks for at least this many bytes, however many files are read at once.
 _LEAST_PIECE = 256 * 1024
-# A look at a file in a store is mostly waiting.
+# A look at a file in a store spends most of its time waiting.
 _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
-    """What a capture file says of itself, before its first packet.
+    """The marks of a capture file, before its first packet.
 
-    ``part`` is what the file holds, if it does not hold everything. ``added_tags`` are the header
-    tags that its tap adds to the requests that it sends on. ``rehearsed`` is the release that
-    its tap rehearses.
+    ``part`` says which part of the traffic the file holds, if not all. ``added_tags`` are the
+    header tags that its tap adds to the requests that it sends on. ``rehearsed`` is the release
+    that its tap rehearses.
     """
 
     part: CapturedPart | None = None
@@ -237,8 +237,8 @@ NO_MARKS: Final = FileMarks()
 class FileLook:
     """When the first segment of a file was captured, or why the file gives none.
 
-    Without a segment ``first_us`` is the time of the first packet, or 0. ``marks`` are what the
-    file says of itself.
+    Without a segment, ``first_us`` is the time of the first packet, or 0. ``marks`` are the marks
+    in the file.
     """
 
     source: InputFile
@@ -248,10 +248,10 @@ class FileLook:
 
 
 def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
-    """Return what opens files by name, as they were listed, to read ``among`` of them at once.
+    """Return a function that opens listed files by name, to read ``among`` of them at once.
 
-    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError`, then and
-    while the file is read, if the file is gone or another one by now.
+    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError`, when it
+    opens the file or while the file is read, if the file is gone or was replaced.
     """
     return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
@@ -283,7 +283,7 @@ def look_at_files(sources: Iterable[InputFile]) -> list[FileLook]:
 
 
 def read_marks(sources: Iterable[InputFile]) -> list[tuple[str, FileMarks]]:
-    """Return what each file says of itself, by name. Files that say nothing are left out."""
+    """Return the marks of each file, by name. Files without marks are left out."""
     marked = []
     for source in sources:
         with suppress(CaptureError), open_capture(source.name, make_opener([source])) as (file, _):
@@ -300,7 +300,7 @@ def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
-            # Much may stand before the first segment.
+            # Many bytes may stand before the first segment.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return FileLook(source, error=error)

@@ -1,17 +1,17 @@
-"""What is open where an analysis ends, in a file, so that the next analysis goes on there.
+"""The open connections at the end of an analysis, in a file from which the next one continues.
 
 ```
 magic · format · layout (8 bytes) · digest (16) · size (8)     the head
 zstd of msgpack                                                 a `StateRecord`, lists in lists
 ```
-The layout is a digest of the names and types of all fields. A release in which one of them is
-another does not read the file, and the next analysis begins anew. The digest is that of what
-follows it. A file is read by its types, and then checked for what the code relies on: it is data
-from a directory, and never code.
+The layout is a digest of the names and types of all fields. If a release has other fields, it does
+not read the file, and the next analysis begins anew. The digest in the head covers the bytes after
+it. A file is decoded by its types, and then checked for everything that the code relies on: it is
+data from a directory, and never code.
 
-The file is for its owner alone. It holds the first bytes of frames that were cut, which are in
-tables once they are whole. Bytes that may be credentials are withheld, unless they are shown in
-tables too: the frame is then one that lacks bytes.
+Only the owner can read the file. It holds the first bytes of unfinished frames, which appear in
+tables once the frames are whole. Bytes that may be credentials are withheld, unless tables show
+credentials too. Such a frame then counts as one that lacks bytes.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class PackedState(NamedTuple):
 
 @dataclass(slots=True)
 class SavedState:
-    """What is open where an analysis ends.
+    """The state of the open connections at the end of an analysis.
 
-    ``software`` and ``instances`` are what clients said on open connections, ``names`` are those of
-    topics by their ids. ``began`` is the analysis in which each open connection began. Of
-    ``pairing`` only these connections are written. ``end_us`` is when the last segment was
+    ``software`` and ``instances`` are what clients said on open connections. ``names`` are the
+    names of topics by their ids. ``began`` is the analysis in which each open connection began.
+    Only these connections are written from ``pairing``. ``end_us`` is when the last segment was
     captured.
     """
 
@@ -105,7 +105,7 @@ class SavedState:
     end_us: int
 
     def count_held(self) -> int:
-        """Return how many bytes of frames that were not given out it holds."""
+        """Return how many bytes of unfinished frames it holds."""
         return held_bytes(self._assemblers())
 
     def to_bytes(self) -> bytes:
@@ -119,7 +119,7 @@ class SavedState:
         ]
 
     def packed(self) -> PackedState:
-        """Return the content of a file, and how much it holds."""
+        """Return the content of a file, and how many bytes of unfinished frames it holds."""
         brokers, shows = self.flows.brokers, self.pairing.show_credentials
         assemblers = self._assemblers()
         pending = records_of(self.pairing, self.began.keys())

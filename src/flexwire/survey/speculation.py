@@ -1,13 +1,13 @@
-"""Connections that go on in a part of a capture, read without what came before the part.
+"""Connections that continue in a part of a capture, read without the bytes before the part.
 
-Where such a connection stands at the start of the part is a guess. The next bytes of each end are
-those of its first segment here. Its frames begin with the first segment that looks like the
-beginning of a frame. The bytes before that are put into a made-up frame, behind a `MARK`. If the
-bytes look like TLS, no frame is expected to begin in them.
+The state of such a connection at the start of the part is a guess. The next bytes of each end are
+assumed to be those of its first segment here. Its frames are assumed to begin with the first
+segment that looks like the beginning of a frame. The bytes before that become a made-up frame,
+behind a `MARK`. If the bytes look like TLS, no frame is expected to begin in them.
 
-A log keeps, step by step, what was guessed and what followed from it. Connections that begin in the
-part have a log too, as their ports may have been used before. Whoever knows where a connection
-truly stood can check the guesses and take over the steps without the segments.
+A log keeps each step: what was guessed and what followed from it. Connections that begin in the
+part have a log too, because their ports may have been used before. A reader that knows the true
+state of a connection can check the guesses and take over the steps without the segments.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 """This many bytes stand before the tail of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# Steps that no kernel took cost memory and time. A connection with too many is given up.
+# Steps that no kernel took cost memory and time. A connection with more than this is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
-# Logs are kept of this many connections that begin in the part. Each takes some kB.
+# Logs are kept for this many connections that begin in the part. Each takes some kB.
 _MOST_FRESH = 20_000
 # A connection is given up if a longer frame began before the part.
 _MOST_TAIL = 64 << 20
-# At most this many bytes are held while frames are still sought. They may be one long frame, or
-# another protocol's bytes.
+# At most this many bytes are held while no beginning of a frame is known. They may be one long
+# frame, or bytes of another protocol.
 _MOST_HELD = 256 << 20
 
 
@@ -72,13 +72,13 @@ class FastPathStep:
 
     @property
     def frames(self) -> int:
-        """How many frames the step gave."""
+        """How many frames the step completed."""
         return self.result.request.frames + self.result.response.frames
 
     def joined(self, later: FastPathStep) -> FastPathStep:
         """Return this step joined with ``later``, which began where this one ended.
 
-        This step gave no frame.
+        This step completed no frame.
         """
         mine, next_result = self.result, later.result
         result = replace(
@@ -94,7 +94,7 @@ class FastPathStep:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStep:
-    """A segment that the kernels refused, and how many frames it gave."""
+    """A segment that the kernels refused, and how many frames it completed."""
 
     segment: Segment
     frames: int
@@ -108,7 +108,7 @@ class StepLog:
     is_whole: bool = True
 
     def add(self, step: FastPathStep) -> None:
-        """Add a step, and join it to the step before it if that one gave no frame.
+        """Add a step, and join it to the step before it if that one completed no frame.
 
         Then both steps hold parts of one frame.
         """
@@ -125,7 +125,7 @@ class StepLog:
 
 @dataclass(slots=True)
 class _GuessedSide:
-    """One end: where its bytes begin in the part, and whether frames are still sought in them."""
+    """One end: where its bytes begin in the part, and whether a frame's beginning is unknown."""
 
     first: int
     is_seeking: bool = True
@@ -154,7 +154,7 @@ class SpeculativeAssembler(FrameAssembler):
 
     @property
     def plain(self) -> FrameAssembler:
-        """The same assembler without its log, to go on with."""
+        """The same assembler without its log, for the segments that follow."""
         plain = FrameAssembler(limit=self.limit, brokers=self.brokers)
         attributes = vars(plain).keys()
         vars(plain).update(
@@ -164,7 +164,7 @@ class SpeculativeAssembler(FrameAssembler):
 
     @property
     def name(self) -> str:
-        """The name that its frames give to the connection."""
+        """The connection's name in its frames."""
         return f"?{self.key}"
 
     def give_up(self) -> None:
@@ -185,11 +185,11 @@ class SpeculativeAssembler(FrameAssembler):
             self.seek()
             return
         for direction in DIRECTIONS:
-            # Until it is known where frames begin, all bytes count as one frame.
+            # Until the beginning of a frame is known, all bytes count as one frame.
             self._make_up(direction, self.limit, b"")
 
     def _place_first_frame(self, direction: Direction, size: int) -> None:
-        """Take in that the first frame begins ``size`` bytes after the start."""
+        """Note that the first frame begins ``size`` bytes after the start."""
         side = self.sides[direction]
         side.is_seeking = False
         state = self._side_state(direction)
@@ -203,7 +203,7 @@ class SpeculativeAssembler(FrameAssembler):
             self.hold(direction, b"", 0, 0)
 
     def seek_frames(self, rows: KeySegments) -> int:
-        """Seek the beginning of a frame in segments, in each direction where none is known.
+        """Search segments for the beginning of a frame, in each direction where none is known.
 
         Return how many bytes are held in the directions where none was found.
         """
@@ -259,7 +259,7 @@ class SpeculativeAssembler(FrameAssembler):
         is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
         is_seeking = any(side.is_seeking for side in self.sides.values())
         if is_too_much or (segment.flags & SYN and is_seeking):
-            # After a SYN, nobody seeks frames of the connection before it.
+            # After a SYN, frames of the old connection are no longer searched for.
             self.give_up()
         if self.has_given_up:
             return []
@@ -294,7 +294,7 @@ def key_of(connection: str) -> str:
 def _join_sides(mine: SideResult, later: SideResult) -> SideResult:
     first_us, last_us = min(mine.first_us, later.first_us), max(mine.last_us, later.last_us)
     if later.held or later.frames:
-        # These are the times of the frame that is held.
+        # These are the times of the held frame.
         first_us, last_us = later.first_us, later.last_us
     return later._replace(
         size=mine.size + later.size,
@@ -309,10 +309,10 @@ def _start_side(sequence: int, held: bytes) -> SideState:
 
 
 class SpeculativeFlows(Flows):
-    """`Flows` of a part of a capture, in which connections go on.
+    """`Flows` of a part of a capture, in which connections continue.
 
-    A key whose first segment is a SYN begins in the part, as far as can be known there. In the
-    first part of a capture nothing is guessed.
+    A key whose first segment is a SYN counts as beginning in the part. In the first part of a
+    capture nothing is guessed.
     """
 
     def __init__(self, *, brokers: BrokerEnds, is_first: bool) -> None:
@@ -346,9 +346,9 @@ class SpeculativeFlows(Flows):
         return frames
 
     def assemblers(self) -> dict[str, FrameAssembler]:
-        """Return the assemblers of keys about which nothing was guessed, as they stand at the end.
+        """Return the assemblers of keys without guesses, in their state at the end.
 
-        The keys with guesses are in ``guessed``, and only their logs count.
+        The keys with guesses are in ``guessed``. Only their logs are used.
         """
         self._take_all_back()
         return {key: assembler.plain for key, assembler in self.fresh.items()} | {
@@ -358,7 +358,7 @@ class SpeculativeFlows(Flows):
         }
 
     def logs(self) -> dict[str, StepLog]:
-        """Return the logs of all keys. The first part has none: in it no connection goes on."""
+        """Return the logs of all keys. The first part has none: no connection continues in it."""
         assemblers = self.guessed | self.fresh
         return {key: assembler.log for key, assembler in assemblers.items()}
 
@@ -381,7 +381,7 @@ class SpeculativeFlows(Flows):
         return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._given_up))))
 
     def _watch(self, segments: SegmentColumns, numbers: NumpyArray) -> None:
-        """Look at the segments of keys that are new, or whose frames have not been found."""
+        """Look at the segments of keys that are new, or in which no frame was found yet."""
         held = 0
         rows = np.flatnonzero(np.isin(segments.key, numbers))
         rows = rows[np.argsort(segments.key[rows], kind="stable")]

@@ -60,11 +60,11 @@ _UINT16 = 0xFFFF
 
 
 class UnprovenError(Exception):
-    """The capture has to be surveyed in order, because the surveys of its pieces are of no use."""
+    """The surveys of the pieces cannot be used, so the capture has to be surveyed in order."""
 
 
 class LateError(UnprovenError):
-    """The capture is from before the end of the analysis whose state it was to begin with."""
+    """The capture is older than the end of the analysis from whose state it should continue."""
 
 
 TopicName = tuple[str, str]
@@ -85,7 +85,7 @@ class _OpenRange:
 
 
 class SurveyState:
-    """Takes the frames of a capture in order. `finish` keeps what the whole capture says."""
+    """Takes the frames of a capture in order. `finish` keeps the facts about the whole capture."""
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class SurveyState:
     def begin_range(self, position: CutPosition, keys: Iterable[str] | None = None) -> None:
         """Begin a range at a position; None is the start of the capture.
 
-        If ``keys`` are given, the range shows only connections of these keys and is not the last
-        one. Then only the state of these connections is kept.
+        With ``keys``, the range contains only connections of these keys and is not the last one.
+        Then only the state of these connections is kept.
         """
         number = len(self._ranges)
         self._ranges.append(_OpenRange())
@@ -139,7 +139,7 @@ class SurveyState:
         self._ranges[-1].stop = stop
 
     def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
-        """Take in frames. If some are ``preset``, the caller reads the bodies of all."""
+        """Take in frames. If some are ``preset``, the caller reads the bodies of all frames."""
         headers = self.pairing.read_headers(frames, preset)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
         self._times.note(frames)
@@ -159,7 +159,7 @@ class SurveyState:
             self.note_names(topics)
 
     def note_software(self, connection: str, index: int, software: Software) -> None:
-        """Take in what the request with this index says. The first request counts."""
+        """Take in the software that the request with this index names. The first request counts."""
         earlier = self._software.get(connection)
         if earlier is None or index < earlier[0]:
             self._software[connection] = index, software
@@ -217,7 +217,7 @@ class SurveyState:
         )
 
     def _tell(self, files: CaptureFiles) -> None:
-        """Keep what ranges need of the whole capture, and complete the rows of connections."""
+        """Keep the facts about the whole capture for ranges, and complete the connection rows."""
         ended = {connection.connection: connection for connection in self.survey.connections}
         known = self._introductions(
             {name for name, one in ended.items() if one.is_kafka and one.reads_as_kafka}
@@ -261,7 +261,7 @@ class SurveyState:
                 self._keep(range_origins_name(number), data)
 
     def _introductions(self, names: set[str]) -> Introductions:
-        """Return what is known of the clients of some connections."""
+        """Return the known facts about the clients of some connections."""
         return Introductions(
             {name: self._software[name][1] for name in names & self._software.keys()},
             {name: self._instances[name].text for name in names & self._instances.keys()},
@@ -273,7 +273,7 @@ class SurveyState:
         known: Introductions,
         unanswered: Mapping[str, list[int]],
     ) -> CapturedConnection:
-        """Return a connection with who its client is, and what it has of earlier analyses."""
+        """Return a connection with its client, and with its facts from earlier analyses."""
         name = connection.connection
         software_name, software_version = known.software.get(name, (None, None))
         asked_before = {*self._asked_before.get(name, ())}
@@ -293,7 +293,7 @@ class SurveyState:
 def decode_bodies(
     frames: FrameColumns, headers: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one message's table that frames carry."""
+    """Return the rows of one message's table for frames."""
     entry = catalog().entry(name)
     rows = np.flatnonzero(headers.api_key == entry.api_key)
     if not len(rows):
@@ -323,9 +323,9 @@ def find_topic_names(
 ) -> Iterator[tuple[int, frozenset[TopicName]]]:
     """Return the rows of responses that name topics, and those topics.
 
-    Only ``wanted`` rows are looked at, if they are given. A response with the bytes of another one
-    is not decoded again: clients ask for the same thing again and again, and these responses are
-    much of what a broker sends.
+    Only ``wanted`` rows are read, if they are given. A response with the same bytes as another one
+    is not decoded again, because clients repeat the same request and these responses are a large
+    share of a broker's traffic.
     """
     api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
     rows = np.flatnonzero(
@@ -351,7 +351,7 @@ def find_topic_names(
 
 
 def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> NumpyArray:
-    """Return a number for each row. Rows with one number have bodies that decode alike."""
+    """Return a number for each row. Rows with the same number have bodies that decode alike."""
     begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
     sizes = frames.stop[rows] - begins
     different = -1 - np.arange(len(rows))
@@ -365,7 +365,7 @@ def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> Nu
     codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
     versions = headers.api_version[rows].astype(np.int64) & _UINT16
     alike = codes << 32 | versions
-    # A row that was not plain may decode differently, for reasons that are not known here.
+    # A row that was not plain may decode differently, for reasons unknown at this point.
     plain = ~np.isin(rows, [*headers.odd, *frames.error])
     return np.where(plain, alike, different)
 
@@ -435,15 +435,15 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
 
 
 LATE_US: Final = 60_000_000
-"""A connection goes on in a later analysis if its segments are not older than by so much."""
+"""A later analysis continues a connection if its segments are late by no more than this."""
 
 
 class SegmentOrder:
     """Says whether the segments of each connection come in order, also across files.
 
     A file is read in its own order. Its clock is the latest time in it so far. Two files overlap if
-    a connection goes on in the second one at a clock behind that of the first. ``ends`` are when
-    the segments of an earlier analysis ended, by connection key.
+    a connection continues in the second one at a clock behind that of the first. ``ends`` are the
+    times of the last segments in an earlier analysis, by connection key.
     """
 
     def __init__(self, ends: dict[str, int] | None = None) -> None:
@@ -470,7 +470,7 @@ class SegmentOrder:
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
         """Take in a part of a file, by its own clock alone; return whether it is in order.
 
-        Raises `LateError` if it is from before the end of the earlier analysis.
+        Raises `LateError` if the part is older than the end of the earlier analysis.
         """
         self._check_late(keys)
         if file != self._file:
@@ -511,8 +511,8 @@ class CaptureFiles(Protocol):
 class SequentialFiles:
     """Files that are read one after the other.
 
-    There may be a million files. So the files of a piece are found by name, not by a search through
-    all of them.
+    There may be a million files. So the files of a piece are found by name, without a search
+    through all files.
     """
 
     def __init__(self, files: list[InputFile]) -> None:

@@ -3,12 +3,12 @@
 Frames have to be understood in order. Some facts about a frame are known only at the end of the
 capture: whether its connection is Kafka, which software its client is, and whether its request was
 answered. So a capture is read twice. The survey reads it from the first packet to the last. At
-every cut it keeps the state of all connections in a file. In the end it says what only the whole
-capture says. Then each range between two cuts is decoded by itself, without guesses and without
+every cut it keeps the state of all connections in a file. At the end it keeps the facts about the
+whole capture. Then each range between two cuts is decoded by itself, without guesses and without
 joins.
 
-`is_overlap_likely` notices captures that have to be merged, so that no survey in pieces is begun in
-vain. If it misses one, the fold notices it.
+`is_overlap_likely` notices captures that have to be merged, to avoid a useless survey in pieces. If
+it misses one, the fold notices it.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def list_readable_files(
 ) -> list[InputFile] | None:
     """Return the readable files in the order of the capture, and tell the survey of the others.
 
-    ``looks`` is what was seen of each file, in the order of the files, if somebody has looked
-    already. Returns None if a file cannot be read and must not be skipped. Raises `StorageError`
+    ``looks`` are the looks at the files, in their order, if the caller has looked already. Returns
+    None if a file cannot be read and must not be skipped. Raises `StorageError`
     for a file that is gone or changed since it was listed.
     """
     looks = look_at_readable_files(request, survey, looks)
@@ -104,13 +104,13 @@ def look_at_readable_files(
 
 
 class Surveyor:
-    """Makes the survey of a capture, and gives ``keep`` what the ranges need, by name.
+    """Makes the survey of a capture, and passes ``keep`` what the ranges need, by name.
 
-    Files are read one after the other. Where that is not the order of a connection's segments, as
-    with captures of several hosts, the survey begins anew and merges the files by time. If they are
+    Files are read one after the other. If that is not the order of a connection's segments, as with
+    captures of several hosts, the survey begins anew and merges the files by time. If they are
     known to be ``overlapping``, it merges them at once. ``looks`` is the argument of
-    `list_readable_files`, ``before`` the saved state of an earlier analysis, from which the capture
-    goes on.
+    `list_readable_files`. ``before`` is the saved state of an earlier analysis that this capture
+    continues.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Surveyor:
 
         Raises `StorageError` for a file that is gone or changed since it was listed, and if a store
         or a disk returns only a part of it. Raises `LateError` and `SavedStateError` if the state
-        of the earlier analysis is of no use.
+        of the earlier analysis cannot be used.
         """
         request, survey = self._request, Survey()
         looks = look_at_readable_files(request, survey, self._looks)
@@ -208,10 +208,10 @@ Make = Callable[["AnalysisRequest", bytes | None], Survey]
 
 
 def survey_after(request: AnalysisRequest, make: Make) -> Survey:
-    """Make a survey that goes on from an earlier analysis, or begins anew where it cannot.
+    """Make a survey that continues an earlier analysis, or begins anew if that fails.
 
-    The result says why it begins anew. What is from before the end of the earlier analysis leaves
-    that one's state as it is, and its own connections end.
+    The result says why it begins anew. A capture that is older than the end of the earlier analysis
+    leaves the state of that analysis unchanged, and its own connections end.
     """
     continuation = request.continuation
     if continuation is None or continuation.before is None:
@@ -243,13 +243,13 @@ def _anew(survey: Survey, reason: str) -> Survey:
 
 
 LOOKED_AT: Final = 4
-"""The first files of a capture that are looked at: several hosts begin with one file each."""
+"""How many first files of a capture are looked at. Each of several hosts begins with one file."""
 INFLATED_BYTES: Final = 64 << 20
-"""At most this much of a gzip'd file is read, as its end can be reached in no other way."""
+"""At most this many bytes of a gzip'd file are read, because only reading it reaches its end."""
 
 
 def is_overlap_likely(request: AnalysisRequest, files: list[InputFile]) -> bool:
-    """Return whether one of the first files shows a connection after another file has begun it.
+    """Return whether one of the first files contains a connection that another file has begun.
 
     A gzip'd file is read until its clock passes the beginning of the last of these files, if that
     comes soon.
@@ -276,7 +276,7 @@ def _begins(request: AnalysisRequest, file: InputFile) -> dict[str, int]:
 
 
 def _ends(request: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, int]:
-    """Return when each connection was last seen in a file's last bytes, or its first if gzip'd."""
+    """Return when each connection was last seen in a file's end, or a gzip'd file's start."""
     is_inflated = file.name.endswith(COMPRESSED)
     start = Piece((file,), 0 if is_inflated else max(0, file.size - LOOK_BYTES)).begin()
     ended: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The files of an analysis as a survey finds them: unreadable ones, and parts of what passed."""
+"""The files of an analysis as a survey finds them: unreadable ones, and those with a part only."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True i
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFiles:
-    """A count of files that cannot be opened or are no captures, with reasons for the first."""
+    """The number of files that cannot be opened or are no captures, with reasons for the first."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()
 
     @classmethod
     def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
-        """Return the files that gave these errors."""
+        """Return the files that raised these errors."""
         shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
     def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
-        """Raise `CaptureError` if there are any, of this many files, and they are not skipped."""
+        """Raise `CaptureError` if any of ``files`` files are unreadable and must not be skipped."""
         if not self.count or (skip and self.count < files):
             return
         first = self.shown[0]
@@ -69,7 +69,7 @@ class UnreadableFiles:
 
 @dataclass(frozen=True, slots=True)
 class CaptureMarks:
-    """The marks of all captures of an analysis, in bounded space but for those of rehearsals.
+    """The marks of all captures of an analysis. Only those of rehearsals grow with the captures.
 
     ``rehearsed`` has the name of each capture of a tap that rehearsed, and the release.
     """
@@ -98,13 +98,13 @@ class CaptureMarks:
 
 
 NO_MARKS: Final = CaptureMarks()
-"""No capture says anything of itself."""
+"""The marks if no capture has any."""
 
 
 def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_accept: str) -> None:
-    """Raise `CaptureError` for files that cannot be read, and for parts that are not asked for.
+    """Raise `CaptureError` for unreadable files, and for partial captures that nobody asked for.
 
-    ``remedy`` says how the rest is read, and ``to_accept`` how such parts are.
+    ``remedy`` says how to read the rest, and ``to_accept`` how to accept partial captures.
     """
     unreadable = UnreadableFiles.of(survey.unreadable)
     unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=remedy)

@@ -1,8 +1,8 @@
-"""Which bytes of half frames are left out of a saved state: those that may be credentials.
+"""Removes from a saved state those bytes of unfinished frames that may be credentials.
 
-A half frame is kept if its header says that its message carries none, or if authentication is ruled
-out on its connection. Otherwise the bytes behind its header count as missing from the capture, so
-that its row is there, with an error. The same holds for bytes that wait for a gap before them.
+An unfinished frame is kept if its header names a message without credentials, or if authentication
+is ruled out on its connection. Otherwise the bytes after its header count as missing from the
+capture, so its row appears with an error. The same holds for bytes that wait behind a gap.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     )
 
 MOST_HELD_BYTES: Final = 64 << 20
-"""The bytes of half frames in a state: of connections with more, the largest are left out."""
+"""At most this many bytes of unfinished frames per state. Above it, the largest are left out."""
 _WITHHELD: Final = "its bytes were withheld between two analyses"
 
 
 def withhold(
     assemblers: Sequence[AssemblerRecord], pending: Iterable[PendingRecord], *, shows: bool
 ) -> list[AssemblerRecord]:
-    """Return records of connections without bytes that may be credentials, and without too many.
+    """Return records of connections without bytes that may be credentials, within the size limit.
 
-    With ``shows`` only the latter.
+    With ``shows``, only the size limit applies.
     """
     known = {one.name: one for one in pending}
     sizes = sorted(
@@ -69,7 +69,7 @@ def withhold(
 
 
 def held_bytes(assemblers: Iterable[AssemblerRecord]) -> int:
-    """Return how many bytes of frames that are not given out records of connections hold."""
+    """Return how many bytes of unfinished frames the records of connections hold."""
     return sum(_size(connection) for assembler in assemblers for connection in assembler.open)
 
 
@@ -101,7 +101,7 @@ class _Withholder:
         is_ruled_out = known is not None and known.is_open and not known.is_guarded
         self._is_shown = shows and not is_too_large
         self._is_too_large = is_too_large
-        # Bytes that are not understood may be kept.
+        # Bytes that were not decoded may be kept.
         self._is_open = (shows or is_ruled_out) and not is_too_large
 
     def apply(self, connection: ConnectionRecord) -> ConnectionRecord:
@@ -142,11 +142,11 @@ class _Withholder:
         if kept >= len(payload):
             return framer
         buffer = framer.buffer[: PREFIX_LENGTH + kept]
-        # What was lost before is behind what is left out now.
+        # The bytes that were lost before come before the bytes that are left out now.
         return replace(framer, buffer=buffer, lost=framer.seen - len(buffer))
 
     def _kept_request(self, payload: bytes) -> int:
-        """Return how many of a half request's bytes are kept."""
+        """Return how many of an unfinished request's bytes are kept."""
         request = read_released(payload)
         if request is None:
             return len(payload) if self._is_open else 0

@@ -2,16 +2,16 @@
 
 `register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
 
-The analysis: a capture may be larger than memory, and its connections cross its files. So the state
-of all connections at each cut is found first (`surveying`), and then each range between cuts is a
-task that writes its part of every table (`capture_job`) and adds to the facts. All is
-published at once (`outputs`). The reading itself is that of the rooms below; here is only what
-needs Spark. PySpark is imported here, where Spark looks for formats (``pyspark_flexwire_…``), and
-nowhere else.
+The analysis: a capture may be larger than memory, and its connections cross its files. So
+`surveying` first finds the state of all connections at each cut. Then each range between cuts is a
+task that writes its part of every table (`capture_job`) and adds to the facts. All of it is
+published at once (`outputs`). The rooms below do the reading itself; this room has only the parts
+that need Spark. PySpark is imported here, in the modules where Spark looks for formats
+(``pyspark_flexwire_…``), and nowhere else.
 
 The laws of this room (tests below `tests/`):
 
-- Every task begins with `begin_task`, or each garbage collection costs 0.04 CPU seconds
+- Every task begins with `begin_task`. Otherwise each garbage collection costs 0.04 CPU seconds
   (`spark/test_tasks.py`).
 - A task writes files only through `run_tasks` and `Drop.put`, because Spark may run it twice
   (`spark/test_faults.py`).

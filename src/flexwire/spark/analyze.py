@@ -4,9 +4,9 @@
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
                                         └─▶ answers ─┘
 ```
-Tasks write the tables, each its part of a range (`flexwire.spark.capture_job`), and sum up what the
-report says of them. Answers are asked of the tables. All is written below a staging directory, and
-published in the end.
+Each task writes the tables of its part of a range (`flexwire.spark.capture_job`), and sums up the
+figures for the report. Answers are computed from the tables. Everything is written below a staging
+directory and published at the end.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ if TYPE_CHECKING:
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 _NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
-# The audit's table is one file, that the driver writes.
+# The audit's table is one file, which the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
-# The tables that an analysis without a capture has nothing for.
+# The tables that stay empty in an analysis without a capture.
 _TRAFFIC = {
     table.place: schema_of(table.columns)
     for table in TRAFFIC_TABLES
@@ -151,9 +151,9 @@ _TRAFFIC = {
 class Analysis:
     """The result of an analysis: its files, its facts, and the seconds of each stage.
 
-    ``output`` reads it, wherever it is. Of one on this machine there are paths too. It is not new
-    where its input was in the tables before, and nothing was done. ``notes`` are what a user should
-    hear of how it was done.
+    ``output`` reads it, wherever it is. An analysis on this machine has paths too. ``is_new`` is
+    false if the tables already had the input, so that nothing was done. ``notes`` are messages for
+    the user about the run.
     """
 
     output: Output
@@ -220,20 +220,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
     Logs become tables named "log_…", request logs (local times in ``timezone``) those of captures.
-    Other files are errors, or with ``skip_unreadable`` left out. ``show_credentials`` shows them.
+    Other files are errors, or left out with ``skip_unreadable``. ``show_credentials`` shows them.
     An analysis in ``out`` is replaced, or grows (``append``). ``iceberg_catalog`` finds Iceberg
-    tables by name, and ``register`` ("spark_catalog.kafka") other tables in Spark's catalog.
-    The session is ``spark``, or one started on ``master`` (by default as `spark-submit` says) with
-    ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names.
-    Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
-    both, those in which something reads as Kafka. The audit is for ``releases``, by default every
-    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages,
-    ``keys`` open TLS, ``by_objects`` does nothing. One task decodes ``range_bytes`` of a capture.
-    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; by default of logs
-    only. ``labels`` name teams. State is of the end, or ``as_of`` a time or offsets
-    ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
-    Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
-    for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
+    tables by name, and ``register`` ("spark_catalog.kafka") other tables in Spark's catalog. The
+    session is ``spark``, or one started on ``master`` (default: as `spark-submit` says) with
+    ``memory``, and ``worker_memory`` for a worker. All machines see files by the same names. Only
+    connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without both,
+    those with content that decodes as Kafka. The audit is for ``releases``, by default every major
+    from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys``
+    open TLS, ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture.
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs
+    only. ``labels`` name teams. State is that of the end, or ``as_of`` a time or offsets
+    ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md. Raises
+    `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError` for an
+    ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` if Spark fails.
     """
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
@@ -303,7 +303,7 @@ def _run(
             else:
                 facts, notes, marks = job.of_captures(captures)
                 if opened is not None:
-                    # What was written anew says nothing of what was captured.
+                    # A new result says nothing about the captures.
                     marks = CaptureMarks.of(read_marks(files))
                     facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
@@ -349,7 +349,7 @@ def _write_report(staging: Staging, facts: Facts, files: list[InputFile]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _AnalysisJob:
-    """One analysis: its stages in order, each from what the one before wrote."""
+    """One analysis: its stages in order. Each stage reads what the previous one wrote."""
 
     spark: SparkSession
     staging: Staging
@@ -358,12 +358,12 @@ class _AnalysisJob:
     options: AnalysisOptions
 
     def check_registration(self, *, is_ours: bool) -> None:
-        """Raise `FlexwireError` if the tables could not be registered in the end."""
+        """Raise `FlexwireError` if the tables could not be registered at the end."""
         if (place := self.options.output.register) is not None:
             check_session(self.spark, place, self.options.output.format, is_ours=is_ours)
 
     def publish(self, facts: Facts, files: list[InputFile]) -> None:
-        """Write the report and what is beside it, and publish all."""
+        """Write the report and the files beside it, and publish all."""
         with self.clock.stage("Writing the report"):
             _write_report(self.staging, facts, files)
             self.staging.publish()
@@ -371,9 +371,9 @@ class _AnalysisJob:
     def publish_and_register(
         self, facts: Facts, files: list[InputFile], caller: SparkSession
     ) -> tuple[str, ...]:
-        """Publish all as long as Spark is there, if tables are to be registered; returns a note.
+        """Publish all while Spark is running, if tables are to be registered; return a note.
 
-        The ``caller``'s own session registers them: it may know files that are gone now.
+        The ``caller``'s own session registers them: it may have listed files that are gone now.
         """
         if (place := self.options.output.register) is None:
             return ()
@@ -385,10 +385,10 @@ class _AnalysisJob:
     def write_tables(
         self, files: list[InputFile]
     ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks, tuple[str, ...]]:
-        """Write all tables but that of the audit; gives sums of their rows, and what was left out.
+        """Write all tables except the audit's; return sums of their rows, and the files left out.
 
-        What was left out are files. And gives what files say of themselves, and notes for the user
-        on connections that go on.
+        It also returns the marks that files carry, and notes for the user on connections that
+        continue.
         """
         if not files:
             for table, columns in _TRAFFIC.items():
@@ -400,7 +400,7 @@ class _AnalysisJob:
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
         size = self._range_bytes(total)
-        # What key logs open does not go on: the keys of a connection come with its beginning.
+        # Connections that key logs open are not continued: their keys come with their beginning.
         continuation = None if self.options.reading.keys else self.staging.continuation
         request = replace(
             self.options.asked, files=tuple(files), range_bytes=size, continuation=continuation
@@ -419,7 +419,8 @@ class _AnalysisJob:
         return range_bytes_for(total, self._tasks_at_once(total), most)
 
     def _tasks_at_once(self, total: int) -> int:
-        # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
+        # Asking costs a job on Spark Connect and on a cluster, and changes nothing for small
+        # inputs.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     @contextmanager
@@ -440,7 +441,7 @@ class _AnalysisJob:
         return facts
 
     def write_logs(self, files: list[InputFile]) -> LogFacts:
-        """Write the tables of logs, beside those of traffic that are there."""
+        """Write the tables of logs, beside the tables of traffic that exist."""
         with self._stage("Reading logs"):
             total = sum(file.size for file in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.staging.next_offsets)
@@ -454,7 +455,7 @@ class _AnalysisJob:
     def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...], CaptureMarks]:
         """Write the tables of captures and measure them.
 
-        Returns the facts, notes for the user, and what the files say of themselves.
+        Returns the facts, notes for the user, and the marks that files carry.
         """
         sums, unreadable, marks, continued = self.write_tables(files)
         notes = (*continued, *gzip_note(files), *marks.notes())
@@ -463,7 +464,7 @@ class _AnalysisJob:
     def rehearse(
         self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
     ) -> tuple[Facts, tuple[str, ...]]:
-        """Add what taps did that rehearsed a release, by their captures' names; and a note."""
+        """Add the actions of taps that rehearsed a release, by their captures; and a note."""
         release_of = dict(rehearsed)
         captures = [file for file in files if file.name in release_of]
         if not captures:
@@ -506,7 +507,7 @@ class _AnalysisJob:
         write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows], constants)
 
     def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
-        """Ask the answers of the tables and write them; gives the facts with what they say."""
+        """Compute the answers from the tables and write them; return the facts with the results."""
         answers = self.options.answering.asked
         if answers is None:
             answers = (

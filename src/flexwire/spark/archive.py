@@ -1,9 +1,9 @@
-"""Spark's classes as Java has them once it has loaded and verified them, kept for all its starts.
+"""An archive of Spark's classes, loaded and verified by Java, for all later starts of Spark.
 
-Half of the processor time of a start of Spark is Java loading some ten thousand classes. What one
-Java leaves in such an archive when it ends, another one maps, if it is the same Java with the same
-jars, of the same age and in the order that their directory has them; else it takes no notice of
-it. `flexwire warmup` makes it, in the user's cache directory.
+Half of the processor time of a start of Spark is Java loading some ten thousand classes. Java can
+write such an archive when it ends. Another Java process maps it, if it is the same Java with the
+same jars, with the same times and in the order in which their directory lists them. Otherwise it
+ignores the archive. `flexwire warmup` makes the archive, in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# An archive that does not fit is nobody's fault, and Java would say so on the terminal.
+# An archive that does not fit is no error, but Java would report it on the terminal.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
-# What answers are made of: it is for the classes that Java loads to run it, and gives nothing.
+# The operations of answers. The query only makes Java load their classes; its result is unused.
 _QUERY: Final = """
     select *, rank() over (order by bytes desc) from (
       select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)
@@ -40,12 +40,12 @@ _QUERY: Final = """
       group by name, date_trunc('day', time)
     ) join flexwire_rows using (name) order by bytes
 """
-# Dumping takes ten seconds; a machine that others use is forgiven, a hang is not.
+# Dumping takes ten seconds. The limit allows for a busy machine, but not for a hang.
 _TIMEOUT_S = 300
 
 
 def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a session that starts Java, with the archive if one is kept."""
+    """Return the settings of a session that starts Java, with the archive if one is kept."""
     archive = find_archive()
     if archive is None:
         return dict(settings)
@@ -58,16 +58,16 @@ def find_archive() -> Path | None:
     directory = next(cache_directories())
     with suppress(OSError):
         for archive in sorted(directory.glob(f"{_name()}-*{_SUFFIX}")):
-            # Java maps it, and one that is cut off would end it.
+            # Java maps the file, and a truncated one would crash it.
             if _is_ours(directory) and _is_ours(archive) and archive == _finished_name(archive):
                 return archive
     return None
 
 
 def make_archive(settings: Mapping[str, str]) -> Path | None:
-    """Keep an archive, unless there is one; None where Java makes none, or it can be kept nowhere.
+    """Keep an archive, unless there is one; None if Java makes none or no directory can keep it.
 
-    ``settings`` are those of the sessions that it is for. It takes a start of Spark, and 120 MB.
+    ``settings`` are those of the sessions that will use it. It costs a start of Spark, and 120 MB.
     """
     archive = find_archive()
     if archive is not None:
@@ -85,18 +85,18 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
 
 
 def _forget_others(current: Path) -> None:
-    """Remove what was kept for packages that stood where the present ones do."""
+    """Remove the archives of older packages in the same place."""
     for other in current.parent.glob(f"spark-{_place()}-*{_SUFFIX}"):
         if other != current and _is_ours(other):
             other.unlink()
 
 
 def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
-    """Have a Java of its own start Spark, run a task and leave an archive."""
+    """Start Spark in a separate Java process, run a task and leave an archive."""
     options = f'{settings.get(JAVA_OPTIONS, "")} -XX:ArchiveClassesAtExit="{draft}" -Xlog:disable'
     command = [sys.executable, "-m", __name__, options.strip()]
     with suppress(subprocess.SubprocessError):
-        subprocess.run(  # noqa: S603 - it is this very module
+        subprocess.run(  # noqa: S603 - it runs this very module
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=True
         )
     return draft.is_file()
@@ -112,7 +112,7 @@ def _name() -> str:
     digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         digest.update(_release(java))
-    # Java takes the jars as the directory gives them, and looks at the time and size of each.
+    # Java takes the jars in the directory's own order, and checks the time and size of each.
     with suppress(OSError), os.scandir(_spark() / "jars") as jars:
         for jar in jars:
             status = jar.stat()
@@ -121,7 +121,7 @@ def _name() -> str:
 
 
 def _place() -> str:
-    """Return a name for the places of Spark and the Javas; an upgrade in a place keeps it."""
+    """Return a name for the places of Spark and the Javas; an upgrade in place keeps the name."""
     digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
         digest.update(f"{java} ".encode())
@@ -134,7 +134,7 @@ def _spark() -> Path:
 
 
 def _release(java: Path) -> bytes:
-    """Return what a Java says of itself, and size and time of the files below an archive."""
+    """Return a Java's own release file, with size and time of the files below an archive."""
     description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]
@@ -153,7 +153,7 @@ def _is_ours(path: Path) -> bool:
 def _start_once(options: str) -> None:
     from pyspark import SparkContext  # noqa: PLC0415 - only the process that dumps starts Spark
 
-    from flexwire.spark.session import session  # noqa: PLC0415 - see above
+    from flexwire.spark.session import session  # noqa: PLC0415 - only the process that dumps starts Spark
 
     spark = session(conf={JAVA_OPTIONS: options})
     if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
@@ -165,15 +165,15 @@ def _start_once(options: str) -> None:
     spark.stop()
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to Java's process
     gateway.shutdown()
-    # Java ends when nobody can tell it anything any more, and dumps before.
+    # Java ends when its connection closes, and dumps before that.
     gateway.proc.stdin.close()
     gateway.proc.wait(_TIMEOUT_S)
 
 
 def _query(spark: SparkSession) -> None:
-    """Have Java load what a query of a table takes: reading Parquet, a join, sums, an order."""
-    import pyarrow as pa  # noqa: PLC0415 - see `_start_once`
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see `_start_once`
+    """Make Java load the classes of a query: reading Parquet, a join, sums, an order."""
+    import pyarrow as pa  # noqa: PLC0415 - only the process that dumps needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only the process that dumps needs it
 
     rows = {"name": ["a", "b"], "size": [1, 2], "time": [datetime.now(UTC)] * 2}
     with tempfile.TemporaryDirectory() as scratch:

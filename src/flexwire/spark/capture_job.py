@@ -4,9 +4,9 @@
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
   by some tasks             one task              a task each             read again; one task
 ```
-Few files are looked at by the task that cuts. A small capture is surveyed by one task from its
-start to its end, and so is one whose pieces say too little of the whole (`flexwire.survey.fold`),
-or whose files are to be merged.
+If there are few files, the task that cuts looks at them itself. One task surveys a small capture
+from start to end. It does the same for a capture whose pieces cannot be verified
+(`flexwire.survey.fold`), or whose files must be merged.
 
 ```
 capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, records        one task a range
@@ -14,7 +14,7 @@ capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, rec
 small files of a table ─▶ joined                                                `compaction`
 ```
 A task goes from the bytes of its range to columns, and writes its part of each table itself
-(`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
+(`flexwire.tables`). Only range numbers and file names pass through Spark.
 
 The driver merges the sums of all tasks, in some ten milliseconds each.
 """
@@ -77,15 +77,15 @@ if TYPE_CHECKING:
 
 
 KEPT: Final = "_survey"
-"""What the survey keeps for the ranges lies here, below the place that an analysis writes to."""
+"""The survey writes its files for the ranges here, below the place that an analysis writes to."""
 
 LEAST_BYTES: Final = 1 << 30
-"""A capture of fewer bytes is surveyed by one task, in two seconds: to cut it up saves none."""
+"""A smaller capture is surveyed by one task, in two seconds: cutting it up would save no time."""
 
 LOOKED_BY_TASK: Final = 1000
-"""So many files a task looks at: in a store it waits for them for twenty seconds."""
+"""A task looks at this many files: in a store it waits for them for twenty seconds."""
 MOST_LOOKING: Final = 256
-"""So many tasks look at most, as the driver writes down for each which its files are."""
+"""At most this many tasks look at files, because the driver writes a list of files for each."""
 
 _PLAN: Final = "plan"
 
@@ -94,10 +94,10 @@ _PLAN: Final = "plan"
 class SurveySummary:
     """The summary of a survey for the driver.
 
-    ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
-    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
-    ``marks`` are what files say of themselves. ``went_on`` is how many connections go on from an
-    earlier analysis, and ``begins_anew`` says why none does. ``held_bytes`` of frames go on in a
+    ``packets`` counts all packets in the files. ``reason`` says why the first file without usable
+    packets has none, and ``source`` names it. ``unreadable`` files have no packets either.
+    ``marks`` are the marks that files carry. ``went_on`` is how many connections continue from an
+    earlier analysis, and ``begins_anew`` says why none does. ``held_bytes`` of frames continue in a
     later one.
     """
 
@@ -116,7 +116,7 @@ class SurveySummary:
 def survey_capture(
     spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
 ) -> CommittedTask[SurveySummary]:
-    """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
+    """Survey a capture of ``total`` bytes. If it fits in a range, the same task decodes it."""
     is_whole = total <= request.range_bytes
     summary: CommittedTask[SurveySummary]
     look_tasks = _look_at_files(spark, request, task_output)
@@ -137,12 +137,12 @@ def survey_capture(
 
 
 def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
-    """Let tasks look at the files where there are many, and give the number of these tasks."""
+    """Let tasks look at the files if there are many, and return the number of these tasks."""
     files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
         return 0
-    # Each task gets its own: all of them would be read by each.
+    # Each task gets its own list. With one list for all, every task would read it whole.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
         _put(task_output.directory, _files(number), files[start : start + size])
@@ -159,7 +159,7 @@ def _look(number: int, task_output: TaskOutput) -> None:
 
 
 def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
-    """Return what tasks saw of all files, in their order; None if no task has looked."""
+    """Return the looks of the tasks at all files, in order; None if no task has looked."""
     if not look_tasks:
         return None
     return [look for number in range(look_tasks) for look in _get(directory, _looks(number))]
@@ -195,7 +195,7 @@ def _written(
     write: Write,
     task_output: TaskOutput,
 ) -> SurveySummary:
-    """Write what a survey found, and the state for a later analysis."""
+    """Write the result of a survey, and the state for a later analysis."""
     if survey.ranges:
         write(request, survey, states, task_output)
         if survey.state is not None:
@@ -206,9 +206,9 @@ def _written(
 def _plan(
     request: AnalysisRequest, look_tasks: int, size: int, _number: int, task_output: TaskOutput
 ) -> int:
-    """Cut the capture into pieces of about ``size`` bytes, and give their number.
+    """Cut the capture into pieces of about ``size`` bytes, and return their number.
 
-    There are none where files are likely to overlap.
+    The number is 0 if files are likely to overlap.
     """
     survey = Survey()
     files = list_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
@@ -284,8 +284,8 @@ def _put(directory: OutputDirectory, name: str, value: object) -> None:
 
 
 def _get(directory: OutputDirectory, name: str) -> Any:
-    # Written by the tasks of this analysis, in a directory of its own.
-    return pickle.loads(read_kept(directory, name))  # noqa: S301 - see above
+    # The tasks of this analysis wrote it, in a directory of its own.
+    return pickle.loads(read_kept(directory, name))  # noqa: S301 - our own bytes
 
 
 def _summary_of(survey: Survey) -> SurveySummary:
@@ -302,7 +302,7 @@ def _summary_of(survey: Survey) -> SurveySummary:
         begins_anew=survey.begins_anew,
     )
     if not packets:
-        # Of those with the most packets the first by its name, and none has any.
+        # The first by name among those with the most packets. In this case no file has any.
         for capture in sorted(survey.notes, key=lambda capture: capture.file):
             for reason in capture.unused().packets:
                 return replace(summary, reason=reason, source=capture.file)
@@ -313,45 +313,45 @@ def _keep(directory: OutputDirectory, name: str, data: bytes) -> None:
     write_there(directory, f"{KEPT}/{name}", compress(data))
 
 
-# What tasks have summed up; those of ranges and of the survey.
+# The sums of tasks: those of ranges and of the survey.
 _SUMS: Final = "_sums/0"
 
 
 def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> None:
-    """Keep what a task has summed up; those of the following tasks have greater numbers."""
+    """Keep the sums of a task. Later jobs use greater numbers for their tasks."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
     write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
 
 def merged_sums(directory: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
-    """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
+    """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
-    Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
+    Raises `StorageError` if fewer are listed, because a missing part would make the sums wrong.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     check_listed(directory, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
     for data in fetch_files(directory, files):
-        # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - see above
+        # The tasks of this analysis wrote it, in a directory of its own.
+        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - our own bytes
     directory.remove(name for name, _ in files)
     return sums
 
 
-# Of a compressed file's size, about what is in it.
+# A compressed file holds about this many times its size.
 _INFLATION: Final = 10
 
-# Of files with fewer bytes it makes no difference that one task reads them.
+# With fewer bytes, it makes no difference that one task reads them.
 _NOTED_BYTES: Final = LEAST_BYTES
 
 
 def weight(file: InputFile) -> int:
-    """About how many bytes a file holds."""
+    """Return about how many bytes a file holds."""
     return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
 
 
 def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
-    """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
+    """Say which files are large and gzip'd, if any: each is one task, as it cannot be split."""
     large = [
         file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
     ]
@@ -366,7 +366,7 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
 
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
-    """Say which connections go on from the analysis before, or why none does."""
+    """Say which connections continue from the previous analysis, or why none does."""
     notes = []
     if summary.begins_anew is not None:
         notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
@@ -380,7 +380,7 @@ def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Say what the audit left out, and of answers the moment, failures and rows left out."""
+    """Say what the audit left out, and for answers their moment, failures and omitted rows."""
     failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
         f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV have the first "
@@ -393,24 +393,28 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 
 
 LEAST_RANGE_BYTES: Final = 64 << 20
-"""What has fewer bytes is decoded by one task: to begin another one takes longer."""
+"""One task decodes any smaller part: starting another task would take longer."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""So many bytes take a task a minute, and longer is not to be done again where it fails."""
+"""A task needs a minute for this many bytes. If it fails, it should not repeat more work."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
-"""The most on a cluster. Executors come and go there, so that how many run at one moment says too
-little, and a range that is lost with an executor is decoded again."""
+"""The most on a cluster, where executors come and go.
+
+The number that run at one moment says too little there, and a range that is lost with an executor
+is decoded again.
+"""
 
 # The survey writes before all ranges.
 _OF_SURVEY: Final = -1
-# Tables that every analysis has, whatever it found.
+# Tables that every analysis has, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
 def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
-    Two rounds of tasks where they are large enough for large files, and else one, as far as that
-    does not make them too small. It is ``most`` at most, unless there would be too many tasks.
+    There are two rounds of tasks if ranges stay large enough for large files, and otherwise one, if
+    that does not make ranges too small. The result is at most ``most``, unless that would give too
+    many tasks.
     """
     processors = max(1, tasks_at_once)
     target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
@@ -422,7 +426,7 @@ def write_tables(
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
-    There are none where files are unreadable that are not to be skipped.
+    There are none if files are unreadable and must not be skipped.
     """
     directory = task_output.directory
     write_survey = partial(_write_survey, min(total, request.range_bytes))
@@ -434,7 +438,7 @@ def write_tables(
         work = partial(_decode, task_request, request.digest, summary.span_us, summary.ranges > 1)
         committed += run_tasks(spark, summary.ranges, work, task_output)
     written_files = compact(spark, committed, task_output)
-    # A survey that was given up has written nothing.
+    # A survey that was abandoned has written nothing.
     sums_written = len(committed) if survey.files else len(committed) - 1
     sums = merged_sums(directory, summary.span_us, sums_written)
     directory.remove(entry.name for entry in directory.entries(f"{KEPT}/"))
@@ -524,7 +528,7 @@ class SummedFiles(TableFiles):
         read_kept: Callable[[str], bytes],
         meter: InflationMeter,
     ) -> None:
-        """Write all rows of a range, and have the meter count what its record batches take."""
+        """Write all rows of a range; the meter counts the decompressed bytes of record batches."""
         if request.continuation is not None:
             self.origins = read_origins(number, read_kept)
         if number == 0:

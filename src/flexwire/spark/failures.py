@@ -1,8 +1,8 @@
 """Explanations of failures of Spark, in a sentence or two.
 
 Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
-says what happened. Memory that runs out ends Java itself, so then there is not even
-that: only the code with which its process ended.
+error says what happened. If memory runs out, Java itself ends, and there is no trace: only the exit
+code of its process is left.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
     Filter = Callable[[logging.LogRecord], bool]
 
-# Once Java is gone, the next call to it finds nothing that listens.
+# Once Java is gone, the next call to it finds no listener.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# A line of a Python traceback; numpy and pyarrow have kinds of their own.
+# A line of a Python traceback. numpy and pyarrow have error classes of their own.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
-# It is written for a person as it stands.
+# Its message is already written for users.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
-# As the system says it, and so Java, Python and Arrow.
+# The operating system's words, which Java, Python and Arrow repeat.
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
-_EXIT_OUT_OF_MEMORY = 52  # of Spark's own handler of errors that nobody handles
-# It first stops Spark, on a machine that may be busy.
+_EXIT_OUT_OF_MEMORY = 52  # the exit code of Spark's own handler of unhandled errors
+# Java first stops Spark, on a machine that may be busy.
 _EXIT_SECONDS = 60
 _LONGEST = 600
 _PYSPARK_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
@@ -55,11 +55,11 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 def explain_failures(
     stage: Callable[[], str], memory: str | None, worker_memory: str | None = None
 ) -> Iterator[None]:
-    """Raise what Spark raises as `AnalysisError`, in words for a person who waits.
+    """Raise Spark's errors as `AnalysisError`, in words for users.
 
-    ``stage`` says which one it is at. ``memory`` is the heap that the analysis started Java with,
-    None if another started it, and ``worker_memory`` what each Python worker may have, if that is
-    bounded.
+    ``stage`` returns the current stage. ``memory`` is the heap that the analysis started Java with,
+    None if another process started it. ``worker_memory`` is the limit of each Python worker, if it
+    has one.
     """
     with _logged_once():
         try:
@@ -70,17 +70,17 @@ def explain_failures(
 
 @contextmanager
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
-    """Stop ``spark`` at the end, in silence where Java has ended by itself: all is stopped then.
+    """Stop ``spark`` at the end, silently if Java has ended by itself, since all is stopped then.
 
-    A failure of ours is being raised then. Py4J would log what it meets on the way with that
-    failure's whole traceback, and PySpark would warn of it. A thread of Py4J's goes on to tell Java
-    what it may forget, so nothing that it logs is shown afterwards either.
+    One of our errors is being raised at that moment. Py4J would log its own errors with the whole
+    traceback of ours, and PySpark would warn about it. A thread of Py4J keeps telling Java which
+    objects to release, so its log messages are hidden afterwards too.
     """
     log_filter = _log_once()
     try:
         yield
     finally:
-        # Where Java has ended, all that Py4J has to say from here on is that.
+        # Once Java has ended, Py4J logs nothing but that.
         with suppress(*SPARK_ERRORS):
             with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                 spark.stop()
@@ -97,7 +97,7 @@ def _logged_once() -> Iterator[None]:
 
 
 def _log_once() -> Filter:
-    # Py4J logs to the root. A filter of its own for each, as one may be within another.
+    # Py4J logs to the root. Each call has a filter of its own, because calls may be nested.
     log_filter = partial(_is_not_raised_too)
     for logger in _loggers():
         logger.addFilter(log_filter)
@@ -114,7 +114,7 @@ def _loggers() -> list[logging.Logger]:
 
 
 def _is_not_raised_too(record: logging.LogRecord) -> bool:
-    # Py4J and PySpark log, with Java's stack trace, what they raise as well.
+    # Py4J and PySpark also log, with Java's stack trace, the errors that they raise.
     return record.name not in _PYSPARK_LOGGERS and record.module not in _PY4J_MODULES
 
 
@@ -152,11 +152,11 @@ def analysis_error(
 
 
 def _java_causes(error: Exception) -> list[tuple[str, str]]:
-    """Class and message of the Java exception that caused an error, and of its causes in turn."""
+    """Return class and message of the Java exception that caused an error, and of its causes."""
     if isinstance(error, Py4JJavaError):
         java: Any = error.java_exception
     else:
-        # PySpark's own exceptions keep the one that they were made from there and nowhere else.
+        # PySpark's own exceptions keep the Java exception that they were made from only here.
         java = getattr(error, "_origin", None)
     causes: list[tuple[str, str]] = []
     try:
@@ -164,7 +164,7 @@ def _java_causes(error: Exception) -> list[tuple[str, str]]:
             causes.append((java.getClass().getName(), java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, ConnectionError):
-        # Java has ended meanwhile; what is known by now must do.
+        # Java has ended meanwhile, so use the causes found so far.
         return causes
     return causes
 
@@ -178,12 +178,12 @@ def _is_out_of_memory(error: Exception, causes: list[tuple[str, str]]) -> bool:
 def _java_exit_code() -> int | None:
     """Return how Java ended; None while it runs, or if another process started it."""
     context = SparkContext._active_spark_context  # noqa: SLF001 - PySpark has no other way to it
-    gateway = SparkContext._gateway  # noqa: SLF001 - see above
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way
     process = getattr(gateway, "proc", None)
     if process is None:
         return None
     try:
-        is_ending = context is not None and context._jsc.sc().isStopped()  # noqa: SLF001 - see above
+        is_ending = context is not None and context._jsc.sc().isStopped()  # noqa: SLF001 - PySpark has no other way
     except (Py4JError, ConnectionError):
         is_ending = True
     with suppress(subprocess.TimeoutExpired):
@@ -217,7 +217,7 @@ def _options(name: str, value: str) -> str:
 
 
 def _describe(name: str, message: str) -> str:
-    """Return a cause's class and message in one line; of a Python traceback, its last lines."""
+    """Return a cause's class and message in one line; for a Python traceback, its last lines."""
     message = re.sub(r"\s*SQLSTATE: \w+\s*$", "", message)
     lines = [line for line in message.splitlines() if line.strip()]
     indented = [number for number, line in enumerate(lines) if line[0].isspace()]

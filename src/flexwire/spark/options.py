@@ -1,6 +1,6 @@
-"""The options of an analysis, each checked once, in the slices that its parts take.
+"""The options of an analysis, each checked once, in groups for its parts.
 
-`flexwire.spark.analyze.analyze` declares them: their names, types and defaults, and what they mean.
+`flexwire.spark.analyze.analyze` declares them: their names, types and defaults, and their meaning.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ReadingOptions(NamedTuple):
     """Options for reading inputs that tasks do not need.
 
-    ``range_bytes`` of a capture are decoded by one task; None leaves that to the session.
+    One task decodes ``range_bytes`` of a capture. None leaves the number to the session.
     """
 
     zone: Zone
@@ -48,7 +48,7 @@ class ReportOptions(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """The answers to ask, None for those about logs, and the moment that they are about."""
+    """The answers to compute, None for those about logs, and the moment that they are about."""
 
     asked: tuple[Answer, ...] | None
     are_named: bool
@@ -56,7 +56,7 @@ class AnswerOptions(NamedTuple):
 
 
 class AnalysisOptions(NamedTuple):
-    """What `analyze` was asked, checked; ``asked`` is what tasks are told, and has no files yet."""
+    """The checked arguments of `analyze`; ``asked`` is the tasks' request, without files yet."""
 
     asked: AnalysisRequest
     reading: ReadingOptions
@@ -66,7 +66,7 @@ class AnalysisOptions(NamedTuple):
 
 
 def to_flags(*flags: object) -> dict[str, bool]:
-    """Return what is true or false, by name; `ArgumentError` for what is neither."""
+    """Return flags by name; `ArgumentError` for a value that is neither true nor false."""
     names = ("show_credentials", "record_bytes", "skip_unreadable")
     return dict(zip(names, map(to_flag, flags, names), strict=True))
 
@@ -78,7 +78,7 @@ def to_asked(
     captured_release: object,
     inflation: Inflation,
 ) -> AnalysisRequest:
-    """Return what tasks are told, without files."""
+    """Return the request for the tasks, without files."""
     return AnalysisRequest(
         (),
         BrokerEnds.parse(
@@ -97,7 +97,7 @@ def to_asked(
 
 
 LEAST_GIVEN_RANGE: Final = CHUNK_BYTES
-"""A range ends where a chunk does."""
+"""A range ends where a chunk ends."""
 
 
 def to_range_bytes(size: object) -> int | None:
@@ -106,7 +106,7 @@ def to_range_bytes(size: object) -> int | None:
 
 
 def to_releases(releases: object) -> tuple[str, ...]:
-    """Return the releases of the audit, each by its whole number; previews are refused."""
+    """Return the releases of the audit by their full numbers. Previews are refused."""
     names = to_list(releases, "releases", "a list of releases")
     return to_audited_releases([to_text(name, "a release") for name in names])
 
@@ -114,7 +114,7 @@ def to_releases(releases: object) -> tuple[str, ...]:
 def to_answers(
     answers: str | Iterable[str | Answer] | None, labels: str | Path | None
 ) -> tuple[Answer, ...] | None:
-    """Return the answers that are asked; None for those about logs."""
+    """Return the requested answers; None for those about logs."""
     if answers is None and labels is None:
         return None
     labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]

@@ -1,4 +1,4 @@
-"""Progress of a long analysis, for a person who waits for it."""
+"""Progress of a long analysis, for the person who waits for it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
-    """Hears of the stage that the analysis is in, and how much of it is done.
+    """Gets the current stage of the analysis, and how much of it is done.
 
-    ``total`` is 0 while nobody knows it. Calls come from several threads, one at a time.
+    ``total`` is 0 while it is unknown. Calls come from several threads, one at a time.
     """
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -28,7 +28,7 @@ class Progress(Protocol):
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Hear of everything and say nothing."""
+    """Ignore all progress."""
 
 
 class StageClock:
@@ -48,7 +48,7 @@ class StageClock:
 
 
 class _Stages:
-    """The tasks of all stages that were heard of, done and in all."""
+    """The tasks of all stages seen so far: done, and in total."""
 
     def __init__(self, progress: Progress, stage: str) -> None:
         self._progress = progress
@@ -77,9 +77,9 @@ def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator
 
 @contextmanager
 def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
-    """Describe the jobs of this thread, as Spark's user interface and its event log show it."""
-    # The demo imports this module where there may be no Spark.
-    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415  see above
+    """Describe the jobs of this thread for Spark's user interface and its event log."""
+    # The demo imports this module on machines without Spark.
+    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - there may be no Spark
 
     context = spark.sparkContext
     before = context.getLocalProperty(_DESCRIPTION)
@@ -87,28 +87,28 @@ def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # If Java has ended, the failure of the job says so.
+        # If Java has ended, the failure of the job reports it.
         with suppress(*SPARK_ERRORS):
             context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]  # None removes it
 
 
 @contextmanager
 def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None]:
-    """Spark Connect says itself how far the queries of a session are."""
+    """Register a handler with Spark Connect, which reports the progress of a session's queries."""
     lock = threading.Lock()
 
     def handle(
         stages: Iterable[StageInfo] | None,
         inflight_tasks: int,  # noqa: ARG001 - it is called with all four by name
-        operation_id: str | None,  # noqa: ARG001 - see above
-        done: bool,  # noqa: ARG001, FBT001 - see above
+        operation_id: str | None,  # noqa: ARG001 - called by name
+        done: bool,  # noqa: ARG001, FBT001 - called by name
     ) -> None:
         with lock:
             for stage in stages or ():
                 stages_seen.seen[stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
             stages_seen.tell()
 
-    # PySpark's own type is an abstract class, which no function is.
+    # PySpark's type is an abstract class, and a function is no instance of it.
     handler = cast("ProgressHandler", handle)
     spark.registerProgressHandler(handler)
     try:
@@ -130,10 +130,10 @@ def _poll_progress(spark: SparkSession, stages: _Stages) -> Iterator[None]:
 
 
 def _watch(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
-    # The demo imports this module where there may be no Spark.
-    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415  see above
+    # The demo imports this module on machines without Spark.
+    from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - there may be no Spark
 
-    # When Java ends, the thread that runs the job hears of it, and nothing is left to watch.
+    # When Java ends, the thread that runs the job gets the error, and nothing is left to watch.
     with suppress(*SPARK_ERRORS):
         _tell_tasks(spark, stages, over)
 

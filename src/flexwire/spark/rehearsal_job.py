@@ -1,4 +1,4 @@
-"""The facts of rehearsals: comments read by tasks, and who came back, asked of the frames."""
+"""The facts of rehearsals: tasks read the comments, and the frames show which clients came back."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def rehearsal_facts(
     frames: Callable[[], DataFrame],
     task_output: TaskOutput,
 ) -> RehearsalFacts:
-    """Return what the taps of these files did, and which of the refused clients came back.
+    """Return the actions of the taps of these files, and which refused clients came back.
 
-    ``frames`` gives the table of that name, with the frames of all captures; it is asked for only
-    if a client was refused.
+    ``frames`` returns the table of that name, with the frames of all captures. It is called only if
+    a client was refused.
     """
     done = run_tasks(spark, len(files), partial(_read, list(files)), task_output)
     traffic = join(task.value for task in done)
@@ -65,7 +65,7 @@ def _read(files: list[InputFile], number: int, _: TaskOutput) -> RehearsedTraffi
 def with_returns(
     spark: SparkSession, frames: DataFrame, refused: Sequence[RefusedClient]
 ) -> list[RefusedClient]:
-    """Return the same clients with what they sent after they were refused for the last time."""
+    """Return the same clients with their requests after the last time they were refused."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - it takes a while
 
     rows = [

@@ -4,9 +4,9 @@
 files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<Message>, forwarded_requests
                              └─▶ sums, and what lines say of connections ─▶ connections, packets
 ```
-A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each
-table (`flexwire.tables.request_logs`). No line needs another one but for its connection, of which
-the driver puts together what tasks have told.
+A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each table
+(`flexwire.tables.request_logs`). A line needs other lines only for its connection. The driver
+combines the facts about connections from all tasks.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""A task reads so many bytes of lines at least, if there are as many: some seconds."""
+"""A task reads at least this many bytes of lines, if there are as many: some seconds."""
 MOST_TASK: Final = 512 << 20
-# What is looked at of a file's end.
+# How much of a file's end is read.
 _END: Final = 1 << 18
-# Of what is gzip'd the end is not known before all of it is read.
+# The end of a gzip'd file is known only after reading all of it.
 _LEAST_SPAN_US: Final = 600_000_000
 
 
@@ -79,7 +79,7 @@ class RequestLogPlan:
 def plan_request_logs(
     files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
 ) -> RequestLogPlan:
-    """Plan the reading of request logs. Raises `CaptureError` where they are none."""
+    """Plan the reading of request logs. Raises `CaptureError` if the files are none."""
     if all(file.is_server_log for file in files):
         reason = "a broker's own log alone: it says which requests it refused, and needs the "
         raise CaptureError(f"{reason}request log beside it", source=files[0].source.name)
@@ -92,7 +92,7 @@ def plan_request_logs(
 
 
 def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
-    """Say which files are large and one task each, if any, and why."""
+    """Say which files are large but read by one task each, if any, and why."""
     large = [
         file
         for file in files
@@ -149,18 +149,18 @@ def _times(piece: RequestLogPiece, zone: Zone, *, is_last: bool = False) -> list
     return times[-1:] if is_last else times
 
 
-# Lines are held until there are so many, or their bodies so heavy.
+# Lines are held up to this many, or up to this weight of their bodies.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
-# What a structure becomes in columns, about: an empty one is three bytes of the line.
+# The approximate size of a structure in columns: an empty one is three bytes of the line.
 _STRUCTURE: Final = 64
-# So many reasons are told apart, and so many listeners are named.
+# At most this many reasons are counted apart, and this many listeners are named.
 _SHOWN: Final = 50
 
 
 @dataclass(slots=True)
 class _LineCounts:
-    """A task's counts of the lines of each file, and of those that it did not use."""
+    """A task's counts of the lines of each file, and of the lines that it did not use."""
 
     requests: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)
@@ -190,7 +190,7 @@ def write_request_log_tables(
     sums = merged_sums(task_output.directory, plan.span_us, len(committed))
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # Small, and known only now: of each connection what several tasks have told.
+    # This is small, and known only now: the facts from several tasks about each connection.
     _write(task_output.directory, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
     packets = _packets(counts)
     sums.add(PACKETS, packets)
@@ -234,7 +234,7 @@ def _read(
 
 
 def _placed(piece: RequestLogPiece, zone: Zone, counts: _LineCounts) -> Iterator[FileItem]:
-    """Yield what the lines of a piece say, and count them."""
+    """Yield the content of the lines of a piece, and count them."""
     file = piece.file
     name = file.source.name
 
@@ -264,7 +264,7 @@ def _batches(lines: Iterator[FileItem]) -> Iterator[list[FileItem]]:
 
 
 def _weight(line: FileItem) -> int:
-    """About how many bytes a line takes that anybody may choose the length of."""
+    """Return about how many bytes the parts of a line take whose length a client can choose."""
     item = line.item
     if not isinstance(item, LoggedRequest):
         return 0

@@ -1,9 +1,10 @@
-"""The directory where Spark keeps what it is at, on this machine: its owner's alone.
+"""Spark's working directory on this machine, which only its owner can read.
 
-Spark's shuffle files hold what tables hold: names of groups, topics and clients. Spark creates them
-below the temporary directory, for everybody to read. So a process that starts Spark makes a
-directory that only its user may enter, and all that Java and Python write for the analysis lies
-below it. A process that is killed leaves the directory there, and the next one removes it.
+Spark's shuffle files contain the content of tables: names of groups, topics and clients. Spark
+creates them below the temporary directory, readable for everybody. So a process that starts Spark
+makes a directory that only its user may enter. Java and Python write all files of the analysis
+below that directory. A process that is killed leaves the directory, and the next process removes
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""Where Spark's own directories go. It holds over ``spark.local.dir``, in Python workers too."""
+"""Where Spark's own directories go. It overrides ``spark.local.dir``, in Python workers too."""
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _LOCK: Final = "in-use"
 # Java's counters for `jps` are a file in the temporary directory.
@@ -30,15 +31,15 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 
 @cache
 def scratch_directory() -> Path:
-    """Return the directory of this process, made when it is first asked for.
+    """Return the directory of this process, made when it is first needed.
 
-    It stands in the first of ``SPARK_LOCAL_DIRS`` if that is set, and else where Python's temporary
-    files are (``TMPDIR``). It goes when the process ends.
+    It stands in the first of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise where Python's
+    temporary files are (``TMPDIR``). It is removed when the process ends.
     """
     base = local_directory()
     sweep(base)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    # Open as long as the process lives, which is how others see that it does.
+    # It stays open as long as the process lives. Other processes see by the lock that it lives.
     lock = os.open(directory / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -46,16 +47,16 @@ def scratch_directory() -> Path:
 
 
 def local_directory() -> Path:
-    """Return the first directory where Spark keeps what it is at, in a driver and in a worker."""
+    """Return the first of Spark's working directories, in a driver and in a worker."""
     return Path(os.environ.get(LOCAL_DIRS, "").split(",")[0] or tempfile.gettempdir())
 
 
 def keep_in(directory: Path) -> list[str]:
-    """Have the Java that is started next write below a directory; return options for it."""
+    """Make the Java that is started next write below a directory; return its options."""
     for name in ("blocks", "java"):
         (directory / name).mkdir(mode=0o700, exist_ok=True)
     os.environ[LOCAL_DIRS] = str(directory / "blocks")
-    # Spark starts one Java to make up the command of the other.
+    # Spark starts one Java to build the command line of the other.
     os.environ.setdefault(_LAUNCHER, _NO_COUNTERS)
     return [_NO_COUNTERS, f"-Djava.io.tmpdir={directory / 'java'}"]
 
@@ -77,7 +78,7 @@ def _is_ours(directory: Path) -> bool:
 
 
 def _is_left(directory: Path) -> bool:
-    """Return whether nobody holds the lock. A directory without one is only just being made."""
+    """Return whether no process holds the lock. A directory without one is just being made."""
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:

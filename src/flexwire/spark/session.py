@@ -1,6 +1,6 @@
 """The Spark session of flexwire's jobs: here, on a cluster, or on a server of Spark Connect.
 
-Here Java is found, the terminal is quiet, and nothing listens but on loopback.
+flexwire finds Java, keeps the terminal quiet, and lets nothing listen except on loopback.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# spark-submit tells a program so where its Java listens, and a client of Spark Connect its server.
+# Set by spark-submit to tell a program where its Java listens, or a Connect client its server.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
-# More rows than any cluster runs tasks at once.
+# More rows than any cluster's tasks that run at once.
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
-# PySpark keeps one active session for all threads, which may be that of another thread's job.
+# PySpark has one active session for all threads, which may belong to another thread's job.
 _CALLERS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """The place where an analysis starts Spark unless a session runs, and its memory."""
+    """Where an analysis starts Spark if no session is running, and with how much memory."""
 
     master: str | None
     memory: str
     worker_memory: str | None
 
     def session(self, conf: Mapping[str, str] | None) -> SparkSession:
-        """Return the session that runs, or start one so."""
+        """Return the running session, or start one with these settings."""
         return session(
             master=self.master, memory=self.memory, worker_memory=self.worker_memory, conf=conf
         )
 
     def memories(self) -> tuple[str | None, str | None]:
-        """Return the memory of Java and of Python workers that we set, if no session runs yet."""
+        """Return the memory that we set for Java and Python workers, if no session is running."""
         if remote_of(self.master) is not None:
             return None, None
-        # On a cluster most of Java's is that of the executors.
+        # On a cluster, most of Java's memory is in the executors.
         is_local = not is_submitted() and local_threads(self.master or _HERE)
         return self.memory if is_local else None, self.worker_memory
 
@@ -70,21 +70,21 @@ def session(
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the Spark session that runs, or start one on the Java that `find_java` finds.
+    """Return the running Spark session, or start one on the Java that `find_java` finds.
 
-    A session that runs is returned with the settings that can still change. ``master`` is where
-    Spark is to run: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or
-    on a server of Spark Connect ("sc://host:15002"); by default where `spark-submit` or
-    ``SPARK_REMOTE`` says, and else here on all processors.
+    A running session is returned with the settings that can still change. ``master`` is where Spark
+    runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…") or on a server of
+    Spark Connect ("sc://host:15002"). The default is what `spark-submit` or ``SPARK_REMOTE`` says,
+    and otherwise here on all processors.
 
     ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
-    ("2g") is the address space that each Python worker may have, of which it needs 0.7 GB before it
-    holds anything; there is one worker for each task that runs at once, beside Java. ``conf`` wins
-    over everything set here, but what was given to `spark-submit` wins over both. A server of Spark
-    Connect has its memory from whoever started it.
+    ("2g") is the limit of the address space of each Python worker. A worker needs 0.7 GB before it
+    holds anything, and there is one for each task that runs at once, beside Java. ``conf``
+    overrides everything set here, and the arguments of `spark-submit` override both. The memory of
+    a Spark Connect server is set by its owner.
 
-    Raises `ArgumentError` for a ``master`` where something else says it, `JavaError` without a Java
-    to start on.
+    Raises `ArgumentError` for a ``master`` if it is already set elsewhere, `JavaError` if there is
+    no Java to start on.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -105,23 +105,23 @@ def session(
     settings = {**at_start(memory), "spark.master": where}
     threads = local_threads(where)
     if threads:
-        # Otherwise workers run the `python3` on the path, which need not have pyarrow.
+        # Otherwise workers run the first `python3` on the path, which may lack pyarrow.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= on_this_machine(threads)
     else:
-        # Where the machines of a cluster have another one, its user has said so.
+        # If the machines of a cluster have another Python, the user has set it.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return _started(app_name, {**settings, **(conf or {})}, bound)
 
 
 @contextmanager
 def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSession]:
-    """Yield a session whose settings are the job's alone: ``running`` if we have started it.
+    """Yield a session whose settings apply to the job alone: ``running`` if we have started it.
 
-    Beside a session of the caller's it is a new one with the caller's settings, but without the
+    If the caller started it, a new session is yielded with the caller's settings, but without the
     caller's temporary views and functions. On Spark Connect a new session lacks the files that the
-    caller has sent to the server, so the caller's own is yielded, and its settings are set back.
+    caller has sent to the server, so the caller's own is yielded, and its settings are restored.
     """
     if is_ours:
         with stop_at_end(running):
@@ -170,7 +170,8 @@ def is_local(spark: SparkSession) -> bool:
 def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at the same time, or is set to plan for."""
     if is_connect(spark):
-        # It does not say, but cuts a range into so many parts where nobody says how many.
+        # Spark Connect does not report it, but by default it cuts a range into this many
+        # partitions.
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext
@@ -183,7 +184,7 @@ def tasks_at_once(spark: SparkSession) -> int:
 def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
     started = SparkSession.builder.appName(app_name).remote(remote).getOrCreate()
     for key, value in {**ALWAYS, **conf}.items():
-        # Those of Java, which runs already, are no concern of the server's.
+        # Options of Java do not apply to the server, whose Java is already running.
         if started.conf.isModifiable(key):
             started.conf.set(key, value)
     return started
@@ -192,12 +193,12 @@ def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSess
 def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
     all_settings = {**ALWAYS, **settings}
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
-    # It starts Java unless that runs; a SparkConf knows nothing before.
+    # This starts Java unless it is running. Before that, a SparkConf has no defaults.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
     # The settings given to spark-submit or in Spark's own files.
     defaults = SparkConf()
     if is_submitted():
-        # Java runs, with its own memory.
+        # Java is already running, with its own memory.
         all_settings = {
             key: value
             for key, value in all_settings.items()
@@ -210,9 +211,9 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     for key, value in all_settings.items():
         builder = builder.config(key, value)
     started = builder.getOrCreate()
-    # So all jobs share Python workers.
+    # With this all jobs share Python workers.
     started.sparkContext.environment.update(KEEPS_MEMORY)
-    # It prints a traceback when Java ends, of which the caller of Java hears anyway.
+    # It prints a traceback when Java ends, although the caller gets that error anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
 
@@ -235,7 +236,7 @@ def _quiet_java() -> Path:
     try:
         return without_vector(home)
     except JavaError:
-        # Nowhere to write: the home runs Spark all the same, with a line of warning.
+        # No directory is writable. Java runs from its home all the same, with a line of warning.
         return home
 
 

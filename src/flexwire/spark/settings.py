@@ -1,4 +1,4 @@
-"""Spark's settings: at its start, during an analysis, and while answers are asked."""
+"""Spark's settings: at its start, during an analysis, and while answers are computed."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ if TYPE_CHECKING:
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
 SMALL_VALUES: Final = 10_000_000
-"""Of fewer values in fewer bytes of tables, to compile a query takes longer than to run it as it
-is. Bytes alone do not say it: what repeats takes none."""
+"""Below this many values, interpreting a query is faster than compiling it.
+
+Size alone misleads, because repeated values compress to almost nothing.
+"""
 ONE_COMPILER_BYTES: Final = 1 << 30
-"""Of fewer bytes of tables, Java's second compiler takes longer than what it compiles saves."""
+"""Below this table size, Java's second compiler costs more time than its code saves."""
 
 SMALL_CAPTURE_BYTES: Final = 4 << 30
-"""Of fewer bytes of captures, compiling takes longer than running what was compiled."""
+"""Below this size of captures, compiling takes longer than running the compiled code."""
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap."""
+"""Spark can pass on a batch of a gigabyte, but several at once do not fit in its default heap."""
 BATCH_ROWS: Final = 10_000
 
-# Times in captures are UTC, and the Arrow batches we yield say so.
+# Times in captures are UTC, and so are our Arrow batches.
 _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
-# Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
+# Without it, and on PySpark 4.0, mapInArrow takes fields by position and ignores their names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-"""What may change while a session runs, and what every job of ours relies on."""
+"""Settings that may change while a session runs, and that every job of ours relies on."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
@@ -56,7 +58,7 @@ SMALL_CONF: Final = {
 }
 """Below these limits, compiling takes longer than running what was compiled."""
 
-# What our tasks rely on, whatever the session's owner has set.
+# Settings that our tasks rely on, whatever the session's owner has set.
 _TASKS: Final = (
     _BOTH
     | _BY_NAME
@@ -66,16 +68,16 @@ _TASKS: Final = (
     }
 )
 _ANSWERS: Final = _BOTH | {
-    # By columns, but not 4,096 payloads at once.
+    # Read by columns, but not 4,096 payloads at once.
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
 }
 _SMALL_ANSWERS: Final = SMALL_CONF | {
-    # To look at each stage before the next is planned is for what may be large.
+    # Looking at each stage before planning the next one pays off only for large tables.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # Tables are one partition each, so that an answer is one task. To send a table to all tasks is
-    # a job of its own.
+    # Each table is one partition, so that an answer is one task. Broadcasting a table would need a
+    # job of its own.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }
@@ -87,7 +89,7 @@ _LARGE_ANSWERS: Final = {
 
 
 def at_start(memory: str) -> dict[str, str]:
-    """Return what Java is started with, wherever tasks run; it makes the scratch directory."""
+    """Return the start settings of Java, wherever tasks run; this makes the scratch directory."""
     scratch = scratch_directory()
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
@@ -100,14 +102,14 @@ def at_start(memory: str) -> dict[str, str]:
 
 
 def _quoted(option: str) -> str:
-    """Return an option of Java as Spark splits options: at spaces that stand in no quotes."""
+    """Return a Java option in quotes, because Spark splits options at spaces outside quotes."""
     return f'"{option}"' if " " in option else option
 
 
 def on_this_machine(threads: int) -> dict[str, str]:
-    """Return what Java is started with beside it, where it runs all tasks itself."""
+    """Return further start settings of Java for running all tasks itself."""
     return {
-        # Whoever runs a cluster decides about its web pages.
+        # The owner of a cluster decides about its web pages.
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -118,7 +120,7 @@ def on_this_machine(threads: int) -> dict[str, str]:
 
 @contextmanager
 def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    """Set what may change while a session runs, and set it back in the end."""
+    """Change settings while a session runs, and restore them at the end."""
     old_values = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():
         spark.conf.set(name, value)
@@ -134,20 +136,20 @@ def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
+    """Set what an analysis relies on, with the settings for a small or large capture, meanwhile."""
     with temporary_settings(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
 @contextmanager
 def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Set what questions about tables run with, meanwhile; ``is_small`` as `are_small` has it."""
+    """Set the settings for queries of tables, meanwhile; ``is_small`` is defined by `are_small`."""
     with temporary_settings(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield
 
 
 def java_for(output: Output) -> dict[str, str]:
-    """Return the settings of Java for asking answers of these tables."""
+    """Return the settings of Java for computing answers from these tables."""
     return SMALL_JAVA if _bytes(output) < ONE_COMPILER_BYTES else {}
 
 

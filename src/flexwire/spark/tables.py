@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# PySpark 4.0 has no other time zone, and takes none.
+# PySpark 4.0 has no other time zone, and accepts none.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
     {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
@@ -66,7 +66,7 @@ class Tables:
 
     @property
     def frames(self) -> Path:
-        """Every frame: its header's facts, its size and latency, whether it decoded."""
+        """Every frame: the facts in its header, its size and latency, and whether it decoded."""
         return self.root / "frames"
 
     @property
@@ -112,21 +112,21 @@ def finished_tables(root: Path) -> Tables:
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
-    """Write the marks of tables that are complete: whose they are, and of which analysis."""
+    """Write the marks of complete tables: that they are flexwire's, and of which analysis."""
     mark_place(OutputDirectory(str(tables.root)), sources)
 
 
 def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
-    """Mark the tables as complete, by the place that they are in."""
+    """Mark the tables in a place as complete."""
     source_names = [*sources]
     description = {
         "format": FORMAT,
         "run": secrets.token_hex(8),
         "flexwire": flexwire.__version__,
         "files": len(source_names),
-        # All of them are in the table of packets.
+        # All of the sources are in the table of packets.
         "sources": source_names[:SOURCES_SHOWN],
-        # So that a reader knows when a listing lacks some.
+        # By this a reader notices that a listing lacks some.
         TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")
@@ -134,10 +134,11 @@ def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
 
 
 def check_ours(root: Path) -> None:
-    """Raise `FlexwireError` when a directory of tables cannot be replaced.
+    """Raise `FlexwireError` if a directory of tables cannot be replaced.
 
-    When there are files in it that flexwire did not write: it deletes nothing that is not its own.
-    When it is on another file system than its parent: nothing can be renamed into it.
+    It cannot be replaced if it has files that flexwire did not write, because flexwire deletes only
+    its own files. Nor if it is on another file system than its parent, because nothing can be
+    renamed into it then.
     """
     if not root.exists():
         return

@@ -70,7 +70,7 @@ def decode_stretch(
 ) -> Iterator[tuple[str, Rows]]:
     """Return the rows of the frames that end in a stretch, each batch with its table's name."""
     # The state was pickled for this very task.
-    state: FollowerState = pickle.loads(decompress(stretch.state))  # noqa: S301 - see above
+    state: FollowerState = pickle.loads(decompress(stretch.state))  # noqa: S301 - our own bytes
     tables = TableRows(
         row_filter,
         release=request.release,

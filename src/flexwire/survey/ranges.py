@@ -55,19 +55,19 @@ def decode_range_rows(
     ``read_kept`` returns what the survey kept under a name.
     """
     # A survey of this analysis pickled these, in a directory of its own.
-    context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - see above
+    context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - our own bytes
     if number or context.has_start:
-        start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - see above
+        start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - our own bytes
     else:
         pairing = Pairing(show_credentials=request.show_credentials)
         start = RangeStart(None, Flows(brokers=request.brokers), pairing)
-    names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - see above
+    names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - our own bytes
     yield from _RangeDecoder(request, context, start, names, row_filter).rows()
 
 
 def read_origins(number: int, read_kept: Callable[[str], bytes]) -> dict[str, str]:
     """Return the earlier analysis in which connections of a range began, by their names."""
-    origins: dict[str, str] = pickle.loads(read_kept(range_origins_name(number)))  # noqa: S301 - see above
+    origins: dict[str, str] = pickle.loads(read_kept(range_origins_name(number)))  # noqa: S301 - our own bytes
     return origins
 
 

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class _AnswersModule(ModuleType):
-    """This room as a module. The old path of an answer's file does not hide its function."""
+    """This room as a module. Importing an answer's old module does not hide its function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in answers.ANSWERS_BY_NAME or not isinstance(value, ModuleType):
@@ -55,7 +55,7 @@ sys.modules[__name__].__class__ = _AnswersModule
 
 
 def __getattr__(name: str) -> Any:
-    """Return names that were here until this release: answers' functions, and lists of them."""
+    """Return names that were here until this release: the answers' functions, and lists of them."""
     if name in answers.__all__:
         return getattr(answers, name)
     home = "latency" if name == "slowest" else name
@@ -70,7 +70,7 @@ def audit(
     releases: Sequence[str] = (),
     labels: Labels | str | Path | None = None,
 ) -> DataFrame:
-    """Return who breaks on these releases, and by which evidence: one row for each finding.
+    """Return which clients break on these releases, with the evidence: one row for each finding.
 
     ``OUT`` is an analysis by path or URL; a local ``OUT/tables`` also works. The result is the
     table ``audit`` of the analysis, but for other releases. ``labels`` map client ids to teams;

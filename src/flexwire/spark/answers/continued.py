@@ -1,13 +1,12 @@
-"""Tables that grow, as one analysis of everything would have made them.
+"""Views of tables that grow, equal to the tables of one analysis of everything.
 
-A connection that goes on from one analysis to the next has rows in each. In a view all of them have
-the first of these analyses in the column ``analysis``, so the keys of `flexwire.tables.keys` join
-them. A connection has one row, whose counts are sums. A request says whether its response is in a
-later analysis, and frames and records have what a later analysis learned about the client and the
-topic.
+A connection that continues from one analysis to the next has rows in each. In a view all of these
+rows have the first of these analyses in the column ``analysis``, so the keys of
+`flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request says
+whether its response is in a later analysis. Frames and records have the facts that a later analysis
+learned about the client and the topic.
 
-What has to be looked up is joined by keys that are unique. So Spark leaves a join out where an
-answer does not use its columns.
+Lookups are joins by unique keys. So Spark leaves a join out if an answer does not use its columns.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     Read = Callable[[str], DataFrame]
 
 _ANSWERED: Final = "answered_indexes"
-# The rows of one connection in the order of time.
+# The rows of one connection, in order of time.
 _ORDER: Final = ("last_time", "first_time", ANALYSIS)
 _EVER: Final = frozenset({"seen_from_start", "reset"})
 _LATEST: Final = frozenset({"is_kafka", "reads_as_kafka", "evidence", "looks_like"})
@@ -44,7 +43,7 @@ _FIRST: Final = frozenset({"first_time", "day"})
 
 
 def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame:
-    """Return the view of a table of an output with these rows; ``read`` returns those of others."""
+    """Return the view of one table of an output, with these rows; ``read`` returns other tables."""
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
     whole = rows.withColumn(ANALYSIS, F.coalesce(BEGAN_IN, ANALYSIS))
@@ -58,7 +57,7 @@ def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame
 
 
 def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Return one row for each connection, in place of one for each of its analyses."""
+    """Return one row for each connection, instead of one for each of its analyses."""
     kinds = {field.name: field.dataType for field in connections.schema}
     key = connection_key(columns)
     order = F.struct(*_ORDER)
@@ -72,7 +71,7 @@ def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - it names itself
-    """Return what the rows of one connection say together in a column."""
+    """Return the combined value of a column over the rows of one connection."""
     value = F.col(name)
     if is_count:
         return F.sum(value)
@@ -86,7 +85,7 @@ def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001
 
 
 def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
-    """Return frames with what later analyses say of their connection."""
+    """Return frames with the facts that later analyses learned about their connection."""
     key = connection_key(frames.columns)
     origin = F.coalesce(BEGAN_IN, ANALYSIS)
     order = F.struct(*_ORDER)
@@ -107,7 +106,7 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
             ),
         )
     )
-    # Of most connections nothing is learned later.
+    # For most connections nothing is learned later.
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")
@@ -133,7 +132,7 @@ def _with_topics(records: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def task_of(task: Task, columns: Sequence[str]) -> tuple[Task, list[str]]:
-    """Return a task that reads files as views have them, and the columns of files that it needs."""
+    """Return a task that reads files in the form of views, and the file columns that it needs."""
     if ANALYSIS not in columns:
         return task, [*columns]
     return partial(_with_origin, task, [*columns]), [*columns, BEGAN_IN]

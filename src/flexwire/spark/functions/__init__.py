@@ -1,11 +1,11 @@
-"""Columns of Kafka's bytes in Spark: functions in the manner of `from_avro` and `from_protobuf`.
+"""Columns of Kafka's bytes in Spark: functions in the style of `from_avro` and `from_protobuf`.
 
-Each takes columns of a DataFrame and gives one, in classic Spark, by Spark Connect and in streams.
-The work is done in Arrow by the rooms below, with their kernels (`messages`, `records`, `headers`,
-`frames`); here is what makes it functions of Spark. They need PySpark 4.1 or later, but for the
+Each takes columns of a DataFrame and returns one, in classic Spark, on Spark Connect and in
+streams. The rooms below do the work in Arrow, with their kernels (`messages`, `records`, `headers`,
+`frames`). This room makes them functions of Spark. They need PySpark 4.1 or later, except for the
 names of error codes, which are expressions of Spark's own.
 
-In SQL they are there after `register_functions`.
+`register_functions` makes them available in SQL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The column functions as people call them, in Python and in SQL."""
+"""The public column functions, in Python and in SQL."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ _OLDEST = (4, 1)
 def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
     """Return a function of columns that workers run as ``task``, on the catalog of this process.
 
-    ``task`` takes an Arrow array for each column and gives one of type ``kind``. Raises
+    ``task`` takes an Arrow array for each column and returns one of type ``kind``. Raises
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
-    # Only here, as PySpark 4.0 does not have it. Its types do not have it either.
-    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - see above
+    # Imported here, because PySpark 4.0 does not have it. PySpark's type stubs lack it too.
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - not in PySpark 4.0
 
     carried = catalog().packed
 
@@ -74,7 +74,7 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
         return task(*columns)
 
     run.__name__ = name
-    # Its overloads want what it warns of.
+    # PySpark's overloads require the argument that it warns about.
     make: Any = arrow_udf
     function: Callable[..., Column] = make(run, from_arrow_type(kind))
     return function
@@ -106,29 +106,29 @@ def from_kafka(
     """Decode a binary column of messages into a struct; its nearest relative is `from_protobuf`.
 
     Args:
-        data: the bytes of a message in each row, all of them, without a header; null gives null.
-        message: the message's name ("MetadataResponse"), which is no column, as it fixes the type;
-            or a spec of one's own. The type is `schema_of_kafka`, the same for all versions.
+        data: the bytes of one message in each row, complete and without a header; null gives null.
+        message: the message's name ("MetadataResponse"), or your own spec. It is not a column,
+            because it fixes the type. The type is `schema_of_kafka`, the same for all versions.
         version: an int for all rows, or a column with the version of each row.
-        options: as a dict of texts, as in `from_protobuf`:
+        options: a dict of texts, as in `from_protobuf`:
 
             - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
-              message that does not decode. PERMISSIVE gives null fields for it, and one field more
-              for all: ``_corrupt_record``, as in `from_json`, which is null in what decodes and
-              else says the ``reason``, the ``path`` of the field and the ``offset`` of the byte.
+              message that does not decode. PERMISSIVE gives such a message null fields, and adds
+              one field to all: ``_corrupt_record``, as in `from_json`. The field is null in rows
+              that decode. Otherwise it has the ``reason``, the ``path`` of the field and the
+              ``offset`` of the byte.
             - ``columnNameOfCorruptRecord``: another name for that field.
             - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
               or ``default``.
             - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
-            - ``fields``: which fields the struct has, ``"throttle_time_ms, topics.name"``; all by
-              default. What a query does not use is best left out here: to carry a struct takes
-              Spark several times as long as decoding it.
+            - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
+              default. Leave out the fields that a query does not use: Spark needs several times
+              as long to carry a struct as flexwire to decode it.
 
     Raises `UnknownMessageError` at once for a message that the catalog does not have, or an int
-    that is not a version of it, and `AnalysisError` on PySpark 4.0. The catalog is that of this
-    moment (`use_catalog`), and travels with the query. Used in ``where`` and ``select`` it is
-    evaluated twice, as each Python function is in Spark: docs/spark-functions.md says how to have
-    it once.
+    that is not a version of it, and `AnalysisError` on PySpark 4.0. The query carries the current
+    catalog (`use_catalog`) with it. A call that is used in ``where`` and ``select`` is evaluated
+    twice, like any Python function in Spark: docs/spark-functions.md says how to evaluate it once.
     """
     chosen = read_options(options, *_OF_STRUCTS)
     named = messages.portable(message)
@@ -142,10 +142,11 @@ def from_kafka_variant(
     version: ColumnOrName,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Decode messages of which a column says what they are, into Variants, as `parse_json` does.
+    """Decode messages whose names are in a column into Variants, as `parse_json` does.
 
-    All is as in `from_kafka`, but ``message`` is a column, and the type the same for all messages;
-    fields are named as there. It takes hundreds of times as long, as each value is one of Python.
+    All is as in `from_kafka`, except that ``message`` is a column, and the type is the same for all
+    messages. Fields have the same names. It takes hundreds of times as long, because each value is
+    made in Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
@@ -162,13 +163,13 @@ def to_kafka(
     """Encode a struct column into a binary column of messages, as `to_protobuf` does.
 
     Args:
-        data: structs as `from_kafka` gives them. A field that no version asked for has may be
-            missing, and null stands for it; a null struct gives null.
-        message: the message's name, or a spec of one's own.
+        data: structs as `from_kafka` returns them. A field may be missing if none of the requested
+            versions has it, and null stands for it; a null struct gives null.
+        message: the message's name, or your own spec.
         version: an int for all rows, or a column with the version of each row.
         options: ``mode`` FAILFAST, the default, ends the query with the first row that no message
-            can hold; PERMISSIVE gives null for it, and takes structs with the field that
-            `from_kafka` has for errors in this mode, or ``columnNameOfCorruptRecord`` says.
+            can hold. PERMISSIVE gives null for it. It also takes structs with the error field that
+            `from_kafka` adds in this mode, or the one that ``columnNameOfCorruptRecord`` names.
             ``encoding`` is as in `from_kafka`.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING)
@@ -179,8 +180,8 @@ def to_kafka(
 def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
     """Return the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
 
-    It is a type and not a column: it does not depend on data, and is known before a query runs.
-    Its ``simpleString()`` is what SQL takes.
+    It is a type, not a column: it does not depend on data, and is known before a query runs. SQL
+    takes its ``simpleString()``.
 
     >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
     'struct<states_filter:array<string>,t'
@@ -198,7 +199,7 @@ def _apply(
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
-    """Apply a function of messages to columns; one version for all rows is not sent as a column."""
+    """Apply a function of messages to columns. One version for all rows is not sent as a column."""
     check_column(data, "data")
     if isinstance(version, Column | str):
         return arrow_function(name, partial(work, *fixed), kind)(data, version)
@@ -214,7 +215,7 @@ def _run_at_version(
 
 
 def check_column(column: object, name: str) -> None:
-    """Refuse what is neither a column nor the name of one."""
+    """Raise an error if a value is neither a column nor the name of one."""
     if not isinstance(column, Column | str):
         raise refuse(name, "a Column or the name of one", column)
 
@@ -226,22 +227,23 @@ def kafka_records(
 ) -> Column:
     """Decode a binary column of record batches into an array of structs, one for each record.
 
-    Its nearest relative is `from_json` with a schema of ``array<struct<…>>``; `inline` makes rows
-    of it. The bytes are the ``records`` of a Produce request or Fetch response, or a piece of a log
-    segment: record batches and message sets of every magic and compression, one after the other.
+    Its nearest relative is `from_json` with a schema of ``array<struct<…>>``. Use `inline` to make
+    rows of the array. The bytes are the ``records`` of a Produce request or Fetch response, or a
+    part of a log segment: record batches and message sets of every magic and compression, one after
+    the other.
 
     Args:
         data: the bytes of each row; null gives null, and no bytes an empty array.
-        columns: which fields a record has, of `flexwire.columnar.RECORD_COLUMNS` (the default:
+        columns: the fields of a record, from `flexwire.columnar.RECORD_COLUMNS` (the default:
             ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``) and
-            `flexwire.columnar.BATCH_COLUMNS`. What is not named is not copied.
-        options: ``mode`` FAILFAST, the default, ends the query with the first damaged batch; a
-            batch that a full fetch was cut off in is left out. PERMISSIVE gives the other records,
-            and after them an element for each damaged batch and for one that was cut off, which
-            has nothing but ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason``
-            and the ``offset`` of the byte. In records it is null. ``maxInflated`` (``128m`` by
-            default) bounds the bytes that a batch inflates to, and ``maxRatio`` the times its own
-            bytes; a batch that inflates to more is damaged.
+            `flexwire.columnar.BATCH_COLUMNS`. Other fields are not copied.
+        options: ``mode`` FAILFAST, the default, ends the query with the first damaged batch. A
+            batch that was cut off at the end of a full fetch is left out. PERMISSIVE gives the
+            other records, and after them one element for each damaged or truncated batch. That
+            element has only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason``
+            and the ``offset`` of the byte. In records this field is null. ``maxInflated`` (``128m``
+            by default) bounds the decompressed bytes of a batch, and ``maxRatio`` bounds them as a
+            multiple of its own bytes. A batch above either bound is damaged.
     """
     check_column(data, "data")
     chosen = read_options(options, MODE, CORRUPT, *OF_INFLATION)
@@ -259,16 +261,17 @@ def kafka_headers(
 ) -> Column:
     """Read the values of record headers by a convention, as ``array<struct<key, value: variant>>``.
 
-    Its nearest relative is `parse_json`: the type of a value is known when it is read, so it is a
-    Variant, which ``value::bigint`` and `variant_get` take apart. Order and duplicates are kept.
+    Its nearest relative is `parse_json`. The type of a value is known only when the value is read,
+    so it is a Variant. Take it apart with ``value::bigint`` or `variant_get`. Order and duplicates
+    are kept.
 
     Args:
         headers: the ``headers`` of Spark's own Kafka source (``includeHeaders``), or of
-            `kafka_records`; null, which is what Spark has for no headers, gives null.
+            `kafka_records`; null, which is Spark's value for no headers, gives null.
         convention: its name in `flexwire.records.conventions` (``kip-82``, ``utf-8``, ``connect``,
-            ``spring-json`` …), or a convention made for the case, as ``FixedWidth({"n": "int"})``.
+            ``spring-json`` …), or your own convention, such as ``FixedWidth({"n": "int"})``.
         options: ``mode`` FAILFAST, the default, ends the query with the first value that does not
-            fit. PERMISSIVE gives null for it, and one field more for all: ``_corrupt_record`` (or
+            fit. PERMISSIVE gives null for it, and adds one field to all: ``_corrupt_record`` (or
             ``columnNameOfCorruptRecord``) with the ``reason``.
     """
     check_column(headers, "headers")
@@ -280,22 +283,22 @@ def kafka_headers(
 def header(
     headers: ColumnOrName,
     key: str,
-    type: str,  # noqa: A002 - what KIP-82 calls it, and Spark's users
+    type: str,  # noqa: A002 - the word of KIP-82, and of Spark's users
     options: FunctionOptions | None = None,
 ) -> Column:
     """Read the last record header of a key as a type; its nearest relative is `get_json_object`.
 
-    Null where a row has no such header, and where its value is null. Others are not looked at.
+    Null if a row has no such header, or if its value is null. Other headers are not read.
 
     Args:
         headers: as in `kafka_headers`.
-        key: the key, which is no column.
+        key: the key, which is not a column.
         type: a type of KIP-82's table: boolean, byte, short, int, long, float, double, string,
             char, or ``byte[]``, which may be called binary.
         options: ``convention`` says how values are written, ``kip-82`` by default. ``mode``
-            FAILFAST, the default, ends the query with the first value that does not fit, or is not
-            of the type without loss: a short is a long, a long of 5 is a short, "5" is neither.
-            PERMISSIVE gives null for it.
+            FAILFAST, the default, ends the query with the first value that does not fit, or that
+            cannot be converted to the type without loss: a short is a long, a long of 5 is a short,
+            "5" is neither. PERMISSIVE gives null for it.
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CONVENTION)
@@ -311,20 +314,20 @@ def kafka_frame(
     api_version: ColumnOrName | None = None,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Read whole frames: what their header says, and the body with its message and version.
+    """Read whole frames: the facts in their header, and the body with its message and version.
 
-    Spark has no relative of it. A body is for `from_kafka`, one message at a time:
-    ``from_kafka("frame.body", "MetadataRequest", "frame.body_version")`` on the rows whose
-    ``frame.message`` is that.
+    Spark has no similar function. Decode a body with `from_kafka`, one message at a time:
+    ``from_kafka("frame.body", "MetadataRequest", "frame.body_version")`` on the rows with that
+    ``frame.message``.
 
     Args:
         data: frames with their int32 length; null gives null.
-        api_key: for responses, which do not say what they are, the api key of the request.
-        api_version: and its version.
-        options: ``mode`` FAILFAST, the default, ends the query with the first that is not a frame.
-            PERMISSIVE gives null fields for it, and one field more for all, ``_corrupt_record`` (or
-            ``columnNameOfCorruptRecord``). ``lengthPrefix`` is ``false`` for payloads without
-            their length, as the ``frames`` table of an analysis has them.
+        api_key: for responses, which do not name their API: the api key of the request.
+        api_version: for responses: the version of the request.
+        options: ``mode`` FAILFAST, the default, ends the query with the first value that is not a
+            frame. PERMISSIVE gives null fields for it, and adds one field to all:
+            ``_corrupt_record`` (or ``columnNameOfCorruptRecord``). ``lengthPrefix`` is ``false``
+            for payloads without their length, as in the ``frames`` table of an analysis.
     """
     chosen = read_options(options, MODE, CORRUPT, PREFIX)
     columns: list[tuple[Any, str]] = [(data, "data")]
@@ -343,20 +346,20 @@ def register_functions(
     messages: Iterable[MessageLike] = (),
     options: FunctionOptions | None = None,
 ) -> list[str]:
-    """Register the column functions for SQL in a session, and give their names.
+    """Register the column functions for SQL in a session, and return their names.
 
     A Python function cannot take its type from an argument. So there is one typed function for each
     of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
-    ``MetadataResponse``, with the type of `schema_of_kafka`. These take any message:
+    ``MetadataResponse``, with the type of `schema_of_kafka`. These functions take any message:
 
-    - ``from_kafka_variant(value, 'MetadataResponse', 12)`` gives a Variant;
+    - ``from_kafka_variant(value, 'MetadataResponse', 12)`` returns a Variant;
     - ``to_kafka(struct, 'MetadataResponse', 12)``, ``kafka_records(value)``, ``kafka_frame(value)``
       and, for responses, ``kafka_frame(value, api_key, api_version)``;
     - ``kafka_headers(headers, 'kip-82')``.
 
-    ``options`` are those of the functions, for all that are registered by this call; ``fields`` are
-    those of each of ``messages``. The catalog is
-    that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
+    ``options`` are those of the functions, for all that this call registers; ``fields`` apply to
+    each of ``messages``. The catalog is the current one. Raises `AnalysisError` on PySpark 4.0,
+    which has no such functions.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
     functions = {

@@ -1,8 +1,8 @@
-"""Typed record headers in a column, in Arrow alone: what tasks of Spark run.
+"""Typed record headers in a column, in Arrow alone: the code that Spark's tasks run.
 
 Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys are text, or those of
-`kafka_records`, whose keys are bytes. What bytes mean is said by a convention of
-`flexwire.records.conventions`, and never guessed.
+`kafka_records`, whose keys are bytes. A convention of `flexwire.records.conventions` says what the
+bytes mean. flexwire never guesses.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ HEADER_TYPES: dict[str, pa.DataType] = {
     ValueType.BYTES.value: pa.binary(),
     "binary": pa.binary(),
 }
-"""The types of values by KIP-82's names, which but for two are Spark's as well, and in Arrow."""
+"""The value types by KIP-82's names, with their Arrow types. All but two are also Spark's names."""
 
 
 class _HeaderItems(NamedTuple):
-    """Record headers of rows: keys and values side by side, and in which row each is."""
+    """Record headers of rows: keys and values side by side, and the row of each."""
 
     keys: pa.Array
     values: pa.Array
@@ -65,7 +65,7 @@ class _HeaderItems(NamedTuple):
 
 
 def find_convention(convention: object) -> Convention:
-    """Return a convention by its name, or one that was made for the case."""
+    """Return a convention by its name, or the caller's own convention."""
     if isinstance(convention, Convention):
         return convention
     if not isinstance(convention, str) or convention not in CONVENTIONS:
@@ -90,8 +90,8 @@ def header_lists(
 ) -> pa.ListArray:
     """Read a column of record headers into a column of `list_type`; a null is null.
 
-    In PERMISSIVE mode the value of one that does not fit is null, and its error says why; else it
-    is a `RecordHeaderError`.
+    In PERMISSIVE mode, a value that does not fit is null, and its error says why. In FAILFAST mode
+    it raises `RecordHeaderError`.
     """
     lists = _take_apart(headers)
     headers_read = [_read(convention, pairs, options) for pairs in lists.pairs(len(headers))]
@@ -109,7 +109,7 @@ def header_lists(
 
 
 def _variants(values: Any) -> pa.StructArray:
-    """Return a column of Variants that were made already; None is null."""
+    """Return a column of finished Variants; None is null."""
     mask = pa.array([variant is None for variant in values], pa.bool_())
     columns = [
         pa.array([b"" if variant is None else variant[at] for variant in values]) for at in (0, 1)
@@ -119,13 +119,13 @@ def _variants(values: Any) -> pa.StructArray:
 
 
 def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> list[Any]:
-    """Read the record headers of one row: the key of each, its value, and what was wrong."""
+    """Read the record headers of one row: the key and value of each, and its error."""
     if not options.is_permissive:
         return [(key, to_variant(plain(value)), None) for key, value in convention.read(pairs)]
     try:
         bound = convention.for_record(pairs)
     except FlexwireError:
-        # What names the types does not fit: it is told where it stands.
+        # The header that names the types is wrong. The error is reported there.
         bound = convention
     items: list[Any] = []
     for key, data in pairs:
@@ -157,8 +157,8 @@ def header_values(
 ) -> pa.Array:
     """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
 
-    Null where there is none, and where its value is null. Other headers are not read. A value that
-    the type does not have is a `RecordHeaderError`, and null in PERMISSIVE mode.
+    Null if there is none, or if its value is null. Other headers are not read. A value that does
+    not fit the type raises `RecordHeaderError`, and is null in PERMISSIVE mode.
     """
     lists = _take_apart(headers)
     key_bytes = pa.scalar(key.encode(), pa.binary()).cast(lists.keys.type)
@@ -230,7 +230,7 @@ def _article(name: str) -> str:
 
 
 def _take_apart(headers: pa.Array) -> _HeaderItems:
-    """Take record headers apart; raises `ArgumentError` for a column of another type."""
+    """Split record headers into their parts; `ArgumentError` for a column of another type."""
     kind = headers.type
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
     names = (
@@ -249,6 +249,6 @@ def _take_apart(headers: pa.Array) -> _HeaderItems:
 
 def _is_data(inner: pa.StructType) -> bool:
     keys, values = inner.field("key").type, inner.field("value").type
-    # Of Spark the large ones, where a setting says so.
+    # Spark uses large binaries if a setting says so.
     of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
     return keys in of_keys and values in {pa.binary(), pa.large_binary()}

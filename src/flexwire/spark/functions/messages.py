@@ -1,10 +1,10 @@
-"""Messages and frames in a column, bytes to structures and back, in Arrow alone.
+"""Messages and frames in a column, from bytes to structures and back, in Arrow alone.
 
-A request says of itself what it is. A response does not: it is read by the api key and the version
-of the request that it answers.
+A request names its own API and version. A response does not: it is read by the api key and the
+version of the request that it answers.
 
-What the functions of `flexwire.spark.functions` promise is decided here and tested without Spark.
-The decoding is that of `flexwire.columnar`, whose kernels leave what they refuse to the reference.
+The promises of the functions in `flexwire.spark.functions` are implemented here and tested without
+Spark. `flexwire.columnar` decodes; its kernels leave the input that they refuse to the reference.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def check_version(message: MessageLike, version: int, options: FunctionSettings)
 
 
 def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
-    """Return the type of a column of messages: all fields, or those that are asked for.
+    """Return the type of a column of messages: all fields, or the requested ones.
 
-    In PERMISSIVE mode it has a field more, for the error.
+    In PERMISSIVE mode it has one more field, for the error.
     """
     kind = pruned_type(message_type(message), options.fields)
     return with_error(kind, options, ERROR) if options.is_permissive else kind
 
 
 def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
-    """Return a type with an additional last field for what did not decode."""
+    """Return a type with an additional last field, for rows that did not decode."""
     if options.corrupt in {field.name for field in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
@@ -84,7 +84,7 @@ def decoded(
 ) -> pa.StructArray:
     """Decode a column of `column_type`; a null is null.
 
-    In PERMISSIVE mode a row that does not decode is a structure of nulls, but for its error.
+    In PERMISSIVE mode a row that does not decode is a structure of nulls with its error.
     """
     try:
         result = decode_messages(
@@ -108,7 +108,7 @@ def decoded(
 def _with_errors(
     values: pa.StructArray, errors: pa.Array, data: pa.Array, kind: pa.StructType
 ) -> pa.StructArray:
-    # Without nulls of their own, lest a null message hide what its fields are made of.
+    # The structure's nulls move into its fields, because a row with an error must not be null.
     columns = values.flatten() if values.null_count else _children(values)
     mask = data.is_null() if data.null_count else None
     return pa.StructArray.from_arrays([*columns, errors], fields=list(kind), mask=mask)
@@ -121,9 +121,9 @@ def _children(values: pa.StructArray) -> list[pa.Array]:
 def encoded(
     message: MessageLike, options: FunctionSettings, structs: Any, versions: Any
 ) -> pa.BinaryArray:
-    """Encode a column of structures; in PERMISSIVE mode what no message can hold is null.
+    """Encode a column of structures. In PERMISSIVE mode a row that no message can hold is null.
 
-    The field that `decoded` has for errors is left out. A row that has one did not decode, and so
+    The field that `decoded` has for errors is left out. A row with an error did not decode, and so
     is an error here too.
     """
     if options.is_permissive and pa.types.is_struct(structs.type):
@@ -151,7 +151,7 @@ def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:
 
 
 def _advise(error: CodecError) -> None:
-    """Say in a note what a caller in Spark can do about a batch that becomes too large."""
+    """Add a note that says what a Spark user can do about a batch that becomes too large."""
     if not isinstance(error, DecodeError):
         error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
 
@@ -159,7 +159,7 @@ def _advise(error: CodecError) -> None:
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 FunctionOptions: TypeAlias = Mapping[str, str]
 
-#: What may be said, and what is meant where nothing is.
+#: The allowed values, and the default.
 MODE, CORRUPT, ENCODING, ABSENT = "mode", "columnNameOfCorruptRecord", "encoding", "absent"
 CONVENTION, PREFIX, FIELDS = "convention", "lengthPrefix", "fields"
 _DEFAULTS = {
@@ -183,14 +183,14 @@ _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
 _RATIO: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 MAX_INFLATED: Final = "maxInflated"
-"""The option for how many bytes a record batch inflates to at most."""
+"""The option that bounds the decompressed bytes of a record batch."""
 MAX_RATIO: Final = "maxRatio"
-"""The option for how many times its own bytes a record batch inflates to at most."""
+"""The option that bounds the decompressed size as a multiple of the batch's own bytes."""
 OF_INFLATION: Final = {
     MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
     MAX_RATIO: "the largest ratio to which a record batch may inflate; by default any",
 }
-"""The options that say what a record batch may inflate to, and what they mean."""
+"""The options that bound the decompressed size of record batches, and their meaning."""
 
 
 def size_of(name: str, value: str) -> int:
@@ -202,7 +202,7 @@ def size_of(name: str, value: str) -> int:
 
 
 def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
-    """Return what record batches may inflate to; each is held to a ratio where one is given."""
+    """Return the bounds of record batches. The ratio applies only if it is given."""
     inflation = INFLATION
     if max_inflated is not None:
         inflation = replace(inflation, max_inflated=size_of(MAX_INFLATED, max_inflated))
@@ -228,15 +228,15 @@ class FunctionSettings:
 
     @property
     def is_permissive(self) -> bool:
-        """Whether a column holds what does not decode, instead of an error that is raised."""
+        """Whether a row that does not decode is kept in the column instead of raising an error."""
         return self.mode == "PERMISSIVE"
 
 
 def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
-    """Return options, some of which a function knows; names are in upper or lower case.
+    """Return the options that a function accepts; names are in upper or lower case.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
-    option does not take: one that is misspelt would be one that was never given.
+    option does not take. Otherwise a misspelt option would silently have no effect.
 
     >>> read_options({"MODE": "permissive"}, MODE).is_permissive
     True
@@ -270,7 +270,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return names that commas separate; none of empty text."""
+    """Return names that commas separate; no names for empty text."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names with commas between them", text)
@@ -291,7 +291,7 @@ FRAME = pa.struct(
         ("client_instance_id", pa.string()),
     ]
 )
-"""A frame: what its header says, and its body, with the message that it is and at which version.
+"""A frame: the facts in its header, and its body with its message and version.
 
 The client instance id is that of the header (KIP-1313), as Kafka writes it.
 """
@@ -305,9 +305,9 @@ def frame_type(options: FunctionSettings) -> pa.StructType:
 def frames(
     options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
-    """Read a binary column of frames, requests or with two columns more the responses to these.
+    """Read a binary column of frames: requests, or with two more columns the responses to them.
 
-    In PERMISSIVE mode a frame that is not one is a structure of nulls, but for its error.
+    In PERMISSIVE mode a value that is not a frame is a structure of nulls with its error.
     """
     _check_columns(data, api_keys, versions)
     rows = len(data)
@@ -329,7 +329,7 @@ def frames(
 
 
 def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
-    """Refuse columns of other types than those of frames and of what their requests say."""
+    """Raise an error for columns of other types than those of frames, api keys and versions."""
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a column of binary", str(data.type))
     for name, column in (("api_key", api_keys), ("api_version", versions)):
@@ -377,14 +377,14 @@ def _id_text(instance_id: UUID | None) -> str | None:
 
 
 def _check_request(request: tuple[int, int]) -> None:
-    """Refuse what no request has as its api key and version."""
+    """Raise an error for an api key or version that no request can have."""
     for name, number in zip(("api key", "version"), request, strict=True):
         if number is None or not 0 <= number <= INT16_MAX:
             raise FrameError(f"a response is read by its request's {name}, got {number}")
 
 
 def _payload(frame: bytes) -> bytes:
-    """Return a frame without its length, which must be its own."""
+    """Return a frame without its length prefix, which must be correct."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(f"a frame begins with a length of {PREFIX_LENGTH} bytes, got {len(frame)}")
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]

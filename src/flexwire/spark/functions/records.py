@@ -1,11 +1,11 @@
 """Record batches in a column to lists of records, in Arrow alone.
 
-All rows are read at once by the kernels of `flexwire.columnar`. A row in which anything is not for
-these (a message set, damage, a batch that is cut off) is read anew, as a whole, by the reader that
-knows all of it; so each row is what `decode_records` makes of its bytes.
+The kernels of `flexwire.columnar` read all rows at once. If a row has anything that they do not
+read (a message set, damage, a truncated batch), the complete reader reads the whole row again. So
+each row equals the result of `decode_records` for its bytes.
 
-A function of SQL has one type, whatever its arguments say. So a message that is named by a column
-is a Variant, with the fields of its columns; rows of the same name are done together.
+A function of SQL has one type, whatever its arguments are. So if a column names the message, the
+result is a Variant, with the fields of its columns. Rows with the same name are decoded together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 
-# The one column that depends on where a row stands among others.
+# The one column that depends on the place of a row among others.
 _POSITION = "batch_position"
 
 
@@ -55,9 +55,9 @@ def record_lists(
 ) -> pa.ListArray:
     """Decode a binary column into a column of `list_type`; a null is null.
 
-    In PERMISSIVE mode what does not decode is an element of its own, after the records of its row.
-    Raises `RecordError` in FAILFAST mode, with the row in a note; `CodecError` where the records of
-    all rows are more than one array can hold.
+    In PERMISSIVE mode each part that does not decode is one element, after the records of its row.
+    Raises `RecordError` in FAILFAST mode, with the row in a note, and `CodecError` if the records
+    of all rows are more than one array can hold.
     """
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a column of binary", str(data.type))
@@ -84,8 +84,8 @@ def record_lists(
 
 
 @lru_cache(maxsize=64)
-def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - each has its own
-    """Return the sizes that earlier rows of a worker took, across Spark's batches."""
+def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - the cache is by columns
+    """Return the sizes that a worker learned from earlier rows, across Spark's batches."""
     return SizeHints()
 
 
@@ -100,7 +100,7 @@ def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
 
 
 class _RecordLists:
-    """The records of the rows of a column: those of kernels, and in their place those of others."""
+    """The records of the rows of a column: from the kernels, replaced where they refused."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
         self._kind = kind
@@ -111,18 +111,18 @@ class _RecordLists:
         self._size = 0
 
     def add(self, records: pa.RecordBatch, of_row: Words, counts: Words) -> None:
-        """Take the records of batches, each of which is of a row; one without any was refused."""
+        """Add the records of batches, with the row of each. The kernels refused empty ones."""
         self._is_unread[of_row[counts == 0]] = True
         if len(records):
             self._keep(_structs(self._kind, records, None), np.repeat(of_row, counts))
 
     @property
     def unread(self) -> Words:
-        """The rows of which something was refused."""
+        """The rows with a part that was refused."""
         return np.flatnonzero(self._is_unread)
 
     def put(self, row: int, records: list[pa.StructArray]) -> None:
-        """Take the records of a row that was read by itself."""
+        """Add the records of a row that was read by itself."""
         for structs in records:
             self._keep(structs, np.full(len(structs), -1 - row))
 
@@ -140,8 +140,8 @@ class _RecordLists:
         of_row = np.concatenate([*self._of_row, np.zeros(0, np.int64)])
         records = pa.concat_arrays([*self._made, pa.array([], self._kind)])
         if self._is_unread.any():
-            # What kernels have read of a row that was read anew is dropped; those read anew have
-            # negative numbers, and go where their rows are.
+            # The kernels' records are dropped for a row that was read again. The new records have
+            # negative numbers, and go to the places of their rows.
             indices = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
             of_row = np.where(of_row < 0, -1 - of_row, of_row)[indices]
             order = np.argsort(of_row, kind="stable")
@@ -163,7 +163,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
 def _read(
     data: Words, selection: RecordSelection, options: FunctionSettings
 ) -> list[pa.StructArray]:
-    """Read one row by itself; in PERMISSIVE mode, what is wrong with it comes last."""
+    """Read one row by itself; in PERMISSIVE mode, its error comes last."""
     reader = RecordReader(data, selection, mode=options.mode, partial=True)
     kind = list_type(selection.columns, options).value_type
     parts = [_structs(kind, records, None) for records in reader]
@@ -180,7 +180,7 @@ def _read(
 
 
 def _partial(reader: RecordReader) -> Iterator[dict[str, Any]]:
-    """Yield the row about the batch in which a full fetch was cut off."""
+    """Yield the row about the batch that was cut off at the end of a full fetch."""
     if reader.partial is not None:
         declared_size = reader.partial.declared_size or "an unknown number of"
         reason = f"{PARTIAL_BATCH}: {reader.partial.size} of {declared_size} bytes"
@@ -203,9 +203,9 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 def message_variants(
     options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
-    """Decode messages that ``names`` names row by row into Variants; a null is null.
+    """Decode messages into Variants, with the message of each row in ``names``; a null is null.
 
-    Each is the object of what `messages.decoded` gives, with the same names of fields.
+    Each is the object for the result of `messages.decoded`, with the same field names.
     """
 
     def decode(name: str | None, rows: pa.Array) -> pa.StructArray:
@@ -224,7 +224,7 @@ def message_variants(
 def encoded_messages(
     options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
-    """Encode structures as the messages that ``names`` names row by row."""
+    """Encode structures as messages, with the message of each row in ``names``."""
 
     def encode(name: str | None, rows: pa.Array) -> pa.BinaryArray:
         return messages.encoded(_named(name), options, structs.take(rows), versions.take(rows))
@@ -248,7 +248,7 @@ def header_lists(
 def by_name(
     names: pa.Array, kind: pa.DataType, work: Callable[[str | None, pa.Array], pa.Array]
 ) -> pa.Array:
-    """Have the rows of each name done together, and give what is made of them in their order."""
+    """Apply a function to the rows of each name together, and return the results in row order."""
     if names.type not in {pa.string(), pa.large_string()}:
         raise refuse("message", "a column of text", str(names.type))
     coded = names.dictionary_encode("encode")

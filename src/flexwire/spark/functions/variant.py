@@ -1,7 +1,8 @@
 """Values as Variants: the binary form that Spark and Parquet share, version 1.
 
 A Variant is a value and the names of all fields in it, its metadata. Spark has a builder for JSON
-only, which has no bytes, dates or times; and one Python value is made here in a tenth of its time.
+only, which has no bytes, dates or times. Converting one Python value here takes a tenth of its
+time.
 Source: the Parquet format's VariantEncoding.
 
 The names of a type's fields are the same in all rows, and so is the metadata. Each column becomes a
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
-        # By this Spark knows it from any other struct of two binaries.
+        # By this mark Spark tells a Variant from any other struct of two binaries.
         pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
     ]
 )
-"""A Variant as Arrow has it, and Spark takes it."""
+"""A Variant in Arrow, in the form that Spark takes."""
 
 _VERSION = 1
 # The basic type is in the lowest two bits of a value's first byte.
@@ -45,10 +46,10 @@ _NULL, _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE = range(8)
 _DECIMAL4, _DECIMAL8, _DECIMAL16, _DATE, _TIMESTAMP = 8, 9, 10, 11, 12
 _BINARY, _TEXT = 15, 16
 _LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
-# An int of 4, 8 and 16 bytes holds so many digits.
+# An int of 4, 8 and 16 bytes holds this many digits.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
 _EPOCH_DAY = date(1970, 1, 1)
-# Spark takes no larger one by default.
+# By default, Spark takes no larger Variant.
 MOST = 16 * 1024 * 1024
 
 NULL = bytes([_NULL << 2])
@@ -68,9 +69,9 @@ _SIZED, _DAYS = struct.Struct("<BI"), struct.Struct("<Bi")
 def to_variant(value: Any) -> tuple[bytes, bytes]:
     r"""Return a value and its metadata.
 
-    None, bool, int, float, Decimal, str, bytes, date and datetime are what they are; a UUID is
-    text, and so is a number of more than 38 digits and what else has no type there; a list is an
-    array, a dict an object, whose keys are text. Raises `EncodeError` for more than `MOST` bytes.
+    None, bool, int, float, Decimal, str, bytes, date and datetime keep their types. A UUID becomes
+    text, and so does a number of more than 38 digits or any other type. A list becomes an array,
+    and a dict an object, whose keys are text. Raises `EncodeError` for more than `MOST` bytes.
 
     >>> to_variant(5)
     (b'\x0c\x05', b'\x01\x00\x00')
@@ -83,14 +84,14 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
 
 
 def variants(values: Iterable[Any]) -> pa.StructArray:
-    """Return a column of Variants; None is the null of Variants and not of the column."""
+    """Return a column of Variants. None becomes the null of Variants, not a null of the column."""
     pairs = [to_variant(value) for value in values]
     columns = [pa.array([pair[at] for pair in pairs], pa.binary()) for at in (0, 1)]
     return pa.StructArray.from_arrays(columns, fields=list(VARIANT))
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    # What nearly all are is looked up; a class of one's own is asked whose it is.
+    # The common types are looked up. For a subclass, its bases are checked.
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
@@ -134,7 +135,7 @@ def _decimal(value: Decimal) -> bytes:
         return _FLOAT.pack(_DOUBLE << 2, float(value))
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 - it is finite
-    # There are no negative scales.
+    # A Variant's scale is never negative.
     shift = max(exponent, 0)
     scale, size = max(-exponent, 0), len(digits) + shift
     for most, (kind, width) in _DIGITS.items():
@@ -164,7 +165,7 @@ def array_head(count: int, width: int) -> bytes:
 
 def _object(value: dict[Any, Any], names: dict[str, int]) -> bytes:
     keys = tuple(value)
-    # Names of fields come again and again; keys that others chose are not kept.
+    # Field names repeat, so they are cached; keys that come from data are not.
     is_known = set(map(type, keys)) == {str} and len("".join(keys)) <= _FEW
     fields = _known_fields(keys) if is_known else _fields(keys)
     numbers = [names.setdefault(name, len(names)) for _, name in fields]
@@ -212,7 +213,7 @@ def joined(items: Sequence[bytes], width: int) -> bytes:
 
 
 def metadata_of(names: Iterable[str]) -> bytes:
-    """Return the metadata of a Variant that has these names, by their numbers."""
+    """Return the metadata of a Variant with these names, by their numbers."""
     texts = [_encoded(name) for name in names]
     size = sum(map(len, texts))
     width = width_of(max(size, len(texts)))
@@ -232,7 +233,7 @@ def width_of(number: int) -> int:
     return max(1, (number.bit_length() + 7) // 8)
 
 
-# What writes a value that is neither a list nor a dict. A bool is an int, and a datetime a date.
+# The writers of values that are neither a list nor a dict. A bool is an int, a datetime a date.
 WRITERS: dict[type, Callable[[Any], bytes]] = {
     bool: _PLAIN.__getitem__,
     type(None): _PLAIN.__getitem__,
@@ -251,7 +252,7 @@ _BYTE_OF_COLUMN = 255
 def struct_variants(structs: pa.StructArray) -> pa.StructArray:
     """Return the Variants that `flexwire.spark.functions.variant` makes of the structures' dicts.
 
-    A null is null. Raises `EncodeError` for one that is larger than a Variant may be.
+    A null is null. Raises `EncodeError` for one that exceeds the maximum size of a Variant.
     """
     names: dict[str, int] = {}
     values = _column(structs, names)
@@ -301,7 +302,7 @@ def _objects(numbers: list[int], rows: Iterable[Sequence[bytes]]) -> list[bytes]
     for items in rows:
         data = b"".join(items)
         if len(data) <= _BYTE_OF_COLUMN:
-            # As most are.
+            # The common case.
             objects.append(narrow + bytes(accumulate(map(len, items), initial=0)) + data)
         else:
             width = width_of(len(data))

@@ -1,7 +1,8 @@
-"""What tasks write, and how it appears: none of it before all of it.
+"""Publishes the files of tasks: readers see none of them before all are there.
 
 A task closes a file, puts it below the staging directory (`task_output`), and names it in its
-manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). One step of
-the driver then publishes everything. `output` has what the forms of output share: `local` on this
-machine, `object_store`, and the rooms `flexwire.spark.delta` and `flexwire.spark.iceberg`.
+manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). Then the
+driver publishes everything in one step. `output` has the common parts of all forms of output:
+`local` on this machine, `object_store`, and the rooms `flexwire.spark.delta` and
+`flexwire.spark.iceberg`.
 """

@@ -1,6 +1,6 @@
-"""The names by which tables are found: a catalog, a database in it, and what opens the catalog.
+"""The names by which tables are found: a catalog, a database in it, and the catalog's properties.
 
-Keys and passwords are never part of them: they are on nobody's command line and in no file of an
+Keys and passwords are never part of them, so they appear on no command line and in no file of an
 output. The library that opens the catalog reads them from its own configuration.
 """
 
@@ -23,7 +23,7 @@ _SECRET: Final = re.compile(
     r"token|credential|secret|password|access-key|account-key|session-key|connection-string",
     re.IGNORECASE,
 )
-# What names a place of tokens, and holds none.
+# Properties that say where tokens come from, and hold none.
 _NO_SECRET: Final = frozenset({"oauth2-server-uri", "token-refresh-enabled"})
 _FORMAT: Final = 1
 
@@ -55,7 +55,7 @@ def to_database(value: object, name: str) -> DatabaseName:
 
 
 def catalog_table(name: str) -> str:
-    """Return the name that a table has in a catalog, where names have small letters only.
+    """Return the name of a table in a catalog, where names are lower case.
 
     >>> catalog_table("frames"), catalog_table("messages/FetchRequest")
     ('frames', 'messages_fetch_request')
@@ -67,9 +67,9 @@ def catalog_table(name: str) -> str:
 class IcebergCatalog:
     """The catalog of Iceberg tables: "CATALOG.DATABASE" in pyiceberg's configuration, and more.
 
-    ``properties`` are pyiceberg's, such as "uri" and "type", and win over its configuration. They
-    are kept in the output, so that it is read by its path alone: `ArgumentError` for a key or a
-    password. Without a ``name`` the catalog is a SQLite file in the output.
+    ``properties`` are pyiceberg's, such as "uri" and "type", and override its configuration. They
+    are kept in the output, so that its path is enough to read it. Raises `ArgumentError` for a key
+    or a password. Without a ``name`` the catalog is a SQLite file in the output.
 
     >>> IcebergCatalog("lake.kafka", {"type": "rest", "uri": "http://127.0.0.1:8181"}).place
     DatabaseName(catalog='lake', database='kafka')
@@ -91,7 +91,7 @@ class IcebergCatalog:
         return OWN if self.name is None else to_database(self.name, "iceberg_catalog")
 
     def to_json(self) -> bytes:
-        """Return what an output keeps, so that it can be read by its path alone."""
+        """Return the catalog's entry in the output, so that its path is enough to read it."""
         form = {"format": _FORMAT, "catalog": self.name, "properties": dict(self.properties)}
         return json.dumps(form, indent=1).encode() + b"\n"
 

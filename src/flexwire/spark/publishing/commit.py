@@ -1,16 +1,16 @@
-"""One action of Spark whose tasks write files, and what the attempts that count have written.
+"""One Spark action whose tasks write files, and the files of the attempts that count.
 
-Whatever Spark evaluates it may evaluate again: a task that fails, one that is slow, a DataFrame
-that is used twice. A task that writes files must not depend on that, so all of them run in one job,
-which no plan runs twice, and which gives one message a task, of the attempt that counts.
+Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
+twice. A task that writes files must not depend on that. So all such tasks run in one job, which no
+plan runs twice, and which returns one message for each task, from the attempt that counts.
 
-Where there is a SparkContext it is a job of an RDD, which takes five processor seconds less than a
-query: no plan, and Python is started once. Spark Connect has none; there it is the command of a
-Python data source's writer. Its commit runs beside Java, on another machine than the caller's, so
-it leaves the messages in a file beside the output.
+With a SparkContext it is a job of an RDD, which takes five processor seconds less than a query: it
+has no plan, and Python is started once. Spark Connect has no SparkContext, so there it is the
+command of a Python data source's writer. Its commit runs beside Java, possibly on another machine
+than the caller's, so it leaves the messages in a file beside the output.
 
-Spark has what a task does in its plan, in Java's memory and in every message that starts a task:
-a million captures, which a survey has to know, would be 100 MB in each.
+Spark keeps the work of the tasks in its plan, in Java's memory and in every message that starts a
+task: a million captures, which a survey has to know, would be 100 MB in each.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 
 LARGEST_WORK: Final = 1 << 18
-"""So many bytes of work travel."""
+"""Work of at most this many bytes travels with the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftWork:
-    """Work that was left in a file, which each task reads."""
+    """Work in a file, which each task reads."""
 
     directory: OutputDirectory
     name: str
@@ -64,17 +64,17 @@ class LeftWork:
 
     @classmethod
     def leave(cls, packed: bytes, directory: OutputDirectory, name: str) -> LeftWork:
-        """Leave work that was pickled."""
+        """Write pickled work to a file."""
         directory.write(name, packed)
         return cls(directory, name, hashlib.sha256(packed).hexdigest())
 
     def __call__(self, number: int, task_output: TaskOutput) -> Any:
-        """Do it."""
+        """Do the work."""
         packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
-        # Its digest came with the task.
-        work = pickle.loads(packed)  # noqa: S301 - see above
+        # The task brought the digest of the file.
+        work = pickle.loads(packed)  # noqa: S301 - our own bytes
         del packed
         return work(number, task_output)
 
@@ -83,12 +83,12 @@ R = TypeVar("R")
 
 _LOGGER: Final = logging.getLogger("flexwire")
 
-# What a task's work returns goes through Java and lies in the driver's memory.
+# The result of a task goes through Java and stays in the driver's memory.
 LARGEST_VALUE: Final = 1 << 20
 MOST_TASKS: Final = 20_000
-"""So many tasks an action is to have at most: the driver holds what each has written."""
+"""An action should have at most this many tasks: the driver holds each one's list of files."""
 _RESULTS: Final = "_results"
-# Spark hides the values of options with this word where it writes down a plan.
+# Spark hides the values of options with this word in printed plans.
 _OPTION: Final = "secret"
 # Jobs of several threads set and restore the environment of one context.
 _ENVIRONMENT: Final = lock_over_forks()
@@ -101,14 +101,14 @@ def run_tasks(
     """Run ``work(number, output)`` for each number below ``count``, each as one task of Spark.
 
     ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
-    files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB.
-    A task may run more than once, even at the same time as itself. The result has one entry for
-    each number, in order: what the one attempt that counts wrote and returned. `settle` removes
-    the files that no entry names. Tasks use the catalog of this process. The log says how many
-    tasks ran without kernels.
+    files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB. A
+    task may run more than once, even twice at the same time. The result has one entry for each
+    number, in order: the files and the value of the one attempt that counts. `settle` removes the
+    files that no entry names. Tasks use the catalog of this process. The log says how many tasks
+    ran without kernels.
 
-    Raises what Spark raises where a task fails, however often it was tried; what was written until
-    then stays, and whoever made the directory removes it.
+    Raises Spark's error if a task fails after all its attempts. Files that were written until then
+    stay, and the caller who made the directory removes them.
     """
     if count == 0:
         return []
@@ -134,7 +134,7 @@ def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[in
         before = dict(context.environment)
         context.environment.update({**KEEPS_MEMORY, **before})
         try:
-            # To give the RDD a name makes it in Java, with the environment of this moment.
+            # Giving the RDD a name creates it in Java, with the current environment.
             tasks.setName("flexwire")
         finally:
             context.environment.clear()
@@ -147,7 +147,7 @@ def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[in
 def _run_as_writer(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
     """Run the tasks as the one command of a data source's writer."""
     packed = base64.b64encode(_pickled(job)).decode()
-    # Spark looks the sink up in the active session too.
+    # Spark also looks for the sink in the active session.
     register_source(spark, TasksDataSource)
     rows = spark.range(0, count, 1, count)
     writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
@@ -176,12 +176,12 @@ def _interruptible(
     interrupt: Callable[[str], object],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """End the tasks of what runs meanwhile when the caller is ended: nobody waits for them."""
+    """Cancel the running tasks when the caller is interrupted, because their results are unused."""
     add(tag)
     try:
         yield
     except BaseException:
-        # Where Java has ended, so have they.
+        # If Java has ended, the tasks have ended too.
         with suppress(Exception):
             interrupt(tag)
         raise
@@ -191,7 +191,7 @@ def _interruptible(
 
 
 def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[CommittedTask[Any]]:
-    """Unpack what was committed, if it is every task once and every file of one task."""
+    """Unpack the committed results, and check that each task is there once and owns its files."""
     tasks = {}
     for number, packed in results:
         if number in tasks:
@@ -207,7 +207,7 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
 
 
 def _pickled(value: object) -> bytes:
-    # Unlike Python's own it takes what was made in a notebook.
+    # Unlike Python's own pickle, it can pickle functions from a notebook.
     packed: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # it has no types
     return packed
 
@@ -232,7 +232,7 @@ class _TaskJob:
         return f"{_RESULTS}/{self.tag}"
 
     def task(self, number: int) -> tuple[int, bytes]:
-        """Do a task, and give its message."""
+        """Do a task, and return its message."""
         return number, self.run(number)
 
     @property
@@ -246,15 +246,15 @@ class _TaskJob:
         return replace(self, work=LeftWork.leave(packed, self.directory, self.work_file))
 
     def run(self, number: int) -> bytes:
-        """Do a task, and give what was written and returned, pickled."""
+        """Do a task, and return its files and its value, pickled."""
         use_packed_catalog(self.carried)
         output = TaskOutput(self.directory, arrange=self.arrange, constants=self.constants)
         with output.open_attempt(number) as task_output:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:
-                # As long as the work's frames hold what they made, PySpark itself finds no memory
-                # to say what happened in, and the worker ends without a word.
+                # As long as the frames of the work hold their objects, PySpark itself has no memory
+                # left to report the error, and the worker ends without a message.
                 traceback.clear_frames(error.__traceback__)
                 raise MemoryError(f"task {number}: {error}") from None
         size = len(_pickled(value))
@@ -268,7 +268,7 @@ class _TaskJob:
         )
 
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
-        """Leave what was committed for the caller, signed."""
+        """Leave the committed results for the caller, signed."""
         data = b"".join(_ENTRY.pack(number, len(task)) + task for number, task in tasks)
         self.directory.write(self.results, self._signature(data) + data)
 
@@ -299,8 +299,8 @@ class TasksDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark's own signature
         """Return the writer of the job that is in the options."""
-        # It comes from `run_tasks`, by Spark's own way for what it pickles.
-        return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - see above
+        # It comes from `run_tasks`, in Spark's own way for pickled objects.
+        return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - our own bytes
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""Joins the small files that the ranges of a capture leave of a table into large ones.
+"""Joins the small files of a table that the ranges of a capture leave into large ones.
 
 ```
 a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<table>/…
                ─▶ tables/<table>/…     large enough as it is
 ```
-Parts are not in the tables before they are joined, so that nobody finds a row twice: neither where
-the driver is ended in the middle, nor where an attempt that does not count writes its part again
-after all is published. Which are joined follows from their sizes and ranges alone, and so do the
-names and the bytes of what is made of them. Only parts of one directory become one file.
+Parts are not in the tables before they are joined, so no reader finds a row twice. That holds if
+the driver is killed in the middle, and if an attempt that does not count writes its part again
+after everything is published. The sizes and ranges of the parts alone decide which are joined, and
+so also the names and bytes of the results. Only parts of one directory become one file.
 
-What is joined is decoded and written twice. So of the bytes of all tables a third is joined at
-most, the smallest files first; what is beyond that, or is in a few files only, goes into its table
-as it is. Ranges are so large that the tables with most of the bytes need none of this.
+Joined rows are decoded and written twice. So at most a third of the bytes of all tables is joined,
+the smallest files first. Other parts, and tables with few files, go into the table as they are.
+Ranges are so large that the tables with most of the bytes need no joining.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
-"""A task joins parts of about so many bytes."""
+"""A task joins parts of about this many bytes."""
 
 LEAST_PARTS: Final = 8
-"""Fewer files of a table stay as they are: to join them takes half of what making them took."""
+"""A table with fewer files is left as it is: joining takes half as long as making the files."""
 
-# Of the bytes of all tables one in so many is written again at most.
+# At most one part in this many of all tables' bytes is written again.
 _REWRITTEN: Final = 3
 _PLAN: Final = "_plan"
 
@@ -48,15 +48,15 @@ _PLAN: Final = "_plan"
 def compact(
     spark: SparkSession, committed: Iterable[CommittedTask[Any]], task_output: TaskOutput
 ) -> Iterator[WrittenFile]:
-    """Bring all parts that tasks committed into the tables; gives all files that belong there.
+    """Bring all parts that tasks committed into the tables; return all files that belong there.
 
-    Without parts that are to be joined no task is run. The parts stay until `remove_parts`.
+    If no parts have to be joined, no task runs. The parts stay until `remove_parts`.
     """
     tables: list[Iterable[WrittenFile]] = []
     groups = _part_groups(committed, tables)
     joined, moved = _choose(groups, tables)
     if (root := task_output.directory.path) is not None:
-        # To rename a file takes no task.
+        # Renaming a file needs no task.
         tables.append(
             [file for group in moved for file in _rename_parts(group, task_output.directory, root)]
         )
@@ -66,7 +66,7 @@ def compact(
 
 
 def remove_parts(directory: OutputDirectory) -> None:
-    """Remove all parts, once what was made of them is committed."""
+    """Remove all parts, once the joined files are committed."""
     for folder in (_PLAN, PARTS):
         directory.remove(entry.name for entry in directory.entries(f"{folder}/"))
 
@@ -74,7 +74,7 @@ def remove_parts(directory: OutputDirectory) -> None:
 def _part_groups(
     committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
 ) -> list[PartGroup]:
-    """Return the runs of all parts; ``tables`` get the files that are there already."""
+    """Return the runs of all parts; ``tables`` get the files that are already in place."""
     groups: list[PartGroup] = []
     growing: dict[str, PartGroup] = {}
     for task in committed:
@@ -85,7 +85,7 @@ def _part_groups(
             folder, _, name = file.name.removeprefix(f"{PARTS}/").rpartition("/")
             prefix, number, sequence = name.removesuffix(".parquet").split("-")
             group = growing.get(folder)
-            # Cut between two ranges only, as the names of its files say which they are of.
+            # Cut only between two ranges, because the names of a group's files contain its ranges.
             if group is None or (group.size >= TASK_BYTES and group.span[1] != int(number)):
                 group = growing[folder] = PartGroup(file.table, folder, prefix)
                 groups.append(group)
@@ -96,7 +96,7 @@ def _part_groups(
 def _choose(
     groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
-    """Return the runs to be joined, and those whose parts stay as they are."""
+    """Return the runs to join, and the runs whose parts stay as they are."""
     total = sum(group.size for group in groups) + sum(
         file.size for files in tables for file in files
     )
@@ -123,7 +123,7 @@ def _rename_parts(
 
 
 def _plan(groups: list[PartGroup], directory: OutputDirectory) -> int:
-    """Write down what each task has to do; gives how many tasks there are."""
+    """Write down the work of each task; return the number of tasks."""
     tasks: list[list[PartGroup]] = []
     size = TASK_BYTES
     for group in groups:
@@ -142,7 +142,7 @@ def _plan_of(number: int) -> str:
 
 
 def _work(number: int, task_output: TaskOutput) -> None:
-    # Written by the driver of this analysis, in a directory of its own.
-    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - see above
+    # The driver of this analysis wrote it, in a directory of its own.
+    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - our own bytes
     for group in groups:
         write_group(group, task_output)

@@ -1,4 +1,4 @@
-"""An analysis is written beside what is there, and takes its place as a whole once it is done.
+"""An analysis is written beside the existing output, and replaces it as a whole when it is done.
 
 ```
 OUT/_flexwire.lock              held by the analysis that is under way
@@ -7,8 +7,8 @@ OUT/_flexwire-unfinished-…/     what it has written until now, for its owner a
     old/                        what was published before, while it is being replaced
     placing                     exists once all of the old output is in old/
 ```
-The next analysis removes what a killed one left: while the lock is held, no other analysis is under
-way. If the killed one was replacing a complete output, that output is brought back first.
+The next analysis removes the files of a killed one: while it holds the lock, no other analysis is
+running. If the killed one was replacing a complete output, that output is restored first.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# Spark leaves names with an underscore before them alone.
+# Spark ignores names that begin with an underscore.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
-# The tables before the files that are made from them: who finds a report finds all.
+# The tables come before the files made from them, so a reader who finds a report finds all.
 PARTS = (
     *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
     *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _PLACING = "placing"
-# Java outlives a killed analysis for a moment, and writes on.
+# Java outlives a killed analysis for a moment, and keeps writing.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
@@ -72,15 +72,16 @@ class LocalStaging(Staging):
 
     @property
     def published(self) -> Output:
-        """The output to read in the end."""
+        """The output to read at the end."""
         return Output(self.out)
 
     def publish(self) -> None:
-        """Put what is in `new` in the place of what is in ``out``, by renaming.
+        """Replace the content of ``out`` with the content of `new`, by renaming.
 
-        At every moment a reader finds the old output complete, the new one complete, or none that
-        says that it is complete; and never a part of one beside a part of the other. If this fails,
-        the old one is back. If it is killed, the next analysis brings the old one back.
+        At every moment a reader finds the complete old output, the complete new one, or one that is
+        not marked as complete. A reader never finds a part of one beside a part of the other. If
+        this fails, the old output is restored. If it is killed, the next analysis restores the old
+        output.
         """
         make_tree_private(self.new)
         out, old = Path(self.out.url), self.directory / "old"
@@ -93,7 +94,8 @@ class LocalStaging(Staging):
         try:
             make_private_directory(tables)
             if not (tables / MARKER).exists():
-                # Before all others: what lies there unfinished must be known for ours.
+                # The marker goes first, because an unfinished directory must be recognizable as
+                # flexwire's.
                 placed.insert(0, (self.new / _MARKER, out / _MARKER))
             for moves in (retired, placed):
                 if moves is placed:
@@ -119,11 +121,11 @@ def move(source: Path, target: Path) -> None:
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """Make a place for one analysis into ``out``, and remove it with its content in the end.
+    """Make a place for one analysis into ``out``, and remove it with its content at the end.
 
-    Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables`` or
-    ``out/answers`` holds files that flexwire did not write, and where what a killed one left cannot
-    be removed.
+    Raises `FlexwireError` if another analysis into ``out`` is running, if ``out/tables`` or
+    ``out/answers`` holds files that flexwire did not write, or if the files of a killed analysis
+    cannot be removed.
     """
     is_new = not out.exists()
     make_private_directory(out)
@@ -147,11 +149,11 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
     finally:
         if is_new:
             with suppress(OSError):
-                out.rmdir()  # where nothing came of it
+                out.rmdir()  # if nothing was written
 
 
 def sweep(out: Path) -> None:
-    """Remove what analyses that are over have left in ``out``; the lock must be held."""
+    """Remove the files that finished analyses left in ``out``; the lock must be held."""
     for unfinished in out.glob(f"{PREFIX}*"):
         if unfinished.is_dir() and not unfinished.is_symlink():
             _bring_back(out, unfinished)
@@ -159,15 +161,15 @@ def sweep(out: Path) -> None:
 
 
 def _bring_back(out: Path, unfinished: Path) -> None:
-    """Put back the complete output that a killed analysis was replacing, if there is one.
+    """Restore the complete output that a killed analysis was replacing, if there is one.
 
-    If this is killed too, the next analysis goes on with it.
+    If this is killed too, the next analysis continues it.
     """
     old, placing = unfinished / "old", unfinished / _PLACING
     if os.path.lexists(out / _SUCCESS) or not os.path.lexists(old / _SUCCESS):
         return
     if placing.exists():
-        # All parts that are in place are new ones, and incomplete.
+        # All parts that are in place belong to the new output, which is incomplete.
         for part in PARTS:
             if os.path.lexists(out / part):
                 move(out / part, unfinished / "new" / part)
@@ -191,11 +193,11 @@ def _remove(unfinished: Path) -> None:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Hold the lock of an output; `FlexwireError` where another analysis into it is under way."""
+    """Hold the lock of an output; `FlexwireError` if another analysis into it is running."""
     path = out / LOCK
     lock = _lock(path)
     while not _is_at(lock, path):
-        # Another analysis ended, and removed it, between the two calls that open and lock it.
+        # Another analysis ended and removed the file between the calls that open and lock it.
         os.close(lock)
         lock = _lock(path)
     try:
@@ -208,7 +210,7 @@ def locked(out: Path) -> Iterator[None]:
 def _lock(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
-        # It is gone with the process that holds it, however that ends.
+        # The lock is released when its process ends, however it ends.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)

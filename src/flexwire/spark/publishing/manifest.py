@@ -1,6 +1,6 @@
-"""The list of the files of an analysis's tasks, which follow from their input alone.
+"""The list of the files of an analysis's tasks, which depend on their input alone.
 
-So a task that runs twice writes the same files, and what counts is what its manifest names.
+So a task that runs twice writes the same files. Only the files that its manifest names count.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Where the tables are, below the place that an analysis writes to.
+# The directory of the tables, below the place that an analysis writes to.
 TABLES: Final = "tables"
-# And where parts of tables are that are to be joined before they are.
+# The directory of the parts of tables that still have to be joined.
 PARTS: Final = "_parts"
 _DIGEST_LETTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that a task finished: its name below the output, and what is in it."""
+    """A file that a task finished: its name below the output, and its content."""
 
     name: str
     table: str
@@ -46,7 +46,7 @@ class WrittenFile:
 class WrittenFiles(Sequence[WrittenFile]):
     """The files of one task, in some 20 bytes each: the driver holds those of 20,000 tasks.
 
-    They are unpacked each time that somebody goes through them.
+    Each iteration unpacks them again.
     """
 
     __slots__ = ("_count", "_packed")
@@ -60,8 +60,8 @@ class WrittenFiles(Sequence[WrittenFile]):
         return self._count
 
     def __iter__(self) -> Iterator[WrittenFile]:
-        # As it was packed here, or came signed from a task.
-        rows = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - see above
+        # Packed in this process, or signed by a task.
+        rows = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - our own bytes
         return (WrittenFile(*row) for row in rows)
 
     @overload
@@ -82,7 +82,7 @@ class WrittenFiles(Sequence[WrittenFile]):
 class CommittedTask(Generic[T]):
     """The one attempt of a task that counts: its files, and the value that its work returned.
 
-    Without kernels it took many times as long.
+    A task without kernels took many times as long.
     """
 
     number: int
@@ -92,8 +92,8 @@ class CommittedTask(Generic[T]):
 
 
 def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
-    """Raise `AnalysisError` where two tasks have written one file; numbers stand for names."""
-    # Of a million names eight bytes each; only where these are the same, the names are compared.
+    """Raise `AnalysisError` if two tasks have written the same file; digests stand for names."""
+    # Eight bytes for each of a million names. Names are compared only if these are the same.
     hashes = np.sort(
         np.fromiter((hash(file.name) for task in committed for file in task.files), np.int64)
     )
@@ -122,7 +122,7 @@ def part_name(digest: str, number: int, part: int) -> str:
 
 
 def joined_name(digest: str, first: int, last: int, part: int) -> str:
-    """Name the ``part``-th file that is made of those of ranges ``first`` to ``last``.
+    """Name the ``part``-th file that joins the files of ranges ``first`` to ``last``.
 
     >>> joined_name("9f86d081884c7d659a2feaa0c55ad015", 0, 12, 1)
     '9f86d081884c7d65-000000-000012-0001.parquet'
@@ -135,11 +135,11 @@ def settle(
     written_files: Iterable[WrittenFile],
     other_tables: Collection[str] = (),
 ) -> None:
-    """Leave those files in the tables below ``place``, and no others, before it is published.
+    """Leave exactly the given files in the tables below ``place``, before it is published.
 
-    What else lies there is of attempts that do not count, and is removed; not in ``others``, the
-    tables that something else writes, nor what has an underscore before its name. `AnalysisError`
-    where a file is not there or has another size.
+    Other files there come from attempts that do not count, and are removed. Exempt are the tables
+    in ``others``, which other code writes, and names with a leading underscore. Raises
+    `AnalysisError` if a file is missing or has another size.
     """
     expected = {file.name: file.size for file in written_files}
     orphans = []
@@ -162,15 +162,15 @@ def settle(
             "removes files from it"
         )
     directory.remove(orphans)
-    # Nobody waits for an attempt that still writes.
+    # No reader waits for an attempt that still writes.
     directory.sweep(datetime.max.replace(tzinfo=UTC))
 
 
 def check_there(path: Path) -> None:
-    """Raise `FlexwireError` where this process does not see the directory of a place.
+    """Raise `FlexwireError` if this process does not see the directory of a place.
 
-    Made anew it would be one that nobody reads: of an analysis that is over, or on a machine that
-    does not share it.
+    A newly created directory would be one that nobody reads: the analysis is over, or this machine
+    does not share the directory.
     """
     if not path.is_dir():
         raise FlexwireError(
@@ -180,9 +180,9 @@ def check_there(path: Path) -> None:
 
 
 def write_there(directory: OutputDirectory, name: str, data: bytes) -> None:
-    """Write a file, whole, for a task. `FlexwireError` where the directory of the place is gone.
+    """Write a whole file for a task. Raises `FlexwireError` if the directory of the place is gone.
 
-    An attempt that does not count may go on when the analysis is over.
+    An attempt that does not count may still run after the analysis is over.
     """
     if directory.path is not None:
         check_there(directory.path)
@@ -190,7 +190,7 @@ def write_there(directory: OutputDirectory, name: str, data: bytes) -> None:
 
 
 def check_listed(directory: OutputDirectory, folder: str, listed: int, count: int) -> None:
-    """Raise `StorageError` where fewer files are listed than tasks have written."""
+    """Raise `StorageError` if fewer files are listed than tasks have written."""
     if listed < count:
         raise StorageError(
             f"expected {count} files in {folder}, and {listed} are listed: the listing is older "

@@ -1,17 +1,17 @@
-"""An analysis in an object store, where nothing can be renamed, and a whole prefix least of all.
+"""An analysis in an object store, in which nothing can be renamed, least of all a whole prefix.
 
 ```
 OUT/runs/<run>/                 what one analysis writes: tables/, facts.json, report.html, …
 OUT/_staging/<run>              that it began; there until its files are removed
 OUT/current.json                which run is the output, and which one was before it
 ```
-Every file is written once, in the place where it stays, and one PUT of `current.json` publishes
-them all: a reader that begins there finds one output, the old or the new. Copying into fixed names
-would cost every byte again, and for as long as it takes give a mixture to all who read meanwhile.
+Every file is written once, in its final place, and one PUT of `current.json` publishes all files. A
+reader that begins with it finds one output, the old or the new. Copying to fixed names would cost
+every byte again, and readers would see a mixture while the copy runs.
 
-Nobody holds a lock in a store. Two analyses at once write to different names; the last to publish
-is the output. What a killed one left is removed by a later one, once nothing was written there for
-a day; and so is an output after the next but one, that whoever reads it has the time to finish.
+A store has no locks. Two analyses at once write to different names, and the last one to publish is
+the output. A later analysis removes the files of a killed one, once nothing was written there for a
+day. It removes an output after the next but one, so that its readers have the time to finish.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ STAGING: Final = "_staging"
 
 @dataclass(frozen=True)
 class RunStaging(Staging):
-    """What one analysis writes as a run of its own, where that stays.
+    """The files of one analysis, as a run of its own in their final place.
 
-    ``kept`` has the run once it may be in the output: whatever came of that, its files stay.
+    ``kept`` has the run once it may be in the output. From then on its files stay in any case.
     """
 
     run: str
@@ -64,9 +64,9 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``, which ``make`` makes by its name; one that is not kept is removed.
+    """Begin a run in ``out``, which ``make`` makes by its name. If it is not kept, it is removed.
 
-    ``_staging`` names it before its first file is written: so whatever is left of it is found.
+    ``_staging`` names it before its first file is written, so that leftovers can be found.
     """
     run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
     out.write(f"{STAGING}/{run}", b"")
@@ -75,9 +75,9 @@ def begin_run(
         staging = make(run)
         yield staging
     except BaseException:
-        # A write that failed may have been taken, and a store that is asked now may answer with
-        # what was there before. Where it was not taken, or removing fails too, a later analysis
-        # removes the run.
+        # A failed write may still have succeeded, and a store that is asked now may return the old
+        # content. If the write did fail, or if removing fails too, a later analysis removes the
+        # run.
         if staging is None or not staging.committed_runs:
             with suppress(Exception):
                 remove(out, run)
@@ -97,11 +97,11 @@ class StoreStaging(RunStaging):
 
     @property
     def published(self) -> Output:
-        """The output to read in the end, which is in the same place."""
+        """The output to read at the end, which is in the same place."""
         return Output(self.files)
 
     def publish(self) -> None:
-        """Make this run the output, once all its files are there and its marker is."""
+        """Make this run the output, once all its files and its marker are there."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
@@ -116,7 +116,7 @@ class StoreStaging(RunStaging):
 def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
 ) -> Iterator[StoreStaging]:
-    """Make a place for one analysis into ``out``; unpublished files are removed in the end."""
+    """Make a place for one analysis into ``out``; unpublished files are removed at the end."""
 
     def make(run: str) -> StoreStaging:
         sweep(out, run, abandoned)
@@ -127,7 +127,7 @@ def store_staging(
 
 
 def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
-    """Remove what analyses that are over have left in ``out``."""
+    """Remove the files that finished analyses left in ``out``."""
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     if own not in began:
         # The listing is older than this analysis, and has no time to compare with.
@@ -138,10 +138,10 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
         if run in kept_runs or not RUN.fullmatch(run):
             continue
         if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
-            # It may be the output: that a store says it has no current.json is no proof.
+            # It may be the output: a missing current.json in the store's answer is no proof.
             continue
         newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
-        # By the store's own clock: ours may be another.
+        # By the store's own clock, because ours may differ.
         if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
 
@@ -150,5 +150,5 @@ def _remove(out: OutputDirectory, run: str) -> None:
     files = out.child(f"{RUNS}/{run}")
     files.remove([entry.name for entry in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))
-    # Last: what is left where this is ended is found again.
+    # This comes last, so that the rest is found again if this process is ended.
     out.remove([f"{STAGING}/{run}"])

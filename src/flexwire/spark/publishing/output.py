@@ -1,4 +1,4 @@
-"""Where one analysis writes until all of it appears at once, and what each form of output is.
+"""Where one analysis writes until all of it appears at once, and the forms of output.
 
 | | on this machine | in a store |
 |---|---|---|
@@ -42,7 +42,7 @@ ANSWERS: Final = "answers"
 
 
 class OutputOptions(NamedTuple):
-    """The format of tables, whether they grow, the catalog of Iceberg's, and where to register."""
+    """The format of tables, whether they grow, the Iceberg catalog, and where to register."""
 
     format: str
     append: bool
@@ -56,7 +56,7 @@ def to_format(
     catalog: object = None,
     register: object = None,
 ) -> OutputOptions:
-    """Return how tables are written; `ArgumentError` where options do not go together."""
+    """Return the format of tables; `ArgumentError` for options that exclude each other."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
         raise refuse("format", "'parquet', 'delta' or 'iceberg'", format)
@@ -78,12 +78,12 @@ def to_format(
 class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
-    If tables grow, ``known_run`` is an earlier analysis that all of the input is in already: then
-    there is nothing to do. ``known_files`` are the names of files that are in already, beside new
-    ones, and ``growing_files`` those of files that are still being written. ``next_offsets`` are
-    the offsets at which logs continue; None if all of a log is read. ``read_until`` takes the
-    offsets after what this analysis has read of logs. ``continuation`` is given if captures go on
-    from one analysis to the next.
+    If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
+    added it. Then there is nothing to do. ``known_files`` are the names of files that are in
+    already, beside new ones. ``growing_files`` are those of files that are still being written.
+    ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
+    ``read_until`` takes the next offsets after those that this analysis has read of logs.
+    ``continuation`` is given if captures continue from one analysis to the next.
     """
 
     out: OutputDirectory
@@ -97,7 +97,7 @@ class Staging(ABC):
     @property
     @abstractmethod
     def files(self) -> OutputDirectory:
-        """Where tasks and the driver put files, each by the name that it has in the output."""
+        """Where tasks and the driver put files, each by its name in the output."""
 
     @property
     @abstractmethod
@@ -110,7 +110,7 @@ class Staging(ABC):
 
     @cached_property
     def task_output(self) -> TaskOutput:
-        """Where tasks hand over what they wrote."""
+        """Where tasks hand over their files."""
         return TaskOutput(self.files)
 
     @property
@@ -119,7 +119,7 @@ class Staging(ABC):
         return PartialOutput(self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
-        """Say that the tables are complete, and of which captures."""
+        """Mark the tables as complete, with the names of their captures."""
         mark_place(self.files.child("tables"), sources)
 
     def known_facts(self) -> Facts:
@@ -127,6 +127,6 @@ class Staging(ABC):
         return Facts.from_json(json.loads(self.published.read(FACTS)))
 
     def remove_unnamed(self) -> None:
-        """Remove what attempts that do not count have written since the tables were settled."""
+        """Remove files that attempts that do not count wrote after the tables were settled."""
         if leftover := [entry.name for entry in self.files.entries("_")]:
             self.files.remove(leftover)

@@ -1,6 +1,7 @@
-"""The files that a task writes, one a table, and how small ones become large ones.
+"""The files that a task writes, one for each table, and how small ones are joined.
 
-Only what their tasks counted is read, by size and crc32c. The same run gives the same files.
+Only the files that their tasks reported are read, checked by size and crc32c. The same run gives
+the same files.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 
-# To fetch a small file of a store is mostly waiting; what waits here is held in memory.
+# Fetching a small file from a store is mostly waiting. Fetched files wait in memory.
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
@@ -57,14 +58,15 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 
 
 WHOLE_BYTES: Final = 128 << 20
-"""A file of so many bytes is large enough."""
+"""A file of this many bytes is large enough."""
 
-# Another file is begun where this many times of that are left, by what parts became until now.
+# Another file is begun if at least this many times that size is left, estimated by the ratio so
+# far.
 _SURE_OF_ANOTHER = 1.25
 
 
 class TablePart(NamedTuple):
-    """One file that a range wrote: its range, which of the range's files of a table, what it is."""
+    """One file that a range wrote: its range, its number among the range's files, and the file."""
 
     number: int
     place: int
@@ -73,13 +75,13 @@ class TablePart(NamedTuple):
     crc32c: int
 
 
-# A day of traffic has a million parts, which the driver holds.
+# A day of traffic has a million parts, all held by the driver.
 _PART: Final = struct.Struct("<IHIQI")
 
 
 @dataclass(slots=True)
 class PartGroup:
-    """Parts of one directory of a table, in the order of their ranges: what one task works on."""
+    """Parts of one directory of a table, in the order of their ranges: the work of one task."""
 
     table: str
     folder: str
@@ -92,7 +94,7 @@ class PartGroup:
         return len(self._parts) // _PART.size
 
     def add(self, number: int, place: int, file: WrittenFile) -> None:
-        """Take in a part that follows."""
+        """Add the next part."""
         self._parts += _PART.pack(number, place, file.size, file.rows, file.crc32c)
         self.size += file.size
 
@@ -116,7 +118,7 @@ class PartGroup:
 
 
 def write_group(group: PartGroup, task_output: TaskOutput) -> None:
-    """Bring the parts of a run into its table: joined, or each as it is."""
+    """Bring the parts of a run into their table: joined, or each as it is."""
     if group.is_joined:
         _Joiner(group, task_output).join()
         return
@@ -159,7 +161,7 @@ class _Joiner:
             )
 
     def _write(self, local: Path) -> int:
-        """Write one file; gives how many rows it has."""
+        """Write one file; return its number of rows."""
         part, data = next(self._parts)
         bytes_read = part.size
         with TableWriter(local, pq.read_schema(pa.BufferReader(data))) as writer:
@@ -172,13 +174,13 @@ class _Joiner:
         return writer.rows
 
     def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
-        """Return whether a file is large enough, and the rest of the parts gives another one."""
+        """Return whether a file is large enough, and the rest of the parts fills another one."""
         rest = (self._left - bytes_read) * bytes_written / bytes_read
         return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
 
 def _copy(data: bytes, writer: TableWriter) -> None:
-    # pyarrow copies no pages as they are; and small row groups are to become large ones.
+    # pyarrow cannot copy pages unchanged, and small row groups should become large ones.
     file = pq.ParquetFile(pa.BufferReader(data))
     for group in range(file.num_row_groups):
         for batch in file.read_row_group(group, use_threads=False).to_batches():
@@ -188,7 +190,7 @@ def _copy(data: bytes, writer: TableWriter) -> None:
 def _read_checked(
     group: PartGroup, directory: OutputDirectory
 ) -> Iterator[tuple[TablePart, bytes]]:
-    """Yield each part with its bytes, if they are those that its task wrote."""
+    """Yield each part with its bytes, after checking them against the task's report."""
     files = ((group.source(part), part.size) for part in group.parts())
     for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
@@ -206,7 +208,7 @@ def write_one_file(
     batches: Iterable[pa.RecordBatch],
     constants: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table that is one file, of this name in a place; for the driver."""
+    """Write a table of one file with this name to a place; for the driver."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, Path(name).name)
         with TableWriter(local, schema, constants) as writer:
@@ -216,9 +218,9 @@ def write_one_file(
 
 
 class TableFiles:
-    """The files that a task writes, one a table, all of one name; handed over in the end.
+    """The files that a task writes, one for each table and all with one name; put at the end.
 
-    Where the task is one of those that write part of each table, small files are to be joined.
+    If the task is one of several that write a part of each table, small files are joined later.
     ``origins`` are those of `TableWriter`, and may be given until the first row.
     """
 

@@ -1,8 +1,8 @@
-"""The place for the finished files of a task: each is placed whole, and noted.
+"""The place for the finished files of a task. Each file is placed whole, and recorded.
 
-A file is written in a directory of the attempt's own and placed by one rename or one PUT, under a
-name that follows from its input. An attempt that is ended leaves at most files that a later one
-writes again, byte for byte, or that no manifest names.
+A file is written in the attempt's own directory and placed by one rename or one PUT, under a name
+that depends on its input alone. An attempt that is killed leaves only files that a later attempt
+writes again with the same bytes, or that no manifest names.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _CHUNK: Final = 1 << 20
 
 
 Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
-"""The files that a finished one of a table becomes, from its path, table, name and rows."""
+"""The files that a finished file of a table becomes, from its path, table, name and rows."""
 
 
 def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
-    """Leave it one file."""
+    """Keep the file as one file."""
     return ((local, name, rows),)
 
 
@@ -45,11 +45,11 @@ def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[P
 class TaskOutput:
     """The place for the finished files of a task.
 
-    ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
-    for files that are not finished: on the same file system where the output is on one, and gone
+    ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
+    unfinished files. It is on the output's file system, if the output is on one, and is removed
     when the attempt is over. ``arrange`` says which files a finished one becomes. One that
-    ``keeps_files`` knows in the end what all tasks have written. ``constants`` are columns that all
-    files have besides.
+    ``keeps_files`` knows at the end all files that tasks have written. ``constants`` are columns
+    that are added to all files.
     """
 
     directory: OutputDirectory
@@ -63,7 +63,7 @@ class TaskOutput:
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
         """Yield the files that tasks have written; `files` has them afterwards, if it keeps them.
 
-        How many each table has is in `counts` then, whether it keeps them or not.
+        `counts` then has the number of files of each table, whether they are kept or not.
         """
         for file in files:
             self.counts[file.table] += 1
@@ -74,12 +74,11 @@ class TaskOutput:
     def put(
         self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
     ) -> None:
-        """Hand over a file of a table; it is gone from where it was.
+        """Hand over a file of a table, and remove it from its old path.
 
-        ``name`` must follow from the task's input alone, as `part_name` does, and so must the
-        bytes. ``rows`` are those that a Parquet file's footer says, unless they are given. What is
-        placed are the files that `arrange` makes of it. What is not to stay as it is goes into
-        another ``folder``, `PARTS`.
+        ``name`` must depend on the task's input alone, as with `part_name`, and so must the bytes.
+        ``rows`` are by default the rows in the Parquet file's footer. `arrange` says which files
+        are placed. A file that still has to be joined goes into another ``folder``, `PARTS`.
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):
@@ -107,7 +106,7 @@ class TaskOutput:
         """Return the output of one attempt of a task."""
         root = self.directory.path
         if root is None:
-            # Spark removes these directories when the executor ends, however its workers do.
+            # Spark removes these directories when the executor ends, however its workers end.
             base = local_directory()
         else:
             check_there(root)
@@ -123,8 +122,8 @@ class TaskOutput:
 
 
 def _rows(local: Path) -> int:
-    # Workers of other parts need no Parquet.
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+    # Workers of other jobs need no Parquet.
+    import pyarrow.parquet as pq  # noqa: PLC0415 - not all workers need it
 
     rows: int = pq.read_metadata(local).num_rows
     return rows

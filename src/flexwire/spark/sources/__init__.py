@@ -1,7 +1,7 @@
-"""The formats that Spark reads by flexwire: ``spark.read.format("kafka-log")``.
+"""The formats that flexwire adds to Spark: ``spark.read.format("kafka-log")``.
 
-Here is only what Spark asks of a data source: a schema, options, partitions, filters. What a log is
-and how it is read stands in `flexwire.logs`. Spark finds a source that nobody registered as
-a module ``pyspark_…`` at the top of the path, which must import without anything that may be
-missing; those modules import from here when they are asked.
+This room has only the parts that Spark requires of a data source: a schema, options, partitions,
+filters. `flexwire.logs` defines a log and reads it. If nobody registered a source, Spark looks for
+a module ``pyspark_…`` at the top of the path. Such a module must import without optional
+dependencies, so it imports from here only when Spark calls it.
 """

@@ -1,4 +1,4 @@
-"""The data source ``kafka-capture``: what captures of Kafka traffic hold, as rows.
+"""The data source ``kafka-capture``: the content of captures of Kafka traffic, as rows.
 
 The offset of a stream says how many bytes of each file were read.
 """
@@ -50,7 +50,7 @@ _BODY, _ERROR = "body", "error"
 
 
 class CaptureRows:
-    """Makes batches of a schema: names of a table's columns, in any order."""
+    """Makes batches of a schema: the names of a table's columns, in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema: Final = schema
@@ -64,7 +64,7 @@ class CaptureRows:
 
 
 def _bodies_as_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a message with the body as a Variant; for one that is too long, the reason."""
+    """Return rows of a message with the body as a Variant, or with the reason if it is too long."""
     bodies, reasons = rows[_BODY], rows[_ERROR]
     try:
         variants = struct_variants(bodies)
@@ -102,7 +102,7 @@ class KafkaCapture(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns, if the user gives none."""
+        """Return the columns, if the user specifies none."""
         return spark_schema(CaptureOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -110,25 +110,25 @@ class KafkaCapture(DataSource):
         return CaptureReader(CaptureOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of them as files grow and others come."""
+        """Return a reader of the columns while files grow and new ones appear."""
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 
 class CaptureReader(DataSourceReader):
-    """Surveys where Spark plans, and decodes in tasks."""
+    """Surveys in the process that plans, and decodes in tasks."""
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
         self._options = options
         self._schema = user_schema(schema, options.columns)
 
     def partitions(self) -> list[InputPartition]:
-        """One for each task."""
+        """Return one partition for each task."""
         with using_packed_catalog(self._options.carried):
             return plan(self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
-        # A worker may have had a query before that has another catalog.
+        # An earlier query in the same worker may have used another catalog.
         with using_packed_catalog(self._options.carried):
             yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))
 
@@ -154,7 +154,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower = CaptureFollower(
             options.paths, options.request, options.row_filter, fails_on_loss=options.fails_on_loss
         )
-        # What was there when a query that ends by itself began.
+        # The files at the start of a query that ends by itself.
         self._last: Offset | None = None
         for name, limit in (
             ("maxBytesPerTrigger", options.bytes_per_trigger),
@@ -164,11 +164,11 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise ArgumentError(f"{name} needs PySpark 4.2 or later")
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Return where a new query begins: with the first byte of every file."""
+        """Return the start of a new query: the first byte of every file."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the most that a batch has."""
+        """Return the largest size of a batch."""
         options = self._options
         if options.bytes_per_trigger is not None:
             return ReadMaxBytes(options.bytes_per_trigger)
@@ -179,26 +179,26 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Return where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        """Return where the next batch ends. Before PySpark 4.2 no caller says where it begins."""
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
-            # Spark hands one limit over, and both may be set.
+            # Spark passes one limit, but both may be set.
             most = self._options.bytes_per_trigger, self._options.files_per_trigger
         return self._follower.latest(start, *most, until=self._last)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember what is there now."""
+        """Remember the current files."""
         self._last = self._follower.latest({})
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """One for each task of a batch."""
+        """Return one partition for each task of a batch."""
         with using_packed_catalog(self._options.carried):
             return [StretchTask(stretch) for stretch in self._follower.stretches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
         begin_task()
-        # Spark has a task of its own where there is nothing to read.
+        # If there is nothing to read, Spark runs a task of its own.
         if isinstance(partition, StretchTask):
             request, row_filter = self._options.request, self._options.row_filter
             with using_packed_catalog(self._options.carried):

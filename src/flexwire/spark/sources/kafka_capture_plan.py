@@ -1,13 +1,13 @@
 """The tasks that read a capture, and the state that a survey keeps for them.
 
-The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
-files in their order. What a range has to be told goes with its task, and so has bounds: where it
-would pass them, ranges are joined (`SurveyStore`).
+The survey runs in the process that plans the query, which has no Spark: one pass over all files in
+their order. The state of a range travels with its task, and its size is bounded. If it would exceed
+the bound, ranges are joined (`SurveyStore`).
 
-It goes with the tasks. Where all of it is too much, each range is joined with the one after it, and
-again, until it is not: the larger ranges are those that a survey of larger ranges would have found,
-so that one survey is enough. What is kept at the start of a range is dropped while the survey goes
-on; what only the whole capture says is joined in the end.
+If the total is too much, each range is joined with the one after it, repeatedly, until it fits. The
+larger ranges equal those of a survey with larger ranges, so one survey is enough. The state at the
+start of a dropped range is removed while the survey runs. The facts about the whole capture are
+joined at the end.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TASK: Final = 64 << 20
-"""So many bytes go with a task at the most: Spark sends none that has 128 MiB."""
+"""At most this many bytes travel with a task: Spark sends none that has 128 MiB."""
 MOST_OF_PLAN: Final = 256 << 20
-"""So many bytes go with all tasks of a query, which Java holds while it runs."""
+"""At most this many bytes travel with all tasks of a query. Java holds them while it runs."""
 
 
 class SurveyStore:
-    """Takes what a survey keeps, by its name, and gives it to tasks, compressed."""
+    """Takes the entries of a survey by name, and passes them to tasks, compressed."""
 
     def __init__(self) -> None:
-        self._stride = 1  # so many ranges that were surveyed are one that a task reads
+        self._stride = 1  # how many surveyed ranges are joined into one that a task reads
         self._seen = 1
         self._size = 0
         self._starts: dict[int, bytes] = {}
         self._others: dict[str, bytes] = {}
 
     def keep(self, name: str, data: bytes) -> None:
-        """Take in what is kept by that name."""
+        """Take in the entry with that name."""
         if name == range_start_name(1):
-            # A survey that finds that files overlap begins anew.
+            # If a survey finds that files overlap, it begins anew.
             self._seen, self._size, self._starts = 1, 0, {}
         if name != range_start_name(self._seen):
             self._others[name] = compress(data)
@@ -81,7 +81,7 @@ class SurveyStore:
     def ranges(self, surveyed: int) -> dict[int, dict[str, bytes]]:
         """Return the state for each task by its range; ``surveyed`` is the number of ranges.
 
-        None where it is too much for one that has them all.
+        Empty if the state is too much for one task with all ranges.
         """
         while True:
             ranges = self._joined(surveyed)
@@ -112,9 +112,9 @@ class SurveyStore:
         packed_contexts = [self._others[range_context_name(each)] for each in range(number, end)]
         if len(packed_contexts) == 1:
             return packed_contexts[0]
-        # They were pickled by the survey of this very query.
+        # The survey of this query pickled them.
         contexts: list[RangeContext] = [
-            pickle.loads(decompress(packed))  # noqa: S301 - see above
+            pickle.loads(decompress(packed))  # noqa: S301 - our own bytes
             for packed in packed_contexts
         ]
         return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
@@ -134,7 +134,7 @@ class WholeTask(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
-    """A range of a capture, and what its survey kept for it, compressed, by its name."""
+    """A range of a capture, with the survey's entries for it, compressed, by name."""
 
     request: AnalysisRequest
     number: int
@@ -189,7 +189,7 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
 
 
 def _survey(request: AnalysisRequest, store: SurveyStore) -> Survey:
-    """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
+    """Survey a capture, and keep the entries for ranges. Raises `CaptureError`."""
     survey = Surveyor(request, store.keep).run()
     check_files(survey, request, remedy=_REMEDY, to_accept=_TO_ACCEPT)
     return survey

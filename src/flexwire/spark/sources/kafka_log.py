@@ -77,11 +77,11 @@ ACCEPTED: Final = {
     "maxOffsetsPerTrigger": "for a stream: the most offsets in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost offsets",
 }
-"""Every option and what it takes."""
+"""Every option and its values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
 """Options of Spark's own Kafka source that mean the same."""
 
-# To begin a task takes Spark as long as it takes to count 50 MB.
+# Starting a task takes Spark as long as counting 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
 _NOT_FOR_STREAMS: Final = ("endingOffsets", "endingTimestamp", "replicas")
@@ -104,7 +104,7 @@ class KafkaLogOptions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
-        """Read the options; `ArgumentError` for what they do not take."""
+        """Read the options; `ArgumentError` for a wrong value."""
         options = SourceOptions(texts, ACCEPTED, ALIASES)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         groups = options.names("countBy", GROUPS)
@@ -142,7 +142,7 @@ class KafkaLogOptions:
         )
 
     def schema(self) -> pa.Schema:
-        """Return the columns of a read whose user gives no schema."""
+        """Return the columns of a read without a user's schema."""
         names = [name for name in KAFKA_COLUMNS if name != HEADERS] + list(self.extra)
         if self.groups:
             sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
@@ -156,7 +156,7 @@ class KafkaLogOptions:
 
 
 class KafkaLog(DataSource):
-    """Log segments as Spark found them: their records, as its own Kafka source has them."""
+    """Log segments as Spark found them: their records, in the columns of Spark's Kafka source."""
 
     @classmethod
     def name(cls) -> str:
@@ -164,7 +164,7 @@ class KafkaLog(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns, if the user gives none."""
+        """Return the columns, if the user specifies none."""
         return spark_schema(KafkaLogOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -172,12 +172,12 @@ class KafkaLog(DataSource):
         return KafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of them as logs grow."""
+        """Return a reader of the columns while logs grow."""
         return KafkaLogStreamReader(KafkaLogOptions.parse(self.options), schema)
 
 
 class FilteredKafkaLog(KafkaLog):
-    """The same where Spark hands filters over, which is for a session to say."""
+    """The same for sessions in which Spark passes filters on."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of a schema."""
@@ -201,7 +201,7 @@ class KafkaLogReader(DataSourceReader):
         self._schema = arrow_schema(schema, options)
 
     def partitions(self) -> list[InputPartition]:
-        """One for each task; `ArgumentError` where the option names a topic that is not there."""
+        """Return one for each task; `ArgumentError` if the option names a topic that is missing."""
         tasks = plan(self._paths, self._query)
         topics = {piece.partition.topic for pieces in tasks for piece in pieces}
         if not topics.issuperset(self._options.query.topics or ()):
@@ -214,10 +214,10 @@ class KafkaLogReader(DataSourceReader):
 
 
 class FilteredKafkaLogReader(KafkaLogReader):
-    """The same with the filters of a query, where PySpark is 4.1 or later."""
+    """The same with the filters of a query, on PySpark 4.1 and later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Narrow what is read; every filter stays with Spark too."""
+        """Narrow the read. Spark also applies every filter itself."""
         self._query = narrow_query(self._query, filters)
         return filters
 
@@ -225,7 +225,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
 def read_task(
     task: InputPartition, schema: pa.Schema, options: KafkaLogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task; without anything to read, Spark has a task of its own."""
+    """Yield the rows of a task. If there is nothing to read, Spark runs a task of its own."""
     begin_task()
     pieces = task.pieces if isinstance(task, LogTask) else ()
     how = RowOptions(options.mode, options.groups, options.inflation, tells_torn=tells_torn)
@@ -249,7 +249,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower = LogFollower(
             options.paths, options.query, fails_on_loss=options.fails_on_loss
         )
-        # What was there when a query that ends by itself began.
+        # The logs at the start of a query that ends by itself.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
             raise ArgumentError(f"{name} is not for a stream, which has no end and one replica")
@@ -257,18 +257,18 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ArgumentError("maxOffsetsPerTrigger needs PySpark 4.2 or later")
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Return where a new query begins."""
+        """Return the start of a new query."""
         return _to_spark(self._follower.first(latest=self._options.starts_late))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the most that a batch has."""
+        """Return the largest size of a batch."""
         most = self._options.per_trigger
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: Offset | None = None, limit: ReadLimit | None = None
     ) -> Offset:
-        """Return where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        """Return where the next batch ends. Before PySpark 4.2 no caller says where it begins."""
         begin = _from_spark(start or {})
         most = (
             limit.max_rows if ReadMaxRows is not None and isinstance(limit, ReadMaxRows) else None
@@ -278,17 +278,17 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _to_spark(self._follower.latest(begin, most, until=self._last))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember what is there now."""
+        """Remember the current logs."""
         self._last = self._follower.latest({})
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """One for each task of a batch."""
+        """Return one partition for each task of a batch."""
         tasks = self._follower.tasks(_from_spark(start), _from_spark(end))
         return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one task."""
-        # A log that grows may end within a batch at any time.
+        # A growing log may end within a batch at any time.
         return read_task(partition, self._schema, self._options, tells_torn=False)
 
 

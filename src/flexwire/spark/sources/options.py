@@ -22,11 +22,11 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS: Final = 1_000_000
 EARLIEST, LATEST = -2, -1
-"""What an offset of Spark's Kafka source says instead of a number."""
+"""The numbers that Spark's Kafka source uses instead of an offset."""
 
 
 class SourceOptions:
-    """The options of one read, named in any case; one that is unknown is refused.
+    """The options of one read, named in any case. Unknown options are refused.
 
     ``aliases`` are other names of some options. Two names of one option are refused.
     """
@@ -58,11 +58,11 @@ class SourceOptions:
         return paths
 
     def text(self, name: str) -> str | None:
-        """Return an option as it is; None if it is not given."""
+        """Return an option unchanged; None if it is not given."""
         return self._texts.get(name.lower())
 
     def flag(self, name: str) -> bool:
-        """Return an option that is true or false; false by default."""
+        """Return an option that is true or false; the default is false."""
         value = (self.text(name) or "false").lower()
         if value not in {"true", "false"}:
             raise refuse(name, "true or false", value)
@@ -99,7 +99,7 @@ class SourceOptions:
         return inflation_of(self.text(MAX_INFLATED), self.text(MAX_RATIO))
 
     def words(self, name: str) -> frozenset[str] | None:
-        """Some words with commas between them."""
+        """Return a set of words, separated by commas."""
         value = self.text(name)
         if value is None:
             return None
@@ -109,7 +109,7 @@ class SourceOptions:
         return words
 
     def topics(self, name: str) -> frozenset[str] | None:
-        """Names of topics, of which Python's list as a text is not one."""
+        """Return topic names. The text of a Python list is refused."""
         topics = self.words(name)
         for topic in topics or ():
             if not _TOPIC.fullmatch(topic):
@@ -117,7 +117,7 @@ class SourceOptions:
         return topics
 
     def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
-        """Some of the names that are known, in the order given; none where it is not given."""
+        """Return some of the known names, in the order given; none if the option is missing."""
         value = self.text(name)
         if value is None:
             return ()
@@ -128,15 +128,15 @@ class SourceOptions:
         return names
 
     def partitions(self, name: str) -> frozenset[int] | None:
-        """Numbers of partitions and ranges of them, as ``0,4-7``."""
+        """Return numbers of partitions and their ranges, such as ``0,4-7``."""
         words = self.words(name)
         return None if words is None else frozenset(_numbers(name, words))
 
     def offsets(self, name: str, *, default: str) -> dict[Partition, int]:
-        """Offsets by topic and partition, as Spark's Kafka source has them in JSON.
+        """Return offsets by topic and partition, in the JSON of Spark's Kafka source.
 
-        The word ``default``, or no option at all, gives none; so does what that source has for it
-        in JSON, -2 for "earliest" and -1 for "latest".
+        The word ``default``, or no option at all, gives none. So do that source's numbers in JSON,
+        -2 for "earliest" and -1 for "latest".
         """
         value = self.text(name)
         if value is None or value.strip().lower() == default:

@@ -1,7 +1,7 @@
 """The request of a read of a data source: columns, filters and limits.
 
-A filter narrows the read, but is never reported to Spark as handled: Spark compares every row
-again, so a filter means what Spark says.
+A filter narrows the read, but is never reported to Spark as handled. Spark compares every row
+again, so a filter has Spark's meaning.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ACCEPTED: Final = {
     "maxFilesPerTrigger": "for a stream: the most files in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost bytes",
 }
-"""Every option and what it takes."""
+"""Every option and its values."""
 
 _MICROSECONDS: Final = 1000
 
@@ -70,7 +70,7 @@ _MICROSECONDS: Final = 1000
 class CaptureOptions:
     """The checked options of a read; ``asked`` has no files yet.
 
-    Rows are decoded by the catalog that is ``carried``, None for that of flexwire.
+    Rows are decoded by the catalog that is ``carried``, or by flexwire's own if it is None.
     """
 
     carried: PackedCatalog | None
@@ -84,7 +84,7 @@ class CaptureOptions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> CaptureOptions:
-        """Read the options; `ArgumentError` for what they do not take."""
+        """Read the options; `ArgumentError` for a wrong value."""
         options = SourceOptions(texts, ACCEPTED)
         own = options.text("catalog")
         carried = catalog().packed if own is None else Catalog(Path(own)).packed
@@ -129,7 +129,7 @@ class CaptureOptions:
         return {field.name: field.type for field in self.schema()}
 
     def schema(self) -> pa.Schema:
-        """Return the columns of a read whose user gives no schema."""
+        """Return the columns of a read without a user's schema."""
         if self.message is not None:
             request = self.request
             with using_packed_catalog(self.carried):
@@ -153,7 +153,7 @@ _FILTER_OPTIONS: Final = {
     "startingTimestamp": (FRAMES, MESSAGES, RECORDS),
     "endingTimestamp": (FRAMES, MESSAGES, RECORDS),
 }
-"""Of which rows an option says which are wanted."""
+"""The kinds of rows for which an option says which are wanted."""
 
 
 def _at_least_one(options: SourceOptions, name: str) -> int | None:
@@ -187,7 +187,7 @@ _EQUAL = {"EqualTo", "EqualNullSafe"}
 def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
     """Return a query that reads at least all rows that pass the filters.
 
-    They are `pyspark.sql.datasource.Filter`, known by their names: PySpark 4.0 has none.
+    They are `pyspark.sql.datasource.Filter`, recognized by their names: PySpark 4.0 has none.
     """
     for spark_filter in filters:
         attribute: tuple[str, ...] = getattr(spark_filter, "attribute", ())
@@ -217,7 +217,7 @@ def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
 
 
 def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
-    """Return which numbers pass; a time's millisecond is cut, so both of its ends stay in."""
+    """Return which numbers pass. A time is cut to milliseconds, so both of its ends stay in."""
     if kind in _EQUAL:
         return Bounds(value, value)
     if kind == "In":

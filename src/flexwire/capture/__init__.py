@@ -1,8 +1,8 @@
 """Captures: the TCP connections in pcap and pcapng files, and the Kafka frames in those.
 
-A capture is what somebody else saw of a connection. Packets may be missing, cut off, repeated or
-out of order, the beginning may be missing, and the connection may not be Kafka. Each step undoes
-one of these and accounts for every byte:
+A capture is an outside view of a connection. Packets may be missing, truncated, repeated or out of
+order, the beginning may be missing, and the connection may not be Kafka. Each step undoes one of
+these and accounts for every byte:
 
 - `files` reads packets, and the TCP segments in them.
 - `reassembly` decides which connection a segment belongs to, puts each direction in order, cuts it

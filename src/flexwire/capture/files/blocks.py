@@ -1,12 +1,12 @@
 """Block boundaries in a capture file, and how far a growing file is complete.
 
-A file has no marks to look for, but its blocks lead from one to the next: bytes from which a chain
-of them goes on are taken for a block. Payloads may hold a capture of their own, so it is a guess.
-It is proven by reading up to there from a place that is known: it holds if a block ends there, and
-if what the head of the file said is still all that was said.
+A file has no block markers, but the length of each block leads to the next one. Bytes that begin a
+chain of blocks are taken for a block. Payloads may contain a capture, so this is a guess. A reader
+that started from a known place verifies the guess: it holds if a block ends there, and if the head
+of the file is still all that the file has said by then.
 
-Only the lengths of blocks are looked at. What a writer has not finished is not read yet; after a
-block whose length cannot be one, nothing is.
+Only the lengths of blocks are read. A block that its writer has not finished is not read yet. After
+a block with an impossible length, nothing is read.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 
 
 CHAIN: Final = 64
-"""So many blocks, one after the other, are looked at; fewer where the bytes end."""
+"""This many consecutive blocks are checked; fewer if the bytes end."""
 
 SEARCHED_BYTES: Final = 4 << 20
-"""In so many bytes a block is looked for."""
+"""A block is searched for in this many bytes."""
 
 _ALIGNED: Final = 4
 _RECORD: Final = 16
-# A record may begin at any byte, and they are smaller than blocks may be.
+# A record may begin at any byte, and records are smaller than the largest block.
 _RECORDS_BYTES: Final = 1 << 20
 _SURE: Final = 8
-# A file shows packets of some years.
+# The packets of one file are at most some years apart.
 _SECONDS_APART: Final = 1 << 28
 _MOST_BLOCKS_BEFORE: Final = 1000
 
@@ -71,7 +71,7 @@ class FileHead(NamedTuple):
 
 
 def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
-    """Read a file up to its first packet; None where that does not come soon, or if it is gzip'd.
+    """Read a file up to its first packet; None if that is not near the start, or if it is gzip'd.
 
     Raises `CaptureError` if it cannot be opened or is not a capture.
     """
@@ -93,8 +93,8 @@ def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
 def guess_boundary(
     name: str, file_head: FileHead, offset: int, opener: Opener | None = None
 ) -> int | None:
-    """Return where the first block with a packet begins that is not before ``offset``."""
-    # All blocks of a pcapng file have sizes that can be divided by four.
+    """Return the start of the first block with a packet at or after ``offset``."""
+    # All blocks of a pcapng file have sizes that are multiples of four.
     offset += -offset % _ALIGNED if isinstance(file_head.head, SectionHead) else 0
     try:
         with open_capture(name, opener, offset) as (file, _):
@@ -133,7 +133,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Return whether a whole packet is read there whose time is the latest one so far."""
+    """Return whether a whole packet stands at a place, with the latest time so far."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
@@ -168,7 +168,7 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length leads out of the bytes, but not so to their end.
+        # Any length leads out of the bytes, but hardly exactly to their end.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
@@ -190,7 +190,7 @@ _PCAP_HEAD: Final = 24
 
 @dataclass(slots=True)
 class WholeBlocks:
-    """A file, which is whole up to ``end``; `look` finds out again as it grows.
+    """A file that is complete up to ``end``; `look` checks again as the file grows.
 
     ``damage`` says why nothing after that can be read.
     """
@@ -207,9 +207,9 @@ class WholeBlocks:
         size: int,
         most: int | None = None,
     ) -> bool:
-        """Go on within the ``size`` bytes that the file has, by ``most`` at most or one block.
+        """Continue within the ``size`` bytes of the file, by at most ``most`` bytes or one block.
 
-        Says whether the file may have more whole blocks. ``opens`` opens it at a byte. Raises
+        Return whether the file may have more whole blocks. ``opens`` opens it at a byte. Raises
         `CaptureError` if it is not a capture.
         """
         begin = self.end
@@ -272,7 +272,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Pass over the rest of a block, of which some bytes were read."""
+    """Skip the rest of a block, of which some bytes were read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

@@ -1,15 +1,15 @@
 """Comments in a capture: its filter, its share of connections, and tags that the tap added.
 
-The filter and the share are in a comment on the section header of each file. Wireshark shows that
+A comment on the section header of each file has the filter and the share. Wireshark shows that
 comment among the properties of the file, and readers see it before the first packet, so nobody
 takes a part of the traffic for all of it.
 
-A tap captures what a client sent. If it adds tags to request headers, only these tags differ in
-what it sent on. A comment has them, on the packet with which the request begins, or on the first of
-several packets that came together. So the capture has both forms, no byte counts twice, and
-Wireshark shows the tags. A comment on the section header of each file lists the tags without their
-values. A capture made between the tap and the brokers has these tags in its requests too, and
-nothing there tells them from a client's own.
+A tap captures what a client sent. If the tap adds tags to request headers, only these tags differ
+in what it sent on. They are in a comment on the packet in which the request begins, or on the first
+packet if several came together. So the capture has both forms, no byte counts twice, and Wireshark
+shows the tags. A comment on the section header of each file lists the tags without their values. A
+capture made between the tap and the brokers has these tags in its requests too, and nothing there
+distinguishes them from a client's own.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def sampling_comment(share: float) -> bytes:
 
 
 def share_in(file: BufferedReader[Any]) -> float | None:
-    """Return the share of connections that an open file names, without reading on; else None.
+    """Return the share of connections that an open file names, without reading on; otherwise None.
 
-    A damaged file has none; the next reader finds the damage.
+    A damaged file has no share. The next reader finds the damage.
     """
     return next(
         (parsed for said in comments_in(file) if (parsed := _parsed_share(said)) is not None), None
@@ -80,7 +80,7 @@ def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
     if not head.startswith(SECTION_MAGIC) or order is None:
         return
     (length,) = struct.unpack(f"{order}I", head[4:8])
-    # The block's length stands at its end again.
+    # A block repeats its length at its end.
     with suppress(DamagedError):
         for code, value in options_in(head[: max(0, length - 4)], _OPTIONS_AT, order):
             if code == OPTION_COMMENT:
@@ -100,15 +100,15 @@ def _parsed_share(comment: bytes) -> float | None:
 _FILTER_PREFIX: Final = b"flexwire: captured of all frames: "
 _ANY: Final = "*"
 MOST_FILTER_BYTES: Final = 3000
-"""The comment is to stand in the first bytes of a file, where it is looked for."""
+"""The filter's comment must fit into the first bytes of a file, where readers search for it."""
 
 
 @dataclass(frozen=True)
 class CaptureFilter:
-    """Which requests are captured, and with each its response: those that fit all that is given.
+    """Which requests are captured, with their responses: those that match every given list.
 
-    ``apis`` are names as "Produce"; in ``client_ids`` and ``topics`` a ``*`` stands for any text,
-    and a request without client id has the empty one. Raises `ArgumentError`.
+    ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
+    text, and a request without a client id counts as having an empty one. Raises `ArgumentError`.
 
     >>> print(CaptureFilter(apis=("Fetch", "Produce"), topics=("orders-*",)))
     APIs Fetch, Produce; topics orders-*
@@ -133,7 +133,7 @@ class CaptureFilter:
         return bool(self.apis or self.client_ids or self.topics)
 
     def __str__(self) -> str:
-        """Return in words what is captured."""
+        """Return the filter in words."""
         named = ("APIs", self.apis), ("client ids", self.client_ids), ("topics", self.topics)
         return "; ".join(f"{name} {', '.join(given)}" for name, given in named if given)
 
@@ -161,7 +161,7 @@ class CaptureFilter:
 class CapturedPart(NamedTuple):
     """The part that a capture file holds: a share of connections, or some frames.
 
-    ``only`` is empty where all frames of these connections are there.
+    ``only`` is empty if all frames of these connections are in the file.
     """
 
     share: float = 1.0
@@ -181,13 +181,13 @@ def filter_comment(only: CaptureFilter) -> bytes:
 
 
 ALL_FRAMES: Final = CaptureFilter()
-"""Nothing is left out."""
+"""The filter that leaves nothing out."""
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
-    """Return what an open file says that it holds, without reading on; None if it says nothing.
+    """Return the part that an open file says it holds, without reading on; None if it says nothing.
 
-    A damaged file has none; the next reader finds the damage.
+    A damaged file returns None. The next reader finds the damage.
     """
     share = share_in(file)
     only = next(
@@ -215,7 +215,7 @@ def _fits(text: str, patterns: list[list[str]]) -> bool:
 
 
 def _is_one(text: str, first: str, *others: str) -> bool:
-    # Not a regular expression: one with several stars tries a client's text in all its ways.
+    # Not a regular expression: with several stars it would try a client's text in too many ways.
     if not others:
         return text == first
     *between, last = others
@@ -231,7 +231,7 @@ def _is_one(text: str, first: str, *others: str) -> bool:
 
 
 MOST_HEADER_TAGS: Final = 16
-"""A tap adds no more, so that a comment with all of them stands where it is looked for."""
+"""A tap adds no more tags, so that a comment with all of them fits where readers search for it."""
 _STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
 _TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
 _CORRELATION_ID: Final = "correlation_id"
@@ -249,7 +249,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
-    """Return the comment that says which tags a request was sent on with, in hexadecimal.
+    """Return the comment that lists the tags that a request was sent on with, in hexadecimal.
 
     >>> stamp_comment(7, {10042: b"hi"})
     b'flexwire: sent on with header tags: {"correlation_id": 7, "tags": {"10042": "6869"}}'
@@ -270,8 +270,8 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     """Return the tags that the tap of an open file adds, in ascending order, without reading on.
 
-    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. A
-    damaged file has none; the next reader finds the damage.
+    Empty if it says nothing: then no tap wrote it, or a tap that adds none, or an older tap. A
+    damaged file has no tags. The next reader finds the damage.
     """
     return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
@@ -305,7 +305,7 @@ _Said = TypeVar("_Said")
 def _said_in(
     packets: Iterable[CapturedPacket | UnreadableBytes], parse: Callable[[bytes], _Said | None]
 ) -> Iterator[tuple[int, str, str, _Said]]:
-    """Yield what comments on packets say, with the packet's time, source and destination."""
+    """Yield the statements in packet comments, with the packet's time, source and destination."""
     for packet in packets:
         if isinstance(packet, UnreadableBytes):
             continue
@@ -342,16 +342,16 @@ _REQUEST: Final = "request"
 _CLIENT_ID: Final = "client_id"
 _DONE: Final = ("narrowed", "sent on", "unsupported", "closed")
 MOST_CLIENT_ID: Final = 200
-"""A comment has so many characters of a client id at most."""
+"""A comment has at most this many characters of a client id."""
 
 
 class RehearsedRequest(NamedTuple):
     """What a tap that rehearses a release did with one request, and the request's connection.
 
-    ``did`` is "narrowed" where versions were taken out of its response, "sent on" where it went on
-    in the broker's version, "unsupported" where the tap answered it, and "closed" where the tap
-    closed the connection. ``request`` is its API and version, "Produce v2"; None where it was not
-    read. ``client_id`` has at most `MOST_CLIENT_ID` characters.
+    ``did`` is "narrowed" if versions were removed from its response, "sent on" if it was sent on in
+    the broker's version, "unsupported" if the tap answered it, and "closed" if the tap closed the
+    connection. ``request`` is its API and version, such as "Produce v2"; None if it was not read.
+    ``client_id`` has at most `MOST_CLIENT_ID` characters.
     """
 
     timestamp_us: int
@@ -376,7 +376,7 @@ def rehearsing_comment(release: str) -> bytes:
 def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
     """Return the release that the tap of an open file rehearses, without reading on.
 
-    None where it says nothing. A damaged file has none; the next reader finds the damage.
+    None if it says nothing. A damaged file has no release. The next reader finds the damage.
     """
     said = (comment for comment in comments_in(file) if comment.startswith(_REHEARSING_PREFIX))
     for comment in said:
@@ -396,7 +396,7 @@ def rehearsal_comment(
     request: str | None = None,
     client_id: str | None = None,
 ) -> bytes:
-    """Return the comment that says what became of a request in a rehearsal.
+    """Return the comment that says what a rehearsal did with a request.
 
     >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
     b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
@@ -411,7 +411,7 @@ def rehearsal_comment(
 
 
 def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
-    """Yield the requests of a capture file with which a rehearsal did something, in order.
+    """Yield the requests of a capture file that a rehearsal changed or refused, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -419,13 +419,13 @@ def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
 
 
 def rehearsed_in(packets: Iterable[CapturedPacket | UnreadableBytes]) -> Iterator[RehearsedRequest]:
-    """Yield the requests among packets with which a rehearsal did something, in order."""
+    """Yield the requests among packets that a rehearsal changed or refused, in order."""
     for timestamp_us, source, destination, said in _said_in(packets, _parsed_rehearsal):
         yield RehearsedRequest(timestamp_us, source, destination, *said)
 
 
 def _parsed_rehearsal(comment: bytes) -> tuple[int, str, str, str | None, str | None] | None:
-    """Return what a comment says of a request; None if somebody else wrote it."""
+    """Return the statement of a comment about a request; None if somebody else wrote it."""
     if not comment.startswith(_REHEARSAL_PREFIX):
         return None
     try:
@@ -454,9 +454,9 @@ _MOST_SAID: Final = 1000
 class FaultedFrame(NamedTuple):
     """What a tap did on purpose with one request or response, and the frame's connection.
 
-    ``fault`` is the fault as it was asked for, "Fetch delay=2s 5%". ``did`` says what was done, and
-    begins with "not possible" where nothing was. ``source`` sent the frame: the client sent a
-    request with which something was done before the broker had it.
+    ``fault`` is the fault as the user wrote it, "Fetch delay=2s 5%". ``did`` says what was done,
+    and begins with "not possible" if nothing was done. ``source`` sent the frame. A fault on a
+    request was done after the client sent it and before the broker received it.
     """
 
     timestamp_us: int
@@ -468,7 +468,7 @@ class FaultedFrame(NamedTuple):
 
 
 def faults_comment(faults: Iterable[str], seed: int) -> bytes:
-    """Return the comment that says which faults the tap of a file does, as far as there is room.
+    """Return the comment that lists the faults of a file's tap, as far as there is room.
 
     >>> faults_comment(["Fetch stale"], 7)
     b'flexwire: captured of a tap that breaks requests: {"seed": 7, "faults": ["Fetch stale"]}'
@@ -502,7 +502,7 @@ def read_faulted(path: Path) -> Iterator[FaultedFrame]:
 
 
 def _parsed_fault(comment: bytes) -> tuple[int, str, str] | None:
-    """Return what a comment says of a frame; None if somebody else wrote it."""
+    """Return the statement of a comment about a frame; None if somebody else wrote it."""
     if not comment.startswith(_FAULT_PREFIX):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The TCP segments of a capture file, whatever link it was captured on."""
+"""The TCP segments of a capture file, for any supported link type."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
 class Skipped(Exception):  # noqa: N818 - not an error: the packet is of another protocol
-    """A packet that holds no TCP segment, and what it holds instead."""
+    """A packet that holds no TCP segment, and the kind of its content."""
 
 
 class UnreadablePacketError(Exception):
-    """A packet that should hold a TCP segment and does not give one, and why."""
+    """A packet that should hold a TCP segment but has no readable one, and why."""
 
 
 def read_segment(packet: CapturedPacket) -> Segment:
@@ -112,7 +112,7 @@ def endpoint_name(address: bytes, port: int) -> str:
     return f"[{host}]:{port}" if mapped is None else f"[::ffff:{mapped}]:{port}"
 
 
-# Each of these gives the network protocol, as Ethernet numbers it, and where its header begins.
+# Each of these returns the network protocol, by Ethernet's number, and where its header begins.
 
 
 def _ethernet(data: bytes) -> tuple[int, int]:
@@ -144,7 +144,7 @@ def _raw(data: bytes) -> tuple[int, int]:
 
 
 def _null(data: bytes) -> tuple[int, int]:
-    # The family stands in the byte order of the machine that captured; families are small.
+    # The family is in the byte order of the capturing machine; families are small numbers.
     family = min(struct.unpack_from("<I", data)[0], struct.unpack_from(">I", data)[0])
     return _FAMILIES.get(family, family), FAMILY_BYTES
 
@@ -170,7 +170,7 @@ def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
         raise UnreadablePacketError(f"an IPv4 header that begins with 0x{first:02x}")
     if fragment & FRAGMENT_BITS:
         raise UnreadablePacketError(f"an IP fragment, at {(fragment & 0x1FFF) * 8}")
-    # Network cards that segment on their own leave the length at 0.
+    # Network cards that segment by themselves leave the length at 0.
     end = start + total if total else packet.original_length
     return _read_tcp(packet, source, destination, start + header, end)
 
@@ -213,8 +213,8 @@ def _read_tcp(
     payload = start + (length >> 4) * 4
     if payload < start + TCP_BYTES or payload > end:
         raise UnreadablePacketError(f"a TCP header of {payload - start} bytes in {end - start}")
-    # What follows the IP packet is the link's own padding; what lies before its end and was
-    # not captured is missing, be it part of the TCP options.
+    # Bytes after the IP packet are the link's padding. Bytes before its end that were not captured
+    # are missing, even if they belong to the TCP options.
     missing = max(0, end - max(len(data), payload))
     return Segment(
         packet.timestamp_us,
@@ -237,9 +237,9 @@ def read_segments(
 ) -> Iterator[Segment | UnreadableBytes]:
     """Yield the TCP segments of a pcap or pcapng file, gzip'd or not, in the file's order.
 
-    Packets that hold no TCP segment are counted in ``counts.skipped`` by what they are; packets
-    whose segment cannot be read are `Unreadable`, and so is the place where a damaged file breaks
-    off. `CaptureError` if the file cannot be opened or is not a capture file.
+    Packets without a TCP segment are counted in ``counts.skipped`` by their content. Packets whose
+    segment cannot be read are yielded as `Unreadable`, and so is the place where a damaged file
+    ends. Raises `CaptureError` if the file cannot be opened or is not a capture file.
     """
     counts = SegmentCounts() if counts is None else counts
     source = str(path)
@@ -263,7 +263,7 @@ def read_segments(
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
 ) -> UnreadableBytes:
-    """Return the note on a packet that should hold a segment and holds none."""
+    """Return the note on a packet that should hold a segment but has none."""
     sample = packet.data[:SAMPLE_BYTES]
     return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)

@@ -1,4 +1,4 @@
-"""Packets and TCP segments: what a capture file holds, and how the tap makes them."""
+"""Packets and TCP segments: the content of a capture file, and how the tap makes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flexwire.wire.segment_layout import MODULUS, SYN
 
 try:
     import numpy as np
-except ImportError:  # it comes with the extras; without it the same sums take longer
-    np = None  # type: ignore[assignment]  # the one place that knows it may be missing
+except ImportError:  # it comes with the extras; without it, sums take longer
+    np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
-# The handshake announces the widest window there is, 65,535 << 14 (RFC 7323): a frame of 100 MiB
-# is then within it, and a reader has no reason to call the receiver's window full.
+# The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
+# fits into it, so a reader has no reason to report the receiver's window as full.
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# Measured: numpy is ahead from about this many bytes on, by 10 times at 32 KiB.
+# Measured: from about this many bytes on, numpy is faster, by 10 times at 32 KiB.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -46,11 +46,11 @@ class SocketAddress(NamedTuple):
 def endpoints(
     client: tuple[str, int], server: tuple[str, int]
 ) -> tuple[SocketAddress, SocketAddress]:
-    """Both ends of a connection in one address family, as one IP packet needs them.
+    """Return both ends of a connection in one address family, as one IP packet needs them.
 
-    Hosts are IP addresses; `ValueError` for a name and for a port outside 0-65535. If the
-    families differ, as they do when a proxy speaks IPv4 on one side and IPv6 on the other, the
-    IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2).
+    Hosts are IP addresses. Raises `ValueError` for a name and for a port outside 0-65535. If the
+    families differ, as with a proxy that uses IPv4 on one side and IPv6 on the other, the IPv4
+    address is written as IPv4-mapped (RFC 4291, section 2.5.5.2).
 
     >>> [end.address.hex() for end in endpoints(("127.0.0.1", 50000), ("127.0.0.2", 9092))]
     ['7f000001', '7f000002']
@@ -78,8 +78,8 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
     >>> hex(word_sum(bytes.fromhex("0001f203f4f5f6f7")))
     '0xddf2'
     """
-    # 2**16 is 1 modulo 65535, so words may be summed in groups of any size, and a swap of the
-    # bytes is a multiplication by 256.
+    # 2**16 is 1 modulo 65535, so words may be summed in groups of any size, and swapping the bytes
+    # is a multiplication by 256.
     if np is not None and len(data) >= _LONG:
         whole = len(data) & -4
         words = np.frombuffer(data, "<u4", whole // 4)
@@ -88,7 +88,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
         return total * 256 % 0xFFFF
     total = int.from_bytes(data, "little")
     bits = len(data) * 8
-    # Adding one half to the other is quicker than dividing the whole, up to a point.
+    # Up to a point, adding one half to the other is faster than dividing the whole.
     while bits > _FOLD_BITS:
         half = (bits + 31) // 32 * 16
         total = (total >> half) + (total & ((1 << half) - 1))
@@ -99,7 +99,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 class SegmentHeaders:
     """The headers before the payload of each TCP segment from one end to the other.
 
-    Both checksums are right. They are sums, so what all segments have in common is added up once.
+    Both checksums are correct. They are sums, so the common part of all segments is summed once.
     """
 
     __slots__ = ("_ip_sum", "_is_ipv4", "_source", "_target", "_tcp_sum")
@@ -123,9 +123,9 @@ class SegmentHeaders:
     ) -> bytes:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` bytes follow the
-        payload and are not known; the checksum takes them for zeros. Payload and missing bytes
-        together are at most 65,495, what the 16-bit length of an IPv4 packet leaves.
+        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` unknown bytes follow
+        the payload; the checksum counts them as zeros. Payload and missing bytes together are at
+        most 65,495, the most that the 16-bit length of an IPv4 packet allows.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
@@ -133,7 +133,7 @@ class SegmentHeaders:
         size = _TCP_BYTES + len(options) + len(payload) + missing
         offset = (_TCP_BYTES + len(options)) << 2
         total = self._tcp_sum + size + (offset << 8 | flags)
-        # 2**16 is 1 modulo 65535, so both halves of a number need no taking apart.
+        # 2**16 is 1 modulo 65535, so the two halves of a number can be summed as one.
         total += sequence + acknowledgment + word_sum(payload)
         if options:
             total += word_sum(options)
@@ -183,20 +183,20 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
 }
 """A statement in a comment on a packet about the packet's payload.
 
-It stands on the packet and not on the file, so it stays true when the files are cut, filtered or
-merged, and Wireshark's tools carry it along.
+It is attached to the packet and not to the file, so it stays true when files are cut, filtered or
+merged, and Wireshark's tools copy it.
 """
 
 SAMPLE_BYTES = 1024
-"""So many of the bytes at fault go into an `Unreadable` or an error frame."""
+"""At most this many of the faulty bytes go into an `Unreadable` or an error frame."""
 
 
 class CapturedPacket(NamedTuple):
-    """A packet as the file holds it; ``offset`` is where it stands there.
+    """A packet in a file; ``offset`` is its place there.
 
-    ``original_length`` is its length on the network, ``data`` may be shorter (the snaplen).
-    ``begins`` is what the file says of the packet's payload: that a frame begins with it.
-    ``comments`` are all that stand on the packet.
+    ``original_length`` is its length on the network. ``data`` may be shorter (the snaplen).
+    ``begins`` is the direction if the file says that a frame begins with the packet's payload.
+    ``comments`` are all comments on the packet.
     """
 
     timestamp_us: int
@@ -212,9 +212,9 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     """A TCP segment.
 
     ``source`` and ``destination`` read "10.0.0.1:9092" or "[::1]:9092". ``missing`` is how many
-    bytes of the payload the capture cut off after those that it kept. ``begins`` is the direction
-    of the frame that begins with the payload, where the capture says that one does: flexwire's own
-    say it of the first payload that each file holds of each stream.
+    bytes at the end of the payload the capture cut off. ``begins`` is the direction of the frame
+    that begins with the payload, if the capture says so. flexwire's own captures say so for the
+    first payload of each stream in each file.
     """
 
     timestamp_us: int
@@ -229,10 +229,10 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
 
 
 class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
-    """Bytes of a capture file that should hold a segment and do not give one.
+    """Bytes of a capture file that should hold a segment but have no readable one.
 
-    ``offset`` counts from the start of the file, uncompressed; ``size`` is how many bytes of the
-    file are concerned where that is known, and ``data`` the first of them.
+    ``offset`` counts from the start of the file, uncompressed. ``size`` is how many bytes of the
+    file are affected, if that is known, and ``data`` has the first of them.
     """
 
     source: str
@@ -245,7 +245,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """Counts of the packets of a file by what became of them; ``skipped`` is by reason.
+    """Counts of the packets of a file by their outcome; ``skipped`` is by reason.
 
     Once a file is read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.

@@ -1,4 +1,4 @@
-"""Writes what a proxy passed on as pcapng files that Wireshark opens."""
+"""Writes the traffic of a proxy as pcapng files that Wireshark opens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 _Bytes = bytes | memoryview
-# The headers, the payload of the TCP segment, how many bytes of it are missing at its end, and the
+# The headers, the payload of the TCP segment, how many bytes are missing at its end, and the
 # options of the block.
 _Packet = tuple[bytes, memoryview, int, bytes]
 
@@ -45,7 +45,7 @@ SEGMENT_BYTES = 60 * 1024
 """Payload bytes in one written segment: under the 65,495 that an IP packet can hold."""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
-"""After so many bytes one way, the receiver's acknowledgment is written by itself."""
+"""After this many bytes in one direction, the receiver's acknowledgment is written by itself."""
 
 LINKTYPE_RAW = 101
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -56,12 +56,12 @@ _MICROSECONDS = 6
 _PACKET_HEAD = struct.Struct("<7I")
 _BLOCK_END = struct.Struct("<I")
 _PACKETS_TOGETHER = 17  # 1 MiB of a long frame
-# Pieces of so many bytes are written as they are; what is shorter is joined, which takes less.
+# Pieces of at least this many bytes are written separately; joining shorter ones is faster.
 _LONG = 16 * 1024
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound: block, options, IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
-_MOST_DIGITS = 9  # of a file's number; a longer one is not one of ours, and the next has no name
+_MOST_DIGITS = 9  # in a file's number; longer numbers are not ours, and have no successor
 
 
 def block(kind: int, body: bytes) -> bytes:
@@ -109,12 +109,12 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
 
 
 def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
-    """Write pieces one after the other, and give how many bytes they are."""
+    """Write pieces one after the other, and return their number of bytes."""
     size = left = sum(map(len, pieces))
     if size < _LONG:
         pieces = [b"".join(pieces)]
     while left:
-        # An unbuffered write may take a part only, when the disk fills up for instance.
+        # An unbuffered write may take only a part, for instance when the disk fills up.
         written = os.writev(file.fileno(), pieces)
         left -= written
         pieces = _after(pieces, written) if left else ()
@@ -122,7 +122,7 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
 
 
 def _after(pieces: Sequence[_Bytes], written: int) -> list[_Bytes]:
-    """Return the rest of some pieces after so many of their bytes were written."""
+    """Return the rest of some pieces after this many of their bytes were written."""
     rest: list[_Bytes] = []
     for piece in pieces:
         if written < len(piece):
@@ -135,7 +135,7 @@ def _is_deleted(file: FileIO) -> bool:
     try:
         return os.fstat(file.fileno()).st_nlink == 0
     except OSError:
-        # So a file on another machine says it.
+        # A file on another machine reports a full disk this way.
         return True
 
 
@@ -146,24 +146,24 @@ def _now_us() -> int:
 class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
-    The next file begins when what is sent next, one frame or several that came together, would
-    take the current one beyond ``max_bytes``. That is never split, so what is larger has a file to
-    itself. It takes the next free name, so files of earlier runs are left alone, and several
-    writers may share a directory: numbers go on after the highest in it. Files are their owner's
-    alone to read, and so is the directory if it is created here. With a ``keep`` limit the oldest
-    finished files of this writer are removed to make room, and stand in ``kept.removed``. Each file
-    has the ``comment``, or several.
+    The next file begins if the next frame, or a group of frames that came together, would make the
+    current one larger than ``max_bytes``. A group is never split, so a larger one has a file to
+    itself. A file takes the next free name, so files of earlier runs are left alone, and several
+    writers may share a directory: numbers continue after the highest in it. Only the owner can read
+    the files, and the directory too if it is created here. With a ``keep`` limit the oldest
+    finished files of this writer are removed to make room, and are listed in ``kept.removed``. Each
+    file has the ``comment``, or several.
 
-    The first payload of each stream in each file has a comment that says that a frame begins
-    there, so each file gives its frames without the others. A stream that is not frames, TLS for
-    instance, has that comment at its start only.
+    The first payload of each stream in each file has a comment that says that a frame begins there,
+    so each file gives its frames without the others. A stream without frames, such as TLS, has that
+    comment only at its start.
 
-    A frame is handed to the operating system before `TappedConnection.send` returns, so a killed
-    process loses nothing of it. ``copy_to`` is called with the blocks of each that was written.
-    `CaptureError` says that a write failed; the file then still
-    ends with a whole block, and every later write tries again, in a new file if it must. A file
-    that is deleted while it is written is followed by another one, and what was in it is counted.
-    Not safe for several threads at once.
+    A frame is passed to the operating system before `TappedConnection.send` returns, so a killed
+    process loses nothing of it. ``copy_to`` is called with the blocks of each frame that was
+    written. `CaptureError` says that a write failed. The file then still ends with a whole block,
+    and every later write tries again, in a new file if it must. If a file is deleted while it is
+    written, another one follows, and the deleted frames are counted. Not safe for several threads
+    at once.
     """
 
     def __init__(
@@ -203,12 +203,12 @@ class PcapngWriter(Closeable):
         initial_sequences: tuple[int, int] | None = None,
         has_frames: bool = True,
     ) -> TappedConnection:
-        """Write a three-way handshake and return what the connection's frames are sent through.
+        """Write a three-way handshake and return the object that writes the connection's frames.
 
-        Hosts are IP addresses, `ValueError` for names. ``initial_sequences`` are the client's and
-        the server's initial sequence numbers, random by default as TCP has them: a second
-        connection on the same ports must not look like a retransmission of the first. Nothing says
-        where frames begin unless it ``has_frames``.
+        Hosts are IP addresses; a name raises `ValueError`. ``initial_sequences`` are the client's
+        and the server's initial sequence numbers, by default random as in TCP: a second connection
+        on the same ports must not look like a retransmission of the first. Unless it
+        ``has_frames``, nothing says where frames begin.
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
@@ -225,14 +225,14 @@ class PcapngWriter(Closeable):
         return self._header
 
     def tell_again(self) -> None:
-        """Have each stream say once more where a frame of it begins, in the same file."""
+        """Mark once more where a frame of each stream begins, in the same file."""
         self.told += 1
 
     def rotate(self) -> bool:
-        """Go on in the next file, whole frames here and there; says whether there was one to end.
+        """Continue in the next file, with whole frames in both; return whether one was ended.
 
-        A file in which nothing stands is not ended. Raises `CaptureError` where no next file can be
-        created; what follows is then written to the same one.
+        An empty file is not ended. Raises `CaptureError` if no next file can be created. The
+        following frames are then written to the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -240,9 +240,9 @@ class PcapngWriter(Closeable):
         return True
 
     def say(self, *comments: bytes) -> None:
-        """Go on in the next file, which says these comments of itself, as do all after it.
+        """Continue in the next file, with these comments on it and on all later files.
 
-        Raises `CaptureError` as `rotate` does; then files go on as before.
+        Raises `CaptureError` as `rotate` does; then files continue as before.
         """
         before = self._header
         self._header = _file_header(comments)
@@ -258,24 +258,24 @@ class PcapngWriter(Closeable):
     def write_packets(
         self, packets: Iterable[_Packet], estimate: int, timestamp_us: int, frames: int = 0
     ) -> None:
-        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this.
+        """Append packets to one file, the next one if ``estimate`` bytes do not fit in this one.
 
         ``frames`` says how many frames are in them.
         """
         if self._file is None:
             raise CaptureError("the writer is closed", source=str(self.directory))
-        # Each file must be readable alone, and a reader has no other place to begin than the
-        # start of a frame: so frames are whole within a file, and sequence numbers go on in the
-        # next one, where a reader that has both files joins them without a gap. A repeated
-        # handshake would say that this is another connection.
+        # Each file must be readable alone, and a reader can begin only at the start of a frame. So
+        # frames are whole within a file, and sequence numbers continue in the next one, where a
+        # reader that has both files joins them without a gap. A repeated handshake would mean
+        # another connection.
         is_full = self._size > self._header_size and self._size + estimate > self.max_bytes
         if is_full or _is_deleted(self._file):
             self._next_file()
         self._make_room(estimate)
         start = self._size
         try:
-            # A call of the system costs more than the bytes of a small packet, so packets are
-            # written together; of a long frame, one part after the other, to hold one copy less.
+            # A system call costs more than the bytes of a small packet, so packets are written
+            # together. A long frame is written part by part, to hold one copy less.
             pieces: list[_Bytes] = []
             copied: list[_Bytes] = []
             for number, packet in enumerate(packets, 1):
@@ -301,7 +301,7 @@ class PcapngWriter(Closeable):
         self._size += _write_whole(file, pieces)
 
     def close(self) -> None:
-        """Close the file; connections still open end without FIN, as they do in any capture."""
+        """Close the file. Connections that are still open end without FIN, as in any capture."""
         if self._file is not None:
             file, self._file = self._file, None
             self._finish(file)
@@ -348,13 +348,13 @@ class PcapngWriter(Closeable):
             number += 1
             path = self.directory / f"{self.prefix}-{number:05}.pcapng"
             with suppress(FileExistsError):
-                # Unbuffered: what a buffer holds is what a killed process loses.
+                # Unbuffered, because a killed process loses the content of a buffer.
                 file = create_private_file(path)
                 lock_while_open(file)
                 return number, path, file
 
     def _finish(self, file: FileIO) -> None:
-        """Close a file, and count what was written to it for nothing."""
+        """Close a file, and count its frames as lost if they cannot be written."""
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
@@ -363,20 +363,20 @@ class PcapngWriter(Closeable):
                 self.kept.add(FinishedFile(self.paths[-1], inode, status.st_size, self._frames))
             file.close()
         except OSError:
-            # Some file systems say only now that there was no room.
+            # Some file systems report only now that there was no room.
             is_lost = True
         if is_lost:
             self.lost_frames += self._frames
         self._frames = 0
 
     def _cut(self, file: FileIO, size: int) -> None:
-        """Take back a frame that is half written, so that the file ends with a whole block."""
+        """Remove a half-written frame, so that the file ends with a whole block."""
         try:
             os.ftruncate(file.fileno(), size)
             file.seek(size)
         except OSError:
-            # The tail stays as it is, and what follows goes to a new file: readers tolerate a
-            # tail that is cut off, but not blocks after it.
+            # The tail stays as it is, and the next frames go to a new file: readers tolerate a
+            # truncated tail, but not blocks after it.
             self._size = self._header_size + self.max_bytes
         else:
             self._size = size
@@ -386,12 +386,12 @@ class PcapngWriter(Closeable):
 class _TappedSide:
     """One end of a tapped connection."""
 
-    headers: SegmentHeaders  # of what it sends
+    headers: SegmentHeaders  # of the segments that it sends
     sequence: int  # of the next byte that it sends
-    acknowledged: int = 0  # what the other side has said it received
+    acknowledged: int = 0  # how far the other side has acknowledged its bytes
     packets: int = 0
-    sends_frames: bool = True  # whether all that it sent until now were whole frames
-    told_in: int = 0  # the writer's ``told`` when it last said where a frame of it begins
+    sends_frames: bool = True  # whether all bytes that it sent so far were whole frames
+    told_in: int = 0  # the writer's ``told`` when it last marked the beginning of one of its frames
 
     @classmethod
     def between(cls, own: SocketAddress, other: SocketAddress, sequence: int) -> Self:
@@ -399,7 +399,7 @@ class _TappedSide:
 
 
 def _are_frames(data: bytes, missing: int) -> bool:
-    """Return whether the data, and so many bytes after it, are whole frames."""
+    """Return whether the data, with this many bytes after it, are whole frames."""
     position = 0
     while position + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, position)
@@ -437,21 +437,21 @@ class TappedConnection:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write a frame with its length prefix, several that came together, or what broke off.
+        """Write a frame with its length prefix, several that came together, or a truncated one.
 
-        What is sent together has one time, and is together in one file.
-        ``timestamp_us`` is microseconds since the epoch, now by default. ``frames`` says how many
-        came together, for the count of those that are lost. ``comments`` are put on the packet
-        with which they begin.
+        Frames that are sent together have one time, and are in one file. ``timestamp_us`` is
+        microseconds since the epoch, by default the current time. ``frames`` says how many came
+        together, for the count of lost frames. ``comments`` are put on the packet in which they
+        begin.
         """
         self._send(direction, data, timestamp_us, frames=frames, comments=comments)
 
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Write the beginning of a frame, of which so many more bytes were not kept.
+        """Write the beginning of a frame, and note how many more bytes of it were not kept.
 
-        They stand in the file as in a capture with a snaplen: as packets without their payload.
+        These bytes appear as in a capture with a snaplen: as packets without their payload.
         """
         self._send(direction, data, timestamp_us, missing=missing)
 
@@ -474,7 +474,7 @@ class TappedConnection:
             sender, receiver = receiver, sender
         size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        # One packet more where the payload ends within a segment, and the receiver's last one.
+        # One more packet if the payload ends within a segment, and the receiver's last one.
         count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
         estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
         end = sender.sequence + size
@@ -487,16 +487,16 @@ class TappedConnection:
         try:
             self._writer.write_packets(packets, estimate, at_us, frames)
         except CaptureError:
-            # Where frames go on after the missing bytes is said again.
+            # The place where frames continue after the missing bytes is marked again.
             sender.told_in = 0
             raise
         finally:
-            # If writing failed, the sequence numbers go on nevertheless, and every reader sees
+            # If writing failed, the sequence numbers advance all the same, and every reader sees
             # that bytes are missing.
             sender.sequence = end
 
     def miss(self, direction: Direction, size: int) -> None:
-        """Say that so many bytes are not known: readers see that they are missing."""
+        """Write that this many bytes are unknown, so that readers see that they are missing."""
         sender = self._client if direction == "request" else self._server
         sender.sequence += size
         sender.sends_frames = False
@@ -508,7 +508,7 @@ class TappedConnection:
         by_broker: bool = False,
         timestamp_us: int | None = None,
     ) -> None:
-        """Write FIN from both sides, the client's first unless ``by_broker``, or RST from that one.
+        """Write FIN from both sides, the client's first unless ``by_broker``, or that side's RST.
 
         A second call does nothing.
         """
@@ -534,11 +534,11 @@ class TappedConnection:
     def _segments(
         self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
-        # The writer takes the packets one by one once it has decided on their file.
+        # The writer takes the packets one by one, after it has decided on their file.
         if sender.told_in == self._writer.told:
             begins = b""
         sender.told_in = self._writer.told
-        # Readers look for the beginning of a frame, so that stands first.
+        # Readers look for the beginning of a frame, so that comment comes first.
         options = begins + said
         options += _NO_MORE_OPTIONS if options else b""
         view = memoryview(data)

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
             """Return the next bytes, or b"" at the end."""
 
 
-# dpkt reads the first section and the first interface of a pcapng file only, allocates whatever
-# length a block declares, and does not give a packet's length on the network.
+# dpkt reads only the first section and the first interface of a pcapng file, allocates any length
+# that a block declares, and does not return a packet's length on the network.
 
 STEP_BYTES = 64 * 1024
-"""So much is inflated at a time, and buffered."""
+"""This many bytes are decompressed at a time, and buffered."""
 
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
@@ -80,7 +80,7 @@ _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def begins_as_capture(head: bytes) -> bool:
-    """Return whether a file that begins so is a pcap or pcapng file that is not compressed."""
+    """Return whether this head begins a pcap or pcapng file that is not compressed."""
     return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
 
 
@@ -89,9 +89,9 @@ def read_packets(
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
     """Yield every packet of a pcap or pcapng file, in order; ``.gz`` content is uncompressed.
 
-    `CaptureError` if the file cannot be opened or is neither. A file that is cut off or damaged
-    gives the packets before the damage and then one `Unreadable` that says where it is.
-    ``on_secrets`` is called with the secrets in a pcapng file.
+    Raises `CaptureError` if the file cannot be opened or is neither. A truncated or damaged file
+    yields the packets before the damage and then one `Unreadable` with its place. ``on_secrets`` is
+    called with the secrets in a pcapng file.
     """
     with open_capture(str(path), opener) as (file, _):
         yield from packets_of(str(path), file, on_secrets)
@@ -117,9 +117,9 @@ def packets_of(
 def open_capture(
     name: str, opener: Opener | None = None, start: int = 0
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
-    """Open a file to be read forward, uncompressed; says also whether it is compressed.
+    """Open a file to be read forward, uncompressed; return also whether it is compressed.
 
-    Only a file that is not can be begun at a ``start`` within it.
+    Only an uncompressed file can be read from a ``start`` within it.
     """
     try:
         file = _opened(name, start) if opener is None else _buffered(opener(name, start))
@@ -177,9 +177,9 @@ class _Raw(io.RawIOBase):
 class _GzipContent(io.RawIOBase):
     """The content of a gzip'd file.
 
-    What zlib had inflated of a piece when it found damage in it is lost. So the pieces are the same
-    however many bytes a reader asks for at a time: every reader has the same bytes before it. What
-    reads on after damage finds that again, not what gzip makes of the bytes after it.
+    If zlib finds damage in a piece, the decompressed bytes of that piece are lost. So the pieces
+    are the same for every read size, and every reader gets the same bytes before the damage.
+    Reading on after damage finds the damage again, not gzip's output for the bytes after it.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
@@ -230,11 +230,11 @@ class ForwardReader:
     def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name
         self.offset = 0
-        self.block = 0  # where the block or packet record begins that is being read
+        self.block = 0  # where the current block or packet record begins
         self._file = file
 
     def take(self, size: int) -> bytes:
-        """Exactly ``size`` bytes."""
+        """Return exactly ``size`` bytes."""
         data = self._read(size)
         if len(data) < size:
             raise _ended(len(data), size, data)
@@ -249,7 +249,7 @@ class ForwardReader:
         return data
 
     def skip(self, size: int) -> None:
-        """Pass over ``size`` bytes."""
+        """Skip ``size`` bytes."""
         skipped = 0
         while skipped < size:
             data = self._read(min(size - skipped, STEP_BYTES))
@@ -261,7 +261,7 @@ class ForwardReader:
         try:
             data = self._file.read(min(size, STEP_BYTES))
             if size > STEP_BYTES:
-                # In pieces: a length that damage made up must not be allocated at once.
+                # In pieces, because a length from damaged bytes must not be allocated at once.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:
@@ -283,12 +283,12 @@ class PcapHead(NamedTuple):
 
     @property
     def to_us(self) -> int:
-        """How many units of the timestamps make a microsecond."""
+        """How many timestamp units make a microsecond."""
         return self.per_second // MILLION
 
 
 class PcapRecords:
-    """The packets of a pcap file, from where a record begins on."""
+    """The packets of a pcap file, from the start of a record on."""
 
     def __init__(self, source: ForwardReader, head: PcapHead | bytes) -> None:
         self._source = source
@@ -299,7 +299,7 @@ class PcapRecords:
         source = self._source
         if not isinstance(self._head, PcapHead):
             order, per_second = PCAP_MAGICS[self._head]
-            # The upper half of the link type is about frame check sequences, which follow the
+            # The upper half of the link type describes frame check sequences, which follow the
             # packet.
             linktype = struct.unpack(f"{order}HHiIII", source.take(20))[5] & 0xFFFF
             self._head = PcapHead(order, per_second, linktype)
@@ -330,7 +330,7 @@ class Interface(NamedTuple):
     offset_seconds: int
 
     def timestamp_us(self, high: int, low: int) -> int:
-        """Return the time that both halves of a packet's ticks give."""
+        """Return the time from the two halves of a packet's ticks."""
         ticks = high << 32 | low
         if self.per_second != MILLION:
             ticks = ticks * MILLION // self.per_second
@@ -371,7 +371,7 @@ class Section:
         self._enhanced = struct.Struct(f"{order}IIIII")
         self._old = struct.Struct(f"{order}HHIIII")
         self.interfaces = list(head.interfaces)
-        # A simple packet block carries no time; the packet before it is the best witness.
+        # A simple packet block has no time. The time of the packet before it is the best estimate.
         self.last_us = head.last_us
 
     @property
@@ -461,7 +461,7 @@ class Section:
 
 
 class PcapngBlocks:
-    """The packets of a pcapng file, from where a block begins on."""
+    """The packets of a pcapng file, from the start of a block on."""
 
     def __init__(self, source: ForwardReader, head: SectionHead | None = None) -> None:
         self._source = source
@@ -507,7 +507,7 @@ class PcapngBlocks:
                 yield section.packet(kind, body)
 
     def tell_time(self, last_us: int) -> None:
-        """Say when the last packet was captured, if another reader took some."""
+        """Note when the last packet was captured, if another reader took some."""
         if self.section is not None:
             self.section.last_us = last_us
 
@@ -522,7 +522,7 @@ CaptureBlocks = PcapRecords | PcapngBlocks
 
 
 def begin_blocks(source: ForwardReader) -> CaptureBlocks:
-    """Begin to read a file; `CaptureError` if it is not a capture."""
+    """Begin to read a file; raises `CaptureError` if it is not a capture."""
     try:
         magic = source.take(4)
     except DamagedError as damage:
@@ -539,7 +539,7 @@ def begin_blocks(source: ForwardReader) -> CaptureBlocks:
 
 
 def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
-    """Go on with a file where a block begins, by what the blocks before it said."""
+    """Continue reading a file at the start of a block, with the facts from the blocks before it."""
     if isinstance(head, PcapHead):
         return PcapRecords(source, head)
     return PcapngBlocks(source, head)

@@ -1,4 +1,4 @@
-"""The finished files of one writer: beyond a limit on disk the oldest are removed, and counted."""
+"""The finished files of one writer. Above a disk limit, the oldest are removed and counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("flexwire.tap")
 
 @dataclass(frozen=True, slots=True)
 class KeepLimit:
-    """How much of a capture stays on disk: so many bytes, so many files, or both; at least one.
+    """How much of a capture stays on disk: a number of bytes, of files, or both; at least one.
 
     The file that is being written counts. A frame larger than ``max_bytes`` is still written whole.
     Raises `ArgumentError`.
@@ -37,7 +37,7 @@ NO_LIMIT = KeepLimit()
 
 
 class FinishedFile(NamedTuple):
-    """A file that is written to its end; the device and inode say later whether it still is it."""
+    """A file that is finished; the device and inode later show whether it is still the same."""
 
     path: Path
     inode: tuple[int, int]
@@ -48,7 +48,7 @@ class FinishedFile(NamedTuple):
 class KeptFiles:
     """Finished files, oldest first, within a limit. Only files of this run are ever removed.
 
-    ``growing`` is how many are being written at a time.
+    ``growing`` is how many files are written at the same time.
     """
 
     def __init__(self, limit: KeepLimit, growing: int = 1) -> None:
@@ -60,17 +60,17 @@ class KeptFiles:
         """Files that were removed; whoever counts them takes them out."""
 
     def begin(self, path: Path) -> None:
-        """Hear of a file that is there from now on; nothing is to be done with it."""
+        """Note that a file was begun. It needs no action."""
 
     def add(self, file: FinishedFile) -> None:
         """Take in a file that is finished."""
-        # Without a limit nothing is ever removed, so nothing is to be remembered.
+        # Without a limit no file is ever removed, so none has to be remembered.
         if self._limit != NO_LIMIT:
             self._files.append(file)
             self._size += file.size
 
     def make_room(self, size: int) -> list[Path]:
-        """Remove the oldest until ``size`` that is being written fits; gives which."""
+        """Remove the oldest files until ``size`` more bytes fit; return the removed ones."""
         gone = []
         while self._files and self._is_beyond(size):
             file = self._files.popleft()
@@ -89,7 +89,7 @@ class KeptFiles:
     def _remove(self, file: FinishedFile) -> None:
         try:
             status = file.path.stat(follow_symlinks=False)
-            # Somebody has moved the file away, and another one has its name.
+            # The file was moved away, and another one has its name.
             if (status.st_dev, status.st_ino) != file.inode:
                 return
             file.path.unlink()

@@ -1,7 +1,7 @@
 """The header layout and the role of each API key and version, from the specs.
 
-All that a kernel has to know of a request fits into a word; where it does not, the request is not
-plain, and is read as an object.
+Everything that a kernel has to know about a request fits into a word. If it does not fit, the
+request is not plain, and is read as an object.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
-"""A request that holds one of these may ask for the metadata's records."""
+"""A request that contains one of these may ask for the metadata's records."""
 
-# Where a request's header has these, and nothing else before the client id, a kernel can read it.
+# A kernel can read a request's header with these, and nothing else before the client id.
 _HEAD = {"INT16": 2, "INT32": 4}
 _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
@@ -42,9 +42,9 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 class ApiTable:
     """A table of ``versions`` columns, and a row for each api key.
 
-    The last column stands for all versions above those of releases.
-    ``words`` has the word of each, as `flexwire.capture.pairing.layout` lays it out, and ``names``
-    the number of its request's name in ``requests``.
+    The last column stands for all versions above the released ones. ``words`` has the word of each
+    version, in the layout of `flexwire.capture.pairing.layout`, and ``names`` the number of its
+    request's name in ``requests``.
     """
 
     words: NumpyArray
@@ -57,7 +57,7 @@ class ApiTable:
         return int(self.words.shape[1])
 
     def is_handshake(self, payload: bytes) -> bool:
-        """Return whether bare tokens may follow bytes that begin as this request."""
+        """Return whether bare tokens may follow a request that begins with these bytes."""
         api_key = int.from_bytes(payload[:2], "big", signed=True)
         version = int.from_bytes(payload[2:4], "big", signed=True)
         return self.shakes_hands(api_key, version)
@@ -126,9 +126,9 @@ def _class(name: str, version: int) -> int:
 
 
 def _header(schema: Schema) -> tuple[int, bool, int] | None:
-    """Return how the client id is written, whether tags follow, and the client instance id's tag.
+    """Return the client id's format, whether tags follow, and the client instance id's tag.
 
-    The tag is -1 without such an id, and if there are other known tags. None for another header.
+    The tag is -1 without such an id, or if other tags are known. None for another header.
     """
     inline = [field for field in schema.fields if field.presence is Presence.INLINE]
     ends, end = [], 0

@@ -1,4 +1,4 @@
-"""One chunk's frames while they are read: a kernel takes the plain ones, and objects the others."""
+"""The frames of a chunk while they are read: a kernel takes the plain ones, objects the others."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ _BYTES = (
 class HeaderColumns:
     """The headers of a chunk's frames, one row for each frame.
 
-    ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
-    `ANSWER`, as `flexwire.capture.pairing.layout` numbers them, and decides which columns have a
-    meaning: for a response api key, version, client id and ``request_time`` are its request's.
+    ``kind`` is `UNREAD`, `REQUEST` (also for a damaged one whose header can be read), `UNPAIRED` or
+    `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. It decides which columns have a
+    meaning. A response has the api key, version, client id and ``request_time`` of its request.
     ``client`` numbers ``clients``. ``instance_at`` is where the client instance id stands in the
-    payload of a plain request whose header has one, else 0. ``is_expected`` says of a request
-    whether it expects a response. ``odd`` has what `FrameReader` told of the rows that were not
-    plain. ``flags`` are those of a plain row's connection after it.
+    payload of a plain request whose header has one, otherwise 0. ``is_expected`` says whether a
+    request expects a response. ``odd`` has the results of `FrameReader` for the rows that were not
+    plain. ``flags`` are those of a plain row's connection after that row.
 
-    A row that ``is_given`` was read before: its kind, correlation id and flags, and of a request
-    api key, version, client id and whether it is expected, stand there already.
+    A row that ``is_given`` was read before. Its kind, correlation id and flags are in the columns
+    already, and for a request also api key, version, client id and whether it is expected.
     """
 
     kind: NumpyArray
@@ -80,7 +80,7 @@ class HeaderColumns:
 
     @classmethod
     def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
-        """Room for so many rows, of which nothing was read."""
+        """Return room for a number of rows, none of which was read."""
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
@@ -103,7 +103,7 @@ class HeaderColumns:
         return replace(self, **some, odd=pick_rows(self.odd, rows))
 
     def tell(self, row: int, values: dict[str, Any], client: int) -> None:
-        """Take in what `FrameReader` told of a request, or of what was not read."""
+        """Take in the result of `FrameReader` for a request, or for a frame that was not read."""
         self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
         self.is_expected[row] = "message" in values and values.get("pair") is not None
@@ -116,7 +116,7 @@ class HeaderColumns:
     def answer(
         self, row: int, values: dict[str, Any], said: RequestSummary | None, client: int
     ) -> None:
-        """Take in what `FrameReader` told of a response whose header was read, and its request."""
+        """Take in the result of `FrameReader` for a response with a header, and its request."""
         if "outcome" in values:
             self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
@@ -183,17 +183,17 @@ class PairingRun:
         self.use(clients)
 
     def use(self, clients: ClientIds) -> None:
-        """Go on with more client ids."""
+        """Continue with more client ids."""
         self.waiting.words.clients = address(clients.table)
         self.waiting.words.client_mask = len(clients.table) - 1
         self.waiting.words.client_extents = address(clients.extents)
 
     def read_again(self, row: int) -> None:
-        """Have the kernel read a row by its first bytes, though the frame is damaged."""
+        """Make the kernel read a row by its first bytes, although the frame is damaged."""
         self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
-        """Have the kernel take a request that stands in the columns."""
+        """Make the kernel take a request that stands in the columns."""
         self.read_again(row)
         self.waiting.words.prepared = row
         self.waiting.words.expects = int(expects)
@@ -203,7 +203,7 @@ class PairingRun:
         return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
-        """Go on after a row of which nothing waits."""
+        """Continue after a row from which nothing is pending."""
         self.waiting.words.at = self.waiting.words.at + 1
 
 
@@ -223,9 +223,9 @@ class RequestSummary(NamedTuple):
 
 
 class WaitingFrames(NamedTuple):
-    """The frames that wait for their counterpart on a connection.
+    """The frames on a connection that wait for their counterpart.
 
-    ``asked`` are a request's correlation id, its index and what it said, which is None for a token;
+    ``asked`` are a request's correlation id, its index and its facts, which are None for a token.
     ``early`` are a response's correlation id, its index and its time.
     """
 
@@ -234,7 +234,7 @@ class WaitingFrames(NamedTuple):
 
     @classmethod
     def of_entries(cls, entries: NumpyArray, clients: ClientIds) -> WaitingFrames:
-        """Return what waits by the entries of a connection that a kernel reads."""
+        """Return the waiting frames from the entries of a connection that a kernel reads."""
         waiting = cls([], [])
         for key, what, client, time, index in entries.tolist():
             correlation_id = _signed(key & L.CORRELATION_MASK, L.SIDE_SHIFT)
@@ -252,11 +252,11 @@ def _signed(number: int, bits: int) -> int:
 
 
 class ConnectionReader:
-    """A connection whose frames are read as objects, and what waits on it for its counterpart."""
+    """A connection whose frames are read as objects, with the frames that wait on it."""
 
     def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
-        # By the pair that the conversation gave.
+        # By the pair that the conversation returned.
         self._asked: dict[int, tuple[int, RequestSummary]] = {}
         self._early: dict[int, int] = {}
 
@@ -266,7 +266,7 @@ class ConnectionReader:
         return self._reader.conversation
 
     def waiting(self) -> WaitingFrames:
-        """Return what waits, the oldest first."""
+        """Return the waiting frames, the oldest first."""
         waiting = self.conversation.waiting()
         nothing: tuple[int, RequestSummary | None] = (0, None)
         asked = [(number or 0, *self._asked.get(pair, nothing)) for number, pair in waiting.asked]
@@ -278,7 +278,7 @@ class ConnectionReader:
         return WaitingFrames(asked, early)
 
     def resume(self, waiting: WaitingFrames) -> ConnectionReader:
-        """Go on where others had come to; the oldest come first."""
+        """Continue from another reader's state; the oldest come first."""
         conversation = self._reader.conversation
         for correlation_id, index, said in waiting.asked:
             if said is None:
@@ -295,9 +295,9 @@ class ConnectionReader:
     def read(
         self, frame: CapturedFrame
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
-        """Return the header of a frame, and what its request says if it is a response.
+        """Return the header of a frame, and for a response the facts in its request.
 
-        Or, of a request, the index of the response that came before it.
+        For a request, the second value is the index of the response that came before it.
         """
         values = self._reader.read(frame)
         pair = values.get("pair")
@@ -316,18 +316,18 @@ class ConnectionReader:
         return values, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Yield each request, once, that certainly waits no more."""
+        """Yield, once, each request that certainly no longer waits."""
         while len(self._asked) > DEFAULT_IN_FLIGHT:
             index, _ = self._asked.pop(next(iter(self._asked)))
             yield index
 
     def unanswered(self) -> list[int]:
-        """Return the requests that wait, or have given up waiting."""
+        """Return the requests that wait, or have stopped waiting."""
         return [index for index, _ in self._asked.values()]
 
 
 def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
-    """Return what a request says about its response."""
+    """Return the facts in a request that its response needs."""
     return RequestSummary(
         values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
     )
@@ -336,8 +336,8 @@ def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSu
 class FrameReader:
     """A reader of the frames of one connection as columns, without their bodies.
 
-    Frames are given in the order in which the assembler gave them out. The bytes of a token are
-    withheld, and those of a frame that does not read as a request or response are shown only where
+    Frames come in the order in which the assembler returned them. The bytes of a token are
+    withheld. The bytes of a frame that does not decode as a request or response are shown only if
     its message is known and authentication is ruled out on the connection.
     """
 
@@ -362,7 +362,7 @@ class FrameReader:
             values |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
             values |= self._described(turn.request)
-        # A response whose message is unknown may be one that carries credentials.
+        # A response whose message is unknown may carry credentials.
         is_unread = "outcome" in values and (values["is_guarded"] or "message" not in values)
         if is_unread and not self._show_credentials:
             tagged = withhold_tagged_fields(values.get("header_unknown_tagged_fields", []))
@@ -378,7 +378,7 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may read as a header too, and these say that their client is another.
+            # Other bytes may read as a header too, and these name another client.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

@@ -1,35 +1,35 @@
 """The memory of the kernel for headers and pairs, and its numbers.
 
-`kernels/pairing.pyx` has the same, and a test compares them.
+`kernels/pairing.pyx` has the same layout, and a test compares them.
 """
 
 from __future__ import annotations
 
 import ctypes
 
-# Where the head of every request lies, and of every response: it begins with a correlation id.
+# Where the head of every request and of every response lies: it begins with a correlation id.
 API_VERSION_AT, REQUEST_HEAD = 2, 8
 
 
 class PairingWords(ctypes.Structure):
     """The inputs and outputs of a run; pointers are addresses.
 
-    Of frames, columns of ``end`` rows, of which ``at`` is the next; ``numbers`` says for a frame's
-    connection which of the states is its. ``errors`` marks frames with an error. ``kind`` to
-    ``flags`` are columns for what is read. A request that was taken in elsewhere stands in them in
-    row ``prepared``, and ``expects`` says whether it expects a response; in row ``tried`` the body
-    does not rule out authentication. ``forgotten`` and ``early`` are tables with room for all rows,
-    of requests that gave up waiting and of responses whose request came later. What rows marked in
-    ``given`` say stands in the columns already, ``flags`` included; other rows get there the flags
-    that their connection has after them.
+    Frames are columns of ``end`` rows, of which ``at`` is the next one. ``numbers`` has the number
+    of the state of each frame's connection. ``errors`` marks frames with an error. ``kind`` to
+    ``flags`` are columns for the results. A request that was taken in elsewhere stands in them in
+    row ``prepared``, and ``expects`` says whether it expects a response. In row ``tried`` the body
+    does not rule out authentication. ``forgotten`` and ``early`` are tables with room for all rows:
+    requests that stopped waiting, and responses whose request came later. The results of rows
+    marked in ``given`` stand in the columns already, ``flags`` included. Other rows get there the
+    flags that their connection has after them.
 
     ``table`` has ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table of
-    the numbers of client ids + 1, ``client_extents`` says for each number where its bytes are. A
-    request must hold none of the ``secrets``, two runs of bytes, if it is of the class SEARCHED.
+    the numbers of client ids + 1. ``client_extents`` says where the bytes of each number are. If a
+    request is of the class SEARCHED, it must contain none of the ``secrets``, two runs of bytes.
 
-    What waits: the ``states`` of connections, a ``pool`` of entries with room for ``capacity``, and
-    a hash table of chains with ``heads`` and ``tails``. ``entries`` are taken out or put in,
-    ``count`` of them; those of the connection ``whose``, or ALL.
+    Waiting frames: the ``states`` of connections, a ``pool`` of entries with room for ``capacity``,
+    and a hash table of chains with ``heads`` and ``tails``. ``count`` entries are taken out of
+    ``entries`` or put in; they are those of the connection ``whose``, or ALL.
     """
 
     _fields_ = tuple(
@@ -50,49 +50,49 @@ class PairingWords(ctypes.Structure):
 ALL = -1
 
 # Why reading stopped, before row ``at``: all rows are read; the row is not plain; its client id is
-# a new one; whether its body decodes, or whether it expects a response, is to be found out; bare
+# new; the caller must find out whether its body decodes, or whether it expects a response; bare
 # tokens may follow it; the pool is full.
 (AT_END, ODD, NEW_CLIENT, OPENS, ASKS, TOKENS, FULL) = range(7)
 
-# What a row is: nothing was read of it; a request; a response without its request, and with it.
+# The kind of a row: it was not read; a request; a response without its request; one with it.
 (UNREAD, REQUEST, UNPAIRED, ANSWER) = range(4)
 
-# A word of the table of apis: whether it is plain, the header's version, how its client id is
-# written, whether tagged fields follow, what it means for authentication, where acks stand, and the
-# tag of the client instance id + 1 if that is all that Kafka knows among the tagged fields.
+# A word of the table of apis: whether it is plain, the header's version, the client id's format,
+# whether tagged fields follow, its effect on authentication, where acks stand, and the tag of the
+# client instance id + 1 if that is the only tagged field that Kafka knows.
 IS_PLAIN = 1
 VERSION_SHIFT, CLIENT_SHIFT, TAGS_SHIFT, CLASS_SHIFT, ACKS_SHIFT = 1, 3, 5, 6, 9
 INSTANCE_SHIFT = 12
 TWO_BITS, THREE_BITS, SEVEN_BITS = 3, 7, 127
-# How a text is written.
+# The formats of a text.
 (NO_TEXT, TEXT, COMPACT_TEXT) = range(3)
-# Of authentication: it may go on; it begins; it is ruled out by a request that decodes, and by one
-# that does not hold any of the secrets either; after this request bare tokens may follow.
+# Effects on authentication: it may continue; it begins; it is ruled out by a request that decodes;
+# by one that also contains none of the secrets; after this request bare tokens may follow.
 (NEUTRAL, GUARDS, RULES_OUT, SEARCHED, HANDSHAKE) = range(5)
-# A response is expected always; unless the int16 at the body's start, or after its first text, is
-# 0; or that has to be asked.
+# A response is always expected; it is unless the int16 at the body's start, or after its first
+# text, is 0; or the caller must be asked.
 (ALWAYS, ACKS_FIRST, ACKS_AFTER_TEXT, ACKS_AFTER_COMPACT_TEXT, ACKS_UNKNOWN) = range(5)
 
-# The int64 columns of a run of bytes: where, and how many.
+# The int64 columns of a run of bytes: its start and its size.
 EXTENT = 2
-# Those of the state of a connection, of which two kinds of entries wait: requests, and responses
-# without a request. Behind these two are of each kind how many there are, the first and the last.
+# The columns of the state of a connection. It has two kinds of waiting entries: requests, and
+# responses without a request. After the first two, each kind has its count, its first and its last.
 STATE, FLAGS, CLIENT, WAITING, FIRST = 8, 0, 1, 2, 4
 OPEN, GUARDED, BY_OBJECTS = 1, 2, 4
 (ASKED, EARLY) = range(2)
 
-# Those of an entry that waits. In the pool there are three more, its places in the chain of its
+# The columns of a waiting entry. In the pool there are three more: its places in the chain of its
 # bucket and among the entries of its connection.
 ENTRY, POOLED = 5, 8
 KEY, WHAT, ENTRY_CLIENT, TIME, INDEX = range(ENTRY)
 # A key is a connection, the kind, and a correlation id of 32 bits.
 CONNECTION_SHIFT, SIDE_SHIFT = 33, 32
 CORRELATION_MASK = (1 << SIDE_SHIFT) - 1
-# Of what: the api key is above the version.
+# What was requested: the api key is above the version.
 API_KEY_SHIFT, VERSION_MASK = 16, 0xFFFF
 NOWHERE = -1
 NO_CLIENT = -1
 
-# Those of a row of ``forgotten``: the connection and the index; and of ``early``: these, what the
-# request is, its client id and its time.
+# The columns of ``forgotten``: the connection and the index. Those of ``early``: the same, then the
+# request's API and version, its client id and its time.
 FORGOT, LATER = 2, 5

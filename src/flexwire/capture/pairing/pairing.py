@@ -1,8 +1,8 @@
 """Pairs of requests and responses over the frames of a capture, and their headers.
 
-The state of all connections goes from chunk to chunk, in arrays: a kernel reads what is plain, and
-asks where it is not sure. A connection on which bare tokens may be sent is read frame by frame from
-then on, and without kernels each one is. All say what `FrameReader` says.
+The state of all connections goes from chunk to chunk, in arrays. A kernel reads the plain frames,
+and asks where it is not sure. A connection that may carry bare tokens is read frame by frame from
+then on, and without kernels every connection is. All results equal those of `FrameReader`.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ __all__ = [
 
 _FLAGS, _CLIENT = L.FLAGS, L.CLIENT
 _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
-# More client ids than these are looked through for those still in use.
+# Above this number of client ids, the unused ones are dropped.
 _MANY_CLIENTS = 4096
 
 
 class Pairing:
     """The unanswered requests of all connections, over chunk after chunk.
 
-    It can be pickled between chunks, and goes on elsewhere, with kernels or without. What is known
-    by then of requests without a response, and of responses before their request, is left behind.
+    It can be pickled between chunks, and continued elsewhere, with kernels or without. The facts
+    known by then about requests without a response, and responses before their request, are left
+    behind.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
@@ -71,7 +72,7 @@ class Pairing:
         self._clients = ClientIds()
         self._most_clients = _MANY_CLIENTS
         self._objects: dict[int, ConnectionReader] = {}
-        # Of connections that have ended too.
+        # Also for connections that have ended.
         self._forgotten: dict[str, list[int]] = {}
         self._early: dict[str, dict[int, RequestSummary]] = {}
 
@@ -87,7 +88,7 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clients = ClientIds(state["_clients"])
-        # What waits is put in place again with its entry.
+        # A waiting frame is put back in place with its entry.
         states = self._states
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
@@ -95,10 +96,10 @@ class Pairing:
     def read_headers(
         self, frames: FrameColumns, given: HeaderColumns | None = None
     ) -> HeaderColumns:
-        """Take in the next frames of all connections, and give what their headers say.
+        """Take in the next frames of all connections, and return their headers.
 
-        ``given`` are facts of which some rows are given, which needs the kernel, and no connection
-        that is read frame by frame; the others are read.
+        ``given`` are the facts of the rows that are already known. This needs the kernel, and no
+        connection that is read frame by frame. The other rows are read.
         """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
@@ -130,7 +131,7 @@ class Pairing:
         return 0 if number is None else int(self._states[number, _FLAGS])
 
     def client_id(self, connection: str) -> str | None:
-        """Return the last client id that a request of a connection gave, if one did."""
+        """Return the last client id in a request of a connection, if there was one."""
         number = self._numbers.get(connection)
         if number is None:
             return None
@@ -139,7 +140,7 @@ class Pairing:
         return self._clients.text(int(self._states[number, _CLIENT]))
 
     def only(self, is_wanted: Callable[[str], bool]) -> Pairing:
-        """Return the pairing for a part of the capture that shows only some connections."""
+        """Return the pairing for a part of the capture that contains only some connections."""
         some = Pairing(show_credentials=self.show_credentials)
         pairs = [(name, number) for name, number in self._numbers.items() if is_wanted(name)]
         some._names = [name for name, _ in pairs]
@@ -161,7 +162,7 @@ class Pairing:
         return some
 
     def awaiting(self, api_key: int) -> set[str]:
-        """Return the connections on which a request of an API waits that a kernel read."""
+        """Return the connections on which a request of an API is pending that a kernel read."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key
@@ -170,7 +171,7 @@ class Pairing:
         }
 
     def waiting(self) -> dict[str, NumpyArray]:
-        """Return the correlation ids that wait on each connection that a kernel reads."""
+        """Return the waiting correlation ids on each connection that a kernel reads."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
         ids = entries[:, _KEY] & L.CORRELATION_MASK
@@ -179,7 +180,7 @@ class Pairing:
         return dict(zip(names, np.split(ids, starts[1:]), strict=False))
 
     def end(self, connection: str) -> None:
-        """Forget a connection that has ended; what waits on it stays unanswered."""
+        """Forget a connection that has ended. Its pending requests stay unanswered."""
         number = self._numbers.pop(connection, None)
         if number is None:
             return
@@ -213,7 +214,7 @@ class Pairing:
         return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Return the same, and forget it."""
+        """Return the same as `early`, and forget it."""
         early, self._early = self._early, {}
         return early
 
@@ -250,7 +251,7 @@ class Pairing:
         return self._waiting
 
     def _read(self, read: Any, run: PairingRun) -> dict[int, int]:
-        """Read what is plain; gives from which row on connections are read as objects."""
+        """Read the plain frames; return from which row on connections are read as objects."""
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
         while (why := read(waiting.address)) != L.AT_END:
             row = waiting.words.at
@@ -278,7 +279,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Find out what the kernel could not say of a request whose header is plain."""
+        """Find out what the kernel could not decide about a request whose header is plain."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)
@@ -298,7 +299,7 @@ class Pairing:
         return run.table.is_handshake(payload) or is_ticket(payload)
 
     def _read_odd(self, run: PairingRun, row: int, number: int) -> None:
-        """Read one frame as an object, by the state of its connection."""
+        """Read one frame as an object, from the state of its connection."""
         state, frame = self._states[number], run.frames.frame(row)
         reader = self._reader(number)
         values = reader.read(frame)
@@ -329,7 +330,7 @@ class Pairing:
         )
 
     def _to_objects(self, number: int) -> None:
-        """Have a connection read frame by frame from now on."""
+        """Switch a connection to reading frame by frame."""
         if number in self._objects:
             return
         waiting = WaitingFrames.of_entries(self._drop(number), self._clients)
@@ -337,7 +338,7 @@ class Pairing:
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
     def _drop(self, number: int) -> NumpyArray:
-        """Take out what waits on a connection."""
+        """Take out the waiting frames of a connection."""
         if self._waiting is not None:
             return self._waiting.take(number)
         is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
@@ -381,7 +382,7 @@ class Pairing:
         yield from zip(rows.tolist(), numbers[frames.connection[rows]].tolist(), strict=True)
 
     def _forget_clients(self) -> None:
-        """Keep the client ids that something here still names."""
+        """Keep the client ids that are still in use."""
         entries = self._kept if self._waiting is None else self._waiting.take(L.ALL)
         clients, kept = self._clients, ClientIds()
         renumbered = np.array(

@@ -1,7 +1,7 @@
-"""Paired frames: what a frame's header, its counterpart and its connection say, in Arrow columns.
+"""Paired frames: facts from a frame's header, its counterpart and its connection, as columns.
 
-Callers give what only the whole capture shows: which connections are Kafka, and which requests were
-answered late or never. Everything here is over columns; what is seldom, by its rows.
+Callers pass the facts that only the whole capture shows: which connections are Kafka, and which
+requests were answered late or never. The code works on columns, and on single rows for rare cases.
 """
 
 from __future__ import annotations
@@ -68,12 +68,11 @@ PAIRED = pa.schema(
         ("body", pa.string()),
     ]
 )
-"""A frame, and what its counterpart says of it; ``body`` is the message to decode, if any.
+"""A frame, with the facts from its counterpart; ``body`` is the message to decode, if any.
 
-``outcome`` is null where nothing speaks against decoding the body. A request has ``answered``,
-which is null when it expects no response, and where a damaged request has none. A response has api
-key, version, client id and message from its request, and ``latency_us`` from the request's last
-byte to its own.
+``outcome`` is null if the body can be decoded. A request has ``answered``, which is null if it
+expects no response, or if it is damaged and has none. A response has the api key, version, client
+id and message of its request, and ``latency_us`` from the request's last byte to its own.
 """
 
 _DIRECTIONS = ("request", "response")
@@ -90,7 +89,7 @@ class Judgement(NamedTuple):
     seen_from_start: bool
 
 
-# Of a connection of which nothing is known, frames say what they say.
+# If nothing is known about a connection, its frames keep what they say.
 _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 
@@ -98,8 +97,8 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 class Hindsight:
     """Facts that only the whole capture shows, by connection.
 
-    ``unanswered`` has the indexes of requests that got no response, in ascending order, and
-    ``early`` what a request says that came after its response, by the response's index.
+    ``unanswered`` has the indexes of requests without a response, in ascending order. ``early`` has
+    the facts in requests that came after their response, by the response's index.
     """
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
@@ -116,13 +115,13 @@ def build_paired(
 ) -> pa.RecordBatch:
     """Return the frames of a chunk in the columns of `PAIRED`, in their order.
 
-    Raises `CaptureError` where the payloads together have more than 2 GiB.
+    Raises `CaptureError` if the payloads together have more than 2 GiB.
     """
     return _PairedRows(frames, headers, hindsight, show_credentials=show_credentials).batch()
 
 
 class _TextColumn:
-    """A column of texts, of which there are few: numbers of them, `_NULL` for null."""
+    """A column with few different texts: their numbers, with `_NULL` for null."""
 
     def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
         self.numbers = np.full(rows, _NULL, np.int32)
@@ -164,7 +163,8 @@ class _PairedRows:
             lambda connection: connection.seen_from_start and connection.reads_as_kafka
         )
         is_nobody = self._is_other | self._is_unread
-        # Where nothing reads as Kafka, requests are nobody's, and no response has one.
+        # On a connection without evidence of Kafka, requests have no client, and responses no
+        # request.
         is_asked = self._judged(lambda connection: connection.reads_as_kafka)
         self._is_request = (headers.kind == L.REQUEST) & ~is_nobody
         is_response = (headers.kind == L.ANSWER) | (headers.kind == L.UNPAIRED)
@@ -236,7 +236,7 @@ class _PairedRows:
         return pa.array(origins.files, pa.string()).take(pa.array(origins.of_row))
 
     def _connection(self) -> pa.Array:
-        # Of many connections of the capture, a chunk has a few.
+        # A chunk has only a few of the capture's many connections.
         numbers = np.zeros(len(self._frames.connections), np.int32)
         numbers[list(self._names)] = np.arange(len(self._names))
         names = pa.array(list(self._names.values()), pa.string())
@@ -276,7 +276,7 @@ class _PairedRows:
         )
 
     def _take_odd(self) -> None:
-        """Take what was told of frames that were not plain, but for what their header says."""
+        """Fill in the results for frames that were not plain, except for their header's facts."""
         for row, values in self._headers.odd.items():
             if "outcome" in values:
                 self._outcome.numbers[row] = _OUTCOMES.index(values["outcome"])
@@ -289,7 +289,7 @@ class _PairedRows:
                 self._tagged[row] = tagged
 
     def _judge(self) -> None:
-        """Say what became of frames whose connection is not Kafka, and of responses to nothing."""
+        """Set the outcome of frames on connections other than Kafka, and of unpaired responses."""
         outcome, error = self._outcome.numbers, self._error.numbers
         headers, is_unread = self._headers, self._is_unread
         outcome[is_unread] = _FAILED
@@ -303,7 +303,7 @@ class _PairedRows:
         self._withheld[self._is_other] = 0
 
     def _withhold(self) -> None:
-        """Withhold the bytes of frames without a body that may be credentials."""
+        """Withhold the bytes of frames without a body, if they may be credentials."""
         if self._shows:
             return
         outcome = self._outcome.numbers
@@ -326,7 +326,7 @@ class _PairedRows:
             sought = [_joined(place, np.array(indexes)) for place, indexes in unanswered.items()]
             joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
             answered[rows] = ~np.isin(joined, np.concatenate(sought))
-        # Of a damaged request without a response nobody knows whether it got one.
+        # A damaged request without a response may still have got one.
         is_damaged = np.zeros(len(frames), np.bool_)
         is_damaged[list(frames.error)] = True
         return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
@@ -336,7 +336,8 @@ class _PairedRows:
         frames, unanswered = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
-        # Of what is assigned to one place, the last stays; a connection's indexes ascend.
+        # If several values are assigned to one place, the last stays; a connection's indexes
+        # ascend.
         last[frames.connection[rows]] = frames.index[rows]
         first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
         for place in places:
@@ -364,7 +365,7 @@ def _response_name(request: str) -> str:
 
 
 def _joined(connections: NumpyArray | int, indexes: NumpyArray) -> NumpyArray:
-    # An index counts frames, and there are not so many.
+    # An index counts frames, and there are never that many.
     joined: NumpyArray = connections << 40 | indexes
     return joined
 

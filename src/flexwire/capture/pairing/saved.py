@@ -1,6 +1,6 @@
-"""What waits on each connection as plain records, for an analysis that goes on later.
+"""The waiting frames of each connection as plain records, for a later analysis that continues.
 
-What comes from a file is checked when it is read: a kernel indexes memory by what stands here.
+Data from a file is checked when it is read, because a kernel indexes memory by these numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AskedRecord(SavedRecord):
-    """A request that waits, or a token of the client's: then it has no header."""
+    """A request that waits, or a token of the client's, which has no header."""
 
     index: Count
     time_us: Number
@@ -42,7 +42,7 @@ class AskedRecord(SavedRecord):
 
 
 class EarlyRecord(SavedRecord):
-    """A response for which no request waited."""
+    """A response for which no request was pending."""
 
     index: Count
     time_us: Number
@@ -53,7 +53,7 @@ _MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
 
 
 class PendingRecord(SavedRecord):
-    """What is known of a connection, and what waits on it. The oldest come first."""
+    """The facts about a connection, and its waiting frames. The oldest come first."""
 
     name: str
     is_open: bool
@@ -110,7 +110,7 @@ def _asked(correlation_id: int, index: int, said: RequestSummary | None) -> Aske
 
 
 def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> Pairing:
-    """Return a pairing that goes on as the one of the records. Raises `ValueError`."""
+    """Return a pairing that continues from the records. Raises `ValueError`."""
     pairing = Pairing(show_credentials=show_credentials)
     state = vars(pairing)
     clients, entries, states = state["_clients"], [], []

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-# As the kernel has them.
+# With the kernel's types.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
@@ -48,7 +48,7 @@ class ClientIds:
                 self.table = np.zeros(2 * len(self.table), np.int64)
                 for place, encoded in enumerate(self._bytes):
                     self._enter(place, encoded)
-            # One byte more, for where nothing is there is no address.
+            # One more byte, because an empty array has no address.
             self._bytes.append(np.frombuffer(text.encode() + b"\0", np.uint8))
             self.extents[number] = address(self._bytes[number]), len(self._bytes[number]) - 1
             self._enter(number, self._bytes[number])
@@ -70,7 +70,7 @@ class ClientIds:
 
 
 class PendingTable:
-    """The entries that wait, where kernels take them in and out; without them they are kept."""
+    """The waiting entries, in memory that kernels change; without kernels they are only kept."""
 
     def __init__(self, states: NumpyArray, entries: NumpyArray) -> None:
         self.states = states
@@ -81,12 +81,12 @@ class PendingTable:
         self._put(entries)
 
     def use(self, states: NumpyArray) -> None:
-        """Go on with the states of more connections."""
+        """Continue with the states of more connections."""
         self.states = states
         self.words.states = address(states)
 
     def take(self, connection: int) -> NumpyArray:
-        """Take out what waits on one connection, requests before responses, or of all of them."""
+        """Take out the entries of one connection, requests before responses, or of all of them."""
         used = self.words.used
         taken = np.empty((max(used, 1), L.ENTRY), np.int64)
         self.words.entries = address(taken)
@@ -102,7 +102,7 @@ class PendingTable:
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Return all entries that wait. They keep waiting."""
+        """Return all waiting entries. They keep waiting."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries
@@ -130,7 +130,7 @@ class PendingTable:
 
 
 def make_states(count: int) -> NumpyArray:
-    """Return the states of connections of which nothing was seen."""
+    """Return the states of connections without any frame so far."""
     states = np.full((count, L.STATE), L.NOWHERE, np.int64)
     states[:, L.FLAGS] = 0
     states[:, L.WAITING : L.FIRST] = 0

@@ -1,7 +1,7 @@
 """Joins the segments of a connection into the frames that were sent over it.
 
-Here it is decided which connection a segment is of. `flexwire.capture.reassembly.open_connection`
-takes it from there.
+This module decides to which connection a segment belongs.
+`flexwire.capture.reassembly.open_connection` does the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
 
 OPEN_CONNECTIONS = 4
-"""So many connections between the same two ports go on at once; one more ends the idlest."""
+"""At most this many connections between two ports are open at once; one more ends the idlest."""
 
 _TURNS = SYN | FIN | RST
 _NONE_GIVEN = BrokerEnds()
@@ -51,9 +51,10 @@ def key_of_ends(end: str, other: str) -> str:
 
 
 class KeyActivity(NamedTuple):
-    """The number of connections that an assembler has begun, and whether the last ones go on.
+    """The number of connections that an assembler has begun, and whether the last ones are open.
 
-    ``last_us`` is when a segment of an open one came last; ``is_over``: each of them was closed.
+    ``last_us`` is the time of the last segment of an open one. ``is_over``: all of them were
+    closed.
     """
 
     ordinal: int
@@ -62,27 +63,27 @@ class KeyActivity(NamedTuple):
 
 
 class FrameAssembler:
-    """Takes the segments between two ends in the order of capture, and gives the frames.
+    """Takes the segments between two ends in the order of capture, and returns the frames.
 
-    Segments may be out of order, repeated with other boundaries, cut off by the capture's
-    snaplen, or missing. Bytes that are missing or in no frame become a `CapturedFrame` with an
-    error. Call `finish` at the end.
+    Segments may be out of order, repeated with other boundaries, cut off by the capture's snaplen,
+    or missing. Bytes that are missing or in no frame become a `CapturedFrame` with an error. Call
+    `finish` at the end.
 
     A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
     no known connection can have sent (see `flexwire.capture.reassembly.course`). At most
     `OPEN_CONNECTIONS` of them go on at once; frames of one may then come between those of another.
 
-    Where frames begin is known from the start of a stream on, or from a segment on of which
-    flexwire's own captures say that a frame begins there. In other captures that begin within a
-    connection, and after a gap that hides a length, the place of the next frame is a guess (see
-    `flexwire.capture.reassembly.framing` for how it may be wrong).
+    The beginnings of frames are known from the start of a stream, or from a segment that flexwire's
+    own captures mark as the beginning of a frame. In other captures that begin within a connection,
+    and after a gap that hides a length, the place of the next frame is a guess
+    (`flexwire.capture.reassembly.framing` says how it may be wrong).
 
     A gap in the requests delays the request that it cuts. Responses that are complete by then wait
-    for that request, so that a response follows its request here too.
+    for that request, so that a response follows its request in the output too.
 
-    Where exactly one end is among the ``brokers``, the other is the client. What cuts a stream is
-    the class ``framer``, of its pieces. An ``endless`` capture is never finished, so responses wait
-    no longer than their connection is open.
+    If exactly one end is among the ``brokers``, the other is the client. The class ``framer`` cuts
+    a stream into frames. An ``endless`` capture is never finished, so responses wait no longer than
+    their connection is open.
     """
 
     def __init__(
@@ -98,13 +99,13 @@ class FrameAssembler:
         self._endless = endless
         self.brokers = brokers
         self._ended: list[CapturedConnection] = []
-        self.key = ""  # of the connections that it takes segments of
+        self.key = ""  # of the connections whose segments it takes
         self._ordinal = 0
         self._client: str | None = None  # of the last connection whose SYN was captured
-        self._open: list[OpenConnection] = []  # the one whose segment came last is the last
+        self._open: list[OpenConnection] = []  # the one with the latest segment is the last
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
-        """Take in a segment; give out the frames that are now complete, errors among them."""
+        """Take in a segment; return the frames that are now complete, errors among them."""
         key = connection_key(segment)
         if not self.key:
             self.key = key
@@ -124,12 +125,12 @@ class FrameAssembler:
             connection.course.note(segment)
             return connection.push(segment)
         if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
-            # It belongs to no known connection, and holds nothing.
+            # The segment belongs to no known connection, and holds nothing.
             return []
         return self._begin(segment)
 
     def _begin(self, segment: Segment) -> list[CapturedFrame]:
-        """Open the connection of which this is the first segment captured."""
+        """Open the connection whose first captured segment this is."""
         frames: list[CapturedFrame] = []
         if segment.flags & SYN:
             for candidate in [
@@ -154,10 +155,10 @@ class FrameAssembler:
         return frames
 
     def pause(self) -> list[CapturedConnection]:
-        """Return what open connections were since the last pause, in order; they go on.
+        """Return the facts about open connections since the last pause, in order; they stay open.
 
-        Those of which no segment was captured since then are left out, and those of which it is
-        not known which end is the client.
+        Connections without a captured segment since then are left out, and so are those whose
+        client is unknown.
         """
         paused = [
             connection.pause() for connection in sorted(self._open, key=attrgetter("ordinal"))
@@ -171,7 +172,7 @@ class FrameAssembler:
     def ended(self) -> list[CapturedConnection]:
         """Return the connections that have ended since the last call, in order.
 
-        All frames of each have been given out.
+        All frames of each have been returned.
         """
         ended, self._ended = self._ended, []
         return ended
@@ -189,12 +190,12 @@ class FrameAssembler:
         )
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
-        """Return the requests of an open connection that wait for a gap, as if it ended now."""
+        """Return the requests of an open connection that wait behind a gap, as if it ended now."""
         connections = (candidate for candidate in self._open if candidate.name == connection)
         return [frame for candidate in connections for frame in candidate.cut_requests()]
 
     def activity(self) -> KeyActivity:
-        """Return what may be forgotten of it: see `Idle`."""
+        """Return the activity by which its connections may be forgotten: see `KeyActivity`."""
         last_us = max((candidate.last_us for candidate in self._open), default=0)
         return KeyActivity(
             self._ordinal,
@@ -203,13 +204,13 @@ class FrameAssembler:
         )
 
     def go_on_after(self, ordinal: int) -> None:
-        """Begin, as a new assembler, after so many connections that were forgotten."""
+        """Start, as a new assembler, after a number of connections that were forgotten."""
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:
-        """Return the state of the connection if it goes on in order and is Kafka or has no frames.
+        """Return the connection's state if it is in order, and is Kafka or has no frames.
 
-        None otherwise, and where others are open that are not over. See
+        None otherwise, and also if other connections are open. See
         `flexwire.capture.reassembly.streams`.
         """
         if not self._open:
@@ -218,12 +219,12 @@ class FrameAssembler:
         return last.hand_off([other.course for other in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Go on, as a new assembler, with a connection of which only where it stands is known."""
+        """Continue, as a new assembler, a connection from the state of its ends alone."""
         self._ordinal = 1
         self.open_again(key_of_ends(lent.client, broker), self._ordinal).resume(lent, broker)
 
     def open_again(self, key: str, ordinal: int) -> OpenConnection:
-        """Open a connection of a key, as a new assembler, of which nothing is known yet."""
+        """Open a connection of a key, as a new assembler, about which nothing is known yet."""
         self.key = key
         low, _, high = key.partition("|")
         first = Segment(0, low, high, 0, 0, 0, b"")
@@ -233,15 +234,15 @@ class FrameAssembler:
         return connection
 
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
-        """Say what is held of a frame of the open connection that is not whole."""
+        """Set the held bytes of an incomplete frame of the open connection."""
         self._open[0].hold(direction, held, first_us, last_us)
 
     def seek(self) -> None:
-        """Say of the open connection that no frame is known to begin in it."""
+        """Note that no beginning of a frame is known in the open connection."""
         self._open[0].seek()
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Take in what became of the connection since it was lent."""
+        """Take in the result of the fast path for the connection since it was lent."""
         self._open[-1].take_back(taken)
 
     def _connection_of(self, segment: Segment) -> OpenConnection | None:

@@ -1,22 +1,23 @@
 """Facts about a connection: its ends, its bytes, how it ended, and whether it is Kafka.
 
-Where the caller has named brokers, they alone say which connections are Kafka. Otherwise the
-content of the frames does (see `flexwire.capture.reassembly.evidence`).
+If the caller has named brokers, they alone decide which connections are Kafka. Otherwise the
+content of the frames decides (see `flexwire.capture.reassembly.evidence`).
 
-Every stream that begins with a small number has "frames", and a header of zeros is that of a
-Produce request: so one header proves nothing. Each of these does, being so rare in other bytes that
-one is enough:
+Every stream that begins with a small number seems to have frames, and a header of zeros is that of
+a Produce request. So one header proves nothing. Each of the following is so rare in other bytes
+that one occurrence is proof:
 
 - a request of a released version whose body decodes by its spec;
 - a response that decodes by its spec as the answer to a request of a released version;
 - an ApiVersions request of a version above all released ones, with a client id: a client of a newer
   Kafka begins so (KIP-511);
-- of frames that the capture lacks parts of: two request headers of one client id, or one whose
-  correlation id came back.
+- in frames with missing parts: two request headers with one client id, or one whose correlation id
+  came back.
 
-An empty client id is two zero bytes, which other protocols send as well. A request with one counts
-if its body has many bytes that are not zero; if it has few, only together with a second request or
-with its response. Lost or damaged bytes are no evidence, neither for nor against.
+An empty client id is two zero bytes, which other protocols send as well. A request with an empty
+client id counts if its body has many bytes that are not zero. If the body has few, it counts only
+together with a second request or with its response. Lost or damaged bytes are no evidence either
+way.
 """
 
 from __future__ import annotations
@@ -54,17 +55,17 @@ if TYPE_CHECKING:
 
 
 MOST_AWAITED = 1000
-"""So many requests wait for a response that may prove what they are; the oldest is forgotten."""
+"""At most this many requests wait for a response as evidence; the oldest is forgotten."""
 
 MOST_READ = 8 * 1024 * 1024
 """Only the header of a longer frame is used, as if the capture lacked the rest."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
-# The one request that is sent in versions that are not released yet (KIP-511).
+# The one request that clients send in versions that are not released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
-# No request or response begins with so many zeros.
+# No request or response begins with this many zeros.
 _LEADING = 64
-# Bytes other than zero in a body: a few numbers or a timestamp have fewer, and decode by chance.
+# Bytes other than zero in a body. A few numbers or a timestamp have fewer, and decode by chance.
 _MUCH, _SOME = 8, 4
 
 
@@ -78,21 +79,21 @@ class AwaitedRequest(NamedTuple):
 class KafkaEvidence:
     """Takes the frames of one connection until one of them shows that it is Kafka.
 
-    ``found`` then says in a few words what did. ``hint`` says what would be enough if the end were
-    known for a broker: one request header with a client id, or one body that decodes.
+    ``found`` then describes the evidence in a few words. ``hint`` says what would be enough if one
+    end were known to be a broker: one request header with a client id, or one body that decodes.
     """
 
     def __init__(self) -> None:
         self.found: str | None = None
         self.hint: str | None = None
         self._asked: dict[int, AwaitedRequest] = {}
-        # The latest that decodes, and the latest that the capture lacks parts of.
+        # The latest request that decodes, and the latest one with missing parts.
         self._decoded: RequestFrame | None = None
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a frame; unless it ``is_whole``, ``payload`` is what the capture has of it."""
-        # Zeros decode as many a message by chance.
+        """Take in a frame. Unless it ``is_whole``, ``payload`` has only its captured bytes."""
+        # Zeros decode as many messages by chance.
         if self.found is not None or not any(payload[:_LEADING]):
             return
         is_whole = is_whole and len(payload) <= MOST_READ
@@ -113,7 +114,8 @@ class KafkaEvidence:
         elif (
             request.client_id
             and request.message_name == _NEGOTIATED
-            # A broker reads less of such a header, but what a client sends goes on as the newest.
+            # A broker reads less of such a header, but a client's header continues as in the newest
+            # version.
             and has_newest_header(payload)
         ):
             self.found = f"{_named(request)}, newer than any released"
@@ -183,7 +185,7 @@ def _is_text(client_id: str | None) -> bool:
 
 HELD_SEGMENTS = 64
 HELD_BYTES = 1024 * 1024
-"""So much of a connection is held back, at most, until it is known which end is the client."""
+"""At most this many bytes of a connection are held until the client is known."""
 
 
 class Roles:
@@ -191,9 +193,9 @@ class Roles:
 
     The first of these rules that applies decides. The client is
 
-    1. the end that is not among the ``brokers``, where exactly one is;
-    2. the sender of a SYN, or of what flexwire's own captures mark as a request;
-    3. the end from which a request came whose correlation id came back from the other end;
+    1. the end that is not among the ``brokers``, if exactly one end is;
+    2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
+    3. the end that sent a request whose correlation id came back from the other end;
     4. the only end that sent bytes that look like a request and not like a response;
     5. the client of an earlier connection on these ports (``known``);
     6. the end with the higher port.
@@ -232,7 +234,7 @@ class Roles:
         if self._known is not None:
             return self._known
         first = self.held[0]
-        # Of equal ports the end that spoke first is as good a guess as the other.
+        # With equal ports, the end that sent first is as good a guess as the other.
         return max(first.source, first.destination, key=_port)
 
     def _answers(self, segment: Segment) -> bool:
@@ -244,8 +246,8 @@ class Roles:
             return True
         if looks_like_request(segment.payload, self._limit):
             self._asked.setdefault(segment.source, set()).add(as_request)
-            # Read as a response's correlation id, api key and version are the version alone for
-            # Produce (api key 0): the first responses of a connection have ids like that.
+            # Read as a response's correlation id, the api key and version of Produce (api key 0)
+            # equal the version alone: the first responses of a connection have ids like that.
             if as_response > HIGHEST:
                 self._sure.add(segment.source)
         return False
@@ -262,7 +264,7 @@ HIGHEST_PORT = 65535
 class BrokerEnds:
     """Ends of connections that were given as brokers: by port, whatever the host, or by both.
 
-    With no end given it is false, and says nothing about any end.
+    Without any end it is false, and says nothing about any end.
 
     >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -274,7 +276,7 @@ class BrokerEnds:
 
     @classmethod
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
-        """Brokers by ports, and by texts such as "10.0.0.1:9092" or "[::1]:9092".
+        """Return brokers by ports, and by texts such as "10.0.0.1:9092" or "[::1]:9092".
 
         Raises `CaptureError` for anything else: a capture has addresses and no names.
         """
@@ -311,7 +313,7 @@ class BrokerEnds:
 
 
 def parse_end(text: str) -> str:
-    """Return an end of a connection as `Segment` writes it, from the text of a person.
+    """Return an end of a connection as `Segment` writes it, from a user's text.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'
@@ -335,7 +337,7 @@ def parse_end(text: str) -> str:
 
 
 KAFKA = "Kafka"
-"""The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""
+"""The ``looks_like`` of a connection that decodes as Kafka, but has no end that was given."""
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
@@ -343,10 +345,10 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 
     ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
     same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
-    ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
-    of the stream. ``first_us`` and ``timestamp_us`` are when its first and last byte were seen.
-    With an ``error``, ``payload`` holds at most 1,024 of the bytes; if it ``is_placed`` they begin
-    with the frame's header, otherwise anywhere.
+    ``payload`` is without the length prefix, ``size`` with it. The sizes of all frames add up to
+    the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
+    byte. With an ``error``, ``payload`` holds at most 1,024 of the bytes. If it ``is_placed`` they
+    begin with the frame's header, otherwise anywhere.
     """
 
     connection: str
@@ -361,24 +363,24 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 
 
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
-    """A connection, when it has ended or the capture has.
+    """A connection that has ended, or whose capture has ended.
 
-    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000"; if it is not Kafka, ``client`` is
-    the end that sent what would be requests. ``seen_from_start``: its SYN was captured.
-    ``closed_by`` is the end whose FIN, or RST (``reset``), was seen first.
+    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000". If it is not Kafka, ``client`` is
+    the end whose bytes would be requests. ``seen_from_start``: its SYN was captured. ``closed_by``
+    is the end whose FIN, or RST (``reset``), came first.
 
-    ``request_bytes`` and ``response_bytes`` are the sizes of its frames, those with an error too.
-    Of these, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from before the
-    first segment of their direction, and ``unreadable_bytes`` are other bytes of frames with an
-    error. In no frame are ``repeated_bytes``, which came again, and ``late_bytes``, which came
-    after their place had been given up as lost. So every byte of its segments is counted:
-    ``captured_bytes`` is the sum of the frames' bytes without the lost ones, the repeated and the
-    late ones.
+    ``request_bytes`` and ``response_bytes`` are the sizes of its frames, including those with an
+    error. Of these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
+    before the first segment of their direction, and ``unreadable_bytes`` are other bytes of frames
+    with an error. Two counts are in no frame: ``repeated_bytes``, which came again, and
+    ``late_bytes``, which came after their place had been given up as lost. So every byte of its
+    segments is counted: ``captured_bytes`` is the sum of the frames' bytes without the lost ones,
+    plus the repeated and the late ones.
 
-    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: something in it reads as
-    Kafka, so its headers can be believed. ``looks_like`` names another protocol whose bytes these
-    seem to be, or Kafka where only its ends speak against it. What follows is known once the
-    survey has read what its frames say: who its client is, and what it has of earlier analyses.
+    ``evidence`` says why it is Kafka, or is not. ``reads_as_kafka``: some of its bytes decode as
+    Kafka, so its headers can be trusted. ``looks_like`` names another protocol that these bytes
+    resemble, or Kafka if only its ends speak against it. The remaining fields are filled after the
+    survey has read the frames: the client, and the facts from earlier analyses.
     """
 
     connection: str
@@ -419,7 +421,7 @@ class _Verdict(NamedTuple):
 
 
 class Account:
-    """Takes in the segments and frames of one connection; `close` says what it was."""
+    """Takes in the segments and frames of one connection; `close` returns the facts about it."""
 
     def __init__(self, brokers: BrokerEnds) -> None:
         self.evidence = KafkaEvidence()
@@ -432,7 +434,7 @@ class Account:
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
-        self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}  # the last pause
+        self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}  # at the pause
         self._lost = self._captured = 0
         self._repeated = self._late = self._early = self._unreadable = 0
 
@@ -453,7 +455,7 @@ class Account:
             self._reset = bool(flags & RST)
 
     def note_result(self, taken: HandoffResult) -> None:
-        """Take in segments, and the whole frames in them, that were counted elsewhere."""
+        """Take in segments that were counted elsewhere, with the whole frames in them."""
         if not taken.segments:
             return
         self._last_us = taken.time_us
@@ -465,7 +467,7 @@ class Account:
             self._bytes[direction] += progress.sizes
 
     def note_pieces(self, direction: Direction, pieces: Iterable[StreamPiece]) -> None:
-        """Take in what comes next in a stream."""
+        """Take in the next pieces of a stream."""
         head = self._heads[direction]
         for piece in pieces:
             if len(head) < HEAD_BYTES:
@@ -491,7 +493,7 @@ class Account:
         self._unreadable -= stream.early
 
     def pause(self, connection: str, client: str, broker: str) -> CapturedConnection | None:
-        """Say what the connection was since the last pause, and count anew from here on.
+        """Return the facts about the connection since the last pause, and restart the counts.
 
         Return None if none of its segments was captured since then.
         """
@@ -508,7 +510,7 @@ class Account:
         return so_far
 
     def close(self, connection: str, client: str, broker: str) -> CapturedConnection:
-        """Say what the connection was since the last pause."""
+        """Return the facts about the connection since the last pause."""
         judged = self._judge(client, broker)
         ended_by: Literal["client", "broker"] | None = None
         if self._ended_by is not None:
@@ -542,7 +544,7 @@ class Account:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
-            # Less will do where an end is known for a broker: the tap stands before one.
+            # Less evidence is enough if one end is known to be a broker: the tap stands before one.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
         if given:
@@ -577,13 +579,13 @@ def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdi
 
 
 def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
-    """Take the next frame of a connection in, and return what it is in its conversation."""
+    """Take in the next frame of a connection, and return its role in the conversation."""
     is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
     error, is_placed = frame.error, frame.is_placed
     if error is None:
         take = conversation.request if is_request else conversation.response
         return take(payload, seen)
-    # A frame that is cut off, or damaged further on, still says what its header says.
+    # A frame that is truncated, or damaged further on, still has its header.
     if is_request:
         return conversation.damaged_request(payload, error, seen, is_placed=is_placed)
     return conversation.damaged_response(error, payload, seen, is_placed=is_placed)

@@ -1,15 +1,15 @@
 """The course of a connection: which segments belong to it, and which responses are due.
 
-A SYN says so. Where the capture lacks it, or shows several connections at once, the sequence
-numbers do: those of each end lie near to where it has come, and so does what it acknowledges. A
-connection that was closed does not go on.
+A SYN begins a connection. If the capture lacks the SYN, or shows several connections at once, the
+sequence numbers decide: those of each end, and those it acknowledges, are near its last known
+number. A connection that was closed does not continue.
 
-Where a direction's bytes lost their frames, a response is recognized by the correlation id that a
-request waits for. Frames are not understood yet at that point (`flexwire.protocol.conversation`
-does that afterwards), so every request counts here, those that are never answered too.
+If a direction has lost the beginnings of its frames, a response is recognized by the correlation id
+of a pending request. Frames are not decoded yet at that point (`flexwire.protocol.conversation`
+does that later), so every request counts here, even those that are never answered.
 
-Clients have a handful of requests under way, so the last frames of a connection are enough to know
-which ones; and only they are kept, because most connections never need them.
+Clients have a handful of pending requests, so the last frames of a connection are enough to know
+them. Only these are kept, because most connections never need them.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 WIDEST_GAP = 64 * 1024 * 1024
-"""A segment further ahead than this does not follow a gap, but is of another connection.
+"""A segment further ahead than this does not follow a gap, but belongs to another connection.
 
 A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
-but half of all sequence numbers lie within that: another connection's would pass for a gap.
+but half of all sequence numbers are that near: another connection's numbers would pass for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
-"""A segment may be so much before the first one captured of its direction."""
+"""A segment may be this far before the first one captured in its direction."""
 
 FAR_BYTES = 256 * 1024
-"""Where both directions jump by more than this at once, it is another connection.
+"""If both directions jump by more than this at once, it is another connection.
 
-A capture that drops packets may make one of them jump: responses are long where requests are short,
-or the other way round.
+A capture that drops packets may make one of them jump: responses are long if requests are short, or
+the other way round.
 """
 
 
@@ -53,7 +53,7 @@ class _Reach:
     def __init__(self) -> None:
         self.low = self.high = 0
         self.is_seen = False
-        self.is_told = False  # by what the other end acknowledged
+        self.is_told = False  # known from the other end's acknowledgment
         self.is_anchored = False
         self.end: int | None = None  # where its FIN or RST says that it ends
 
@@ -76,7 +76,7 @@ class _Reach:
         self.is_seen = self.is_told = self.is_anchored = True
 
     def acknowledge(self, sequence: int) -> None:
-        """Take in how far the other end says that this one has come."""
+        """Take in how far the other end has acknowledged this one."""
         if not self.is_told:
             self.is_told = True
             self.low = self.high = sequence
@@ -86,7 +86,7 @@ class _Reach:
             self.high += ahead
 
     def may_begin(self, sequence: int) -> bool:
-        """Return whether the end's first byte may have this number, by what is known of it."""
+        """Return whether the end's first byte may have this number, as far as is known."""
         return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
 
     def outside(self, position: int) -> int:
@@ -105,12 +105,12 @@ class Course:
 
     @property
     def is_closed(self) -> bool:
-        """Whether both ends have said that they send nothing more, or one has reset it."""
+        """Whether both ends have finished sending, or one has reset the connection."""
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
         """Note a segment without SYN, FIN and RST and return True if it is the next of its end."""
-        # Nearly all do, so this comes first.
+        # Nearly all segments are, so this comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
             return False
@@ -127,18 +127,18 @@ class Course:
         return reach.high % MODULUS if is_going else None
 
     def passed(self, source: str) -> int:
-        """Return how many bytes of an end, up to the next one, are surely of this connection."""
+        """Return how many bytes of an end, up to the next one, surely belong to this connection."""
         reach = self._reach[source]
         return reach.high - reach.low
 
     def resume(self, source: str, sequence: int) -> None:
-        """Let an end go on with a sequence number."""
+        """Let an end continue with a sequence number."""
         reach = self._reach[source]
         reach.low = reach.high = sequence
         reach.is_seen = reach.is_told = True
 
     def skip(self, source: str, size: int, segments: int) -> None:
-        """Count ``segments`` of the connection, with ``size`` bytes of an end that follow on."""
+        """Count ``segments`` of the connection, with ``size`` consecutive bytes of an end."""
         self._segments += segments
         self._reach[source].high += size
 
@@ -178,7 +178,7 @@ class Course:
                 return False
         if source in self._initial:
             return self._initial[source] != sequence
-        # The capture may show a SYN later than what followed it, at either end.
+        # At either end, the capture may show a SYN later than the segments after it.
         if not self._segments:
             return False
         sends, receives = self._reach[source], self._reach[other]
@@ -196,13 +196,13 @@ class Course:
     def room(self, source: str, sequence: int) -> int:
         """Return how many bytes another connection's end can send before they may be of this one.
 
-        0 where that is not known, as it is not over.
+        0 if that is unknown, because this connection is not over.
         """
         reach = self._reach[source]
         end = reach.high if reach.end is None and self.is_reset else reach.end
         if not reach.is_seen or end is None:
             return 0
-        # With the keep-alive before them, and the FIN: see `_is_impossible`.
+        # Including the keep-alive before them, and the FIN: see `_is_impossible`.
         first, last = reach.low - 1, end + 1
         is_within = (sequence - first) % MODULUS <= last - first
         return 0 if is_within else (first - sequence) % MODULUS
@@ -220,13 +220,13 @@ class Course:
         """Return how far a segment is from the connection's state; None for another connection."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
-        is_early = False  # what is acknowledged is still to be captured
+        is_early = False  # the acknowledged bytes are still to be captured
         if segment.flags & ACK and receives.is_told:
             acknowledged = unwrap(segment.acknowledgment, receives.high)
             strays = receives.outside(acknowledged)
             is_early = self._may_precede(receives, acknowledged)
             if strays and not segment.acknowledgment:
-                # Tools that make up segments acknowledge 0, which says nothing.
+                # Tools that synthesize segments acknowledge 0, which says nothing.
                 strays = 0
             else:
                 ahead = abs(acknowledged - receives.high)
@@ -251,7 +251,7 @@ class Course:
         return is_before and not reach.is_anchored and self._is_young
 
     def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
-        """Return whether an end cannot send these bytes, judging by how far it has come."""
+        """Return whether an end cannot send these bytes, judging by its last known number."""
         if not sends.is_seen:
             return self.is_reset and position > sends.high
         if position < sends.low:
@@ -263,13 +263,13 @@ class Course:
         if sends.end is not None:
             return position + size > sends.end + (not size)
         if self.is_reset:
-            # What was under way goes on without a gap.
+            # The data in flight continues without a gap.
             return position > sends.high
         return position - sends.high > WIDEST_GAP
 
 
 NOTED_FRAMES: Final = 512
-"""So many frames of a connection are remembered, both directions together."""
+"""At most this many frames of a connection are remembered, both directions together."""
 
 _CORRELATION_ID = struct.Struct(">i")
 _IN_RESPONSE_HEAD = 4  # after the length prefix
@@ -308,10 +308,10 @@ class PendingRequests:
         return self._in_flight().first(_id_in(head)) is not None
 
     def follows(self, head: bytes) -> bool:
-        """Return whether the response may answer a request from before those that were seen.
+        """Return whether the response may answer a request from before the first one seen.
 
-        Clients count correlation ids upwards, so its id is a little below theirs; where no
-        request was seen at all, anything may.
+        Clients count correlation ids upwards, so its id is a little below theirs. If no request was
+        seen at all, any id may.
         """
         if not self._any_request:
             return True
@@ -336,11 +336,11 @@ def _id_in(head: bytes) -> int:
 
 BEGINNING_US: Final = 1_000_000
 BEGINNING_BYTES: Final = 1024 * 1024
-"""A connection's first segments wait for its handshake: no longer than this, and no more bytes."""
+"""A connection's first segments wait for its handshake, up to this time and this many bytes."""
 
 MOST_HELD_BACK: Final = 1024
 MOST_HELD_BACK_BYTES: Final = 1024 * 1024
-"""Responses wait for a request that is cut only until more of them wait than this."""
+"""Responses wait for a request with a gap until more than this many bytes of them wait."""
 
 
 class FirstSegments:
@@ -351,30 +351,30 @@ class FirstSegments:
         self._bytes = 0
 
     def add(self, segment: Segment) -> bool:
-        """Take in a segment; return whether the first ones are all there."""
+        """Take in a segment; return whether the first ones are complete."""
         self._segments.append(segment)
         self._bytes += len(segment.payload)
         if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
-            # A capture of flexwire's own goes on, or it says where both streams begin.
+            # flexwire's own captures continue a connection, or mark where both streams begin.
             return True
         span_us = abs(segment.timestamp_us - self._segments[0].timestamp_us)
         is_full = len(self._segments) >= REORDER_SEGMENTS or self._bytes >= BEGINNING_BYTES
         return is_full or span_us >= BEGINNING_US
 
     def segments(self) -> list[Segment]:
-        """Return those there are: a SYN that was captured late still comes first."""
+        """Return the segments so far. A SYN that was captured late still comes first."""
         return sorted(self._segments, key=lambda segment: not segment.flags & SYN)
 
 
 class DelayedResponses:
-    """Responses that wait until the requests before them are given out."""
+    """Responses that wait until the requests before them are returned."""
 
     def __init__(self) -> None:
         self._frames: list[CapturedFrame] = []
         self._bytes = 0
 
     def in_turn(self, frames: list[CapturedFrame], *, is_cut: bool) -> list[CapturedFrame]:
-        """Return the frames that may be given out now; ``is_cut``: a request before them is not."""
+        """Return the frames that are due now; ``is_cut``: a request before them is incomplete."""
         if not self._frames and not (frames and is_cut):
             return frames
         responses = [frame for frame in frames if frame.direction == "response"]
@@ -385,6 +385,6 @@ class DelayedResponses:
         return requests if is_cut and not is_much else requests + self.release()
 
     def release(self) -> list[CapturedFrame]:
-        """Return those that wait, which then wait no more."""
+        """Return the waiting frames, and clear them."""
         frames, self._frames, self._bytes = self._frames, [], 0
         return frames

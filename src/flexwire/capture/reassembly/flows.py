@@ -1,10 +1,10 @@
 """From segments to frames, for all the connections of a capture at once.
 
-Each connection key has its `FrameAssembler`, which begins with the connection and is told of all
-that is unusual in it. Between that, while segments follow one another, it lends the connection to
-the kernels, which take the segments of all connections in one call and stop before any that they
-are not sure of. So the frames are those that the assemblers alone would give, and the assemblers
-hold the whole state: what is pickled at a cut is them.
+Each connection key has its `FrameAssembler`, which begins with the connection and gets every
+unusual segment. In between, while segments follow one another, it lends the connection to the
+kernels. They take the segments of all connections in one call and stop before any that they are not
+sure of. So the frames equal those of the assemblers alone. The assemblers hold the whole state:
+they are what is pickled at a cut.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NONE_GIVEN = BrokerEnds()
 
 # The memory layout of the kernels' struct; pointers are addresses. `kernels/frames.pyx` has the
-# same, and says of each field what it is.
+# same layout, and explains each field.
 _SIDE = np.dtype(
     [
         (name, np.int64)
@@ -73,7 +73,7 @@ _FRAME = np.dtype(
         )
     ]
 )
-# Each column as the kernels read it.
+# The columns in the kernels' types.
 _COLUMNS = {
     "timestamp_us": np.int64,
     "sequence": np.int64,
@@ -100,16 +100,16 @@ class _FramingWords(ctypes.Structure):
     )
 
 
-# Of so many bytes that are held of a frame, a part is to follow before they are copied again.
+# After this many held bytes of a frame, a part of that must follow before they are copied again.
 _MUCH_HELD = 1 << 20
 _PART_BEFORE_LENT = 8
 
 
 class Flows:
-    """Takes the segments of a capture, chunk by chunk, and gives the frames of all connections.
+    """Takes the segments of a capture, chunk by chunk, and returns the frames of all connections.
 
-    ``brokers``, ``limit`` and ``endless`` are those of `FrameAssembler`. Can be pickled between two
-    chunks, and then goes on elsewhere.
+    ``brokers``, ``limit`` and ``endless`` are those of `FrameAssembler`. It can be pickled between
+    two chunks, and continued elsewhere.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class Flows:
         self._ended: list[CapturedConnection] = []
         self.fast_path = _FastPath()
         self._chunk_bytes = 0
-        # So many bytes of a key go to its assembler before it is lent again.
+        # This many bytes of a key go to its assembler before it is lent again.
         self._rests: dict[str, int] = {}
-        self.files: dict[str, str] = {}  # that each key was last seen in
+        self.files: dict[str, str] = {}  # the file in which each key was last seen
 
     def __getstate__(self) -> dict[str, Any]:
         self._take_all_back()
@@ -141,11 +141,11 @@ class Flows:
         self.fast_path = _FastPath()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
-        """Take in the segments of a chunk; give the frames that are now whole, errors too.
+        """Take in the segments of a chunk; return the frames that are now whole, errors too.
 
-        With ``in_order`` they stand in the order in which they ended. Otherwise those of a
-        connection do, and kernels may give one connection after the other: of small messages such
-        rows make files a quarter smaller, and nothing is sorted.
+        With ``in_order`` the rows stand in the order in which their frames ended. Otherwise only
+        the rows of each connection do, and kernels may return one connection after the other. With
+        small messages such rows make files a quarter smaller, and nothing has to be sorted.
         """
         self._chunk_bytes = int(segments.payload_size.sum())
         chunk = _ChunkAssembly(self, segments)
@@ -170,10 +170,10 @@ class Flows:
         ]
 
     def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
-        """Let the capture go on elsewhere, without the connections that are over or idle.
+        """Let the capture continue elsewhere, without the connections that are over or idle.
 
-        Return the incomplete frames of those, which end here, by the file in which each ended;
-        and what each other connection was since the last pause.
+        Return the incomplete frames of those, which end here, by the file in which each ended, and
+        the facts about each other connection since the last pause.
         """
         self._take_all_back()
         over = keys_over({key: one.activity() for key, one in self._assemblers.items()})
@@ -198,7 +198,7 @@ class Flows:
         return dict(self._assemblers)
 
     def ends(self) -> dict[str, int]:
-        """Return when a segment of each key that is open was captured last."""
+        """Return when the last segment of each open key was captured."""
         return {key: one.activity().last_us for key, one in self.assemblers().items()}
 
     def open_names(self) -> list[str]:
@@ -235,7 +235,7 @@ class Flows:
         return key in self._assemblers
 
     def only(self, keys: Iterable[str]) -> Flows:
-        """Return the flows for a part of the capture that shows only these keys."""
+        """Return the flows for a part of the capture that contains only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
         assemblers = self._assemblers
@@ -245,12 +245,12 @@ class Flows:
     def adopt(
         self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]
     ) -> None:
-        """Go on with a key as another one did that took in all its segments."""
+        """Continue a key from the state of another object that took in all its segments."""
         self._assemblers[key] = assembler
         self._ended += ended
 
     def hand_off(self, key: str) -> int | None:
-        """Lend the connection of a key to the kernels, if it goes on in order; give its place."""
+        """Lend the connection of a key to the kernels, if it is in order; return its place."""
         place = self.fast_path.places.get(key)
         if place is not None:
             return place
@@ -265,19 +265,19 @@ class Flows:
         return self.fast_path.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
-        """Return the assembler of a key, with all that the kernels did."""
+        """Return the assembler of a key, with the kernels' results."""
         assembler = self.assembler(key)
         if key in self.fast_path.places:
             taken = self.fast_path.remove(key)
             assembler.take_back(taken)
-            # It is copied each time, and a frame may be as long as the memory.
+            # It is copied each time, and a frame may be as large as the memory.
             held = len(taken.request.held) + len(taken.response.held)
             if held > _MUCH_HELD:
                 self._rests[key] = held // _PART_BEFORE_LENT
         return assembler
 
     def rest(self, key: str, size: int) -> None:
-        """Note that the assembler of a key is given so many bytes."""
+        """Note how many bytes the assembler of a key gets before it is lent again."""
         rests = self._rests.get(key)
         if rests is not None and rests > size:
             self._rests[key] = rests - size
@@ -290,14 +290,14 @@ class Flows:
 
 
 class _FastPath:
-    """The connections that the kernels go on with, each in so many words at its place."""
+    """The connections that the kernels continue, each as a fixed number of words at its place."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
-        self.limited: set[str] = set()  # those that may take some bytes only
+        self.limited: set[str] = set()  # those that may take only a limited number of bytes
         self.connections: NumpyArray = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
-        # What is held of frames that are not whole, and whatever else the words point into.
+        # The held bytes of incomplete frames, and all other memory that the words point into.
         self.kept: list[Any] = []
 
     def address(self, place: int) -> int:
@@ -348,7 +348,7 @@ class _FastPath:
             side[name] = values.get(name, 0)
 
     def remove(self, key: str) -> HandoffResult:
-        """Take a connection from the kernels and return what became of it."""
+        """Take a connection from the kernels and return its result."""
         place = self.places.pop(key)
         self.limited.discard(key)
         self._free.append(place)
@@ -368,7 +368,7 @@ class _FastPath:
         return taken
 
     def carry(self) -> None:
-        """Hold what is held in memory of our own, so that no chunk's memory is kept for it."""
+        """Copy the held bytes into memory of our own, so that no chunk's memory stays in use."""
         frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
@@ -404,7 +404,7 @@ def _notes(connection: np.void) -> list[tuple[bool, int]]:
 
 @dataclass(slots=True)
 class _ChunkFrames:
-    """Frames of a chunk from kernels and assemblers, each with the segment they were whole with."""
+    """Frames of a chunk from kernels and assemblers, each with the segment that completed it."""
 
     rows: list[NumpyArray] = field(default_factory=list)
     outs: list[NumpyArray] = field(default_factory=list)
@@ -482,7 +482,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Let the kernels take what they are sure of; give what they left."""
+        """Let the kernels take what they are sure of; return the rest."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []
@@ -501,7 +501,7 @@ class _ChunkAssembly:
         left = []
         for (key, _, stop), place in zip(runs, table["stop"].tolist(), strict=True):
             if place < stop:
-                # The segment that was not sure is the assembler's.
+                # The segment that stopped the kernels goes to the assembler.
                 left.append((key, self._push(key, place), stop))
         return [span for span in left if span[1] < span[2]]
 
@@ -544,9 +544,9 @@ def join_frames(
     *,
     in_order: bool = False,
 ) -> tuple[FrameColumns, NumpyArray]:
-    """Frames as one, and the segment of each.
+    """Return all frames joined, and the segment of each.
 
-    Several are put in the order of their segments, and so is one if it is to be ``in_order``.
+    Several parts are put in the order of their segments, and so is a single one if ``in_order``.
     """
     columns = [part for part in columns if len(part[0])]
     if len(columns) == 1:

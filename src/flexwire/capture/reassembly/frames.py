@@ -34,12 +34,12 @@ def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameColumns:
-    """Frames as `CapturedFrame` has them; a connection is its place in ``connections``.
+    """Frames with the fields of `CapturedFrame`; a connection is its place in ``connections``.
 
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
     ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, of
-    uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file``
-    is the capture file whose reading found these frames; of several ``origins`` says it.
+    uint8. ``error`` has the rows with an error, ``unplaced`` those that are not placed. ``file`` is
+    the capture file in which these frames were found; for several files, ``origins`` has them.
     """
 
     connection: NumpyArray
@@ -93,7 +93,7 @@ class FrameColumns:
     ) -> FrameColumns:
         """Put frames into arrays.
 
-        ``connections`` are those known already, to which new ones are added.
+        ``connections`` are those known already; new ones are added to them.
         """
         names = [] if connections is None else connections
         numbers = {name: number for number, name in enumerate(names)}
@@ -128,7 +128,7 @@ class FrameColumns:
 def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
     """Return bytes of ``data`` from ``starts`` on; the differences of ``offsets`` are the sizes.
 
-    ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
+    ``offsets`` are int32, one more than ``starts``, and say where each run of bytes is copied to.
     """
     copied = allocate(int(offsets[-1]))
     frames = load_kernel("frames")

@@ -1,23 +1,24 @@
 """Cuts one direction of a connection into frames, and finds them again after damage.
 
-A frame begins where the one before it ends, so one lost length loses all that follow. Then pieces
-are held, and each is tried as the beginning of a frame, until one convinces the caller's guess.
+A frame begins where the one before it ends, so one lost length hides all later frames. Then pieces
+are held, and each is tried as the beginning of a frame, until the caller's guess accepts one.
 
-Frames have no mark of their own, so this is a guess, made only where a capture begins within a
-connection or lacks a frame's length, and only of bytes with which a segment begins. It may err so:
+Frames have no mark of their own, so this is a guess. It is made only where a capture begins within
+a connection or lacks a frame's length, and only for bytes at the start of a segment. It can fail in
+these ways:
 
-- A frame that begins in the middle of a segment is missed, and found again with the next one that
-  begins a segment.
-- Other bytes are taken for a request when they have its api key, version and client id by chance
-  (about one segment of random bytes in 10¹¹), for an awaited response when they have a length and
-  that very correlation id (one in 10¹⁰ for each response awaited), and for another response when a
-  second one follows where their length says (one in 10¹²). Bytes that are not random, arrays of
-  small integers above all, do it more often. Then the frames up to where that length leads are
-  lost, and something that is not a frame is given out in their place.
-- A response to a request from before the capture is not found when it is longer than 16 MiB, when
-  the capture ends within it, or when the client does not count its correlation ids.
+- A frame that begins in the middle of a segment is missed. The next frame that begins a segment is
+  found again.
+- Other bytes are taken for a request if they have its api key, version and client id by chance
+  (about one segment of random bytes in 10¹¹), for an awaited response if they have a length and
+  that very correlation id (one in 10¹⁰ for each response awaited), and for another response if a
+  second one follows where their length says (one in 10¹²). Bytes that are not random, above all
+  arrays of small integers, do it more often. Then the frames up to the end of that length are
+  lost, and something that is not a frame is returned in their place.
+- A response to a request from before the capture is not found if it is longer than 16 MiB, if
+  the capture ends within it, or if the client does not count its correlation ids.
 
-The module also words the remarks about bytes in which nothing reads as Kafka's.
+The module also has the texts of the remarks about bytes that do not decode as Kafka.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 
 
 HEAD_BYTES = 32
-"""So many bytes of each direction are looked at."""
+"""This many bytes of each direction are examined."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
 # The first bytes of a stream of each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
-# the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
+# the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first match is reported.
 _BEGINNINGS = [
     ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
     ("HTTP", rb"(?:%s) |HTTP/[12]|PRI \* HTTP/2" % _HTTP_METHODS),
@@ -73,7 +74,7 @@ _SHORTEST_TEXT = 8
 
 
 def looks_like(*heads: bytes) -> str | None:
-    """Return the protocol that one of the heads begins with, the first one known.
+    """Return the protocol of one of the heads, the first known one.
 
     >>> looks_like(b"", bytes.fromhex("160303007a"))
     'TLS'
@@ -104,28 +105,28 @@ def _is_text(head: bytes) -> bool:
     )
 
 
-# Length, api key, api version, correlation id; all but header version 0 go on with a client id.
+# Length, api key, api version, correlation id; except in header version 0, a client id follows.
 _HEAD = struct.Struct(">ihhi")
 _CLIENT_ID_LENGTH = struct.Struct(">h")
 _RESPONSE_HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
 SHORTEST_HEAD = REQUEST_HEAD
-"""Bytes that hold the correlation id of either, the length prefix included."""
+"""The number of bytes up to the correlation id of a request, with the length prefix."""
 
 RESPONSE_HEAD_BYTES = RESPONSE_HEAD
 """Bytes that hold the length and correlation id of a response."""
 
 _SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""Up to this length bytes are taken for a response that no request awaits: they are held."""
+"""Up to this length, bytes can count as a response without a known request: they are held."""
 
 # A Java client counts its requests to all brokers together.
 _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""Bytes that suffice to tell whether a request begins with them."""
+"""This many bytes are enough to tell whether a request begins with them."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
@@ -159,15 +160,15 @@ def _client_id_follows(head: bytes, rest: int) -> bool | None:
     sample = max(0, min(length, _CLIENT_ID_SAMPLE))
     if len(head) < start + sample:
         return None
-    # A client id is text; control characters in it speak against it.
+    # A client id is text, so control characters in it are evidence against it.
     return min(head[start : start + sample], default=ord(" ")) >= ord(" ")
 
 
 def looks_like_response(head: bytes, limit: int) -> bool | None:
     """Return whether ``head`` begins with the length and correlation id of a response.
 
-    None: too few bytes to tell; `RESPONSE_HEAD_BYTES` suffice. Many other bytes do as well, so
-    something else must speak for it: that a request awaits it, or what follows it.
+    None: too few bytes to tell; `RESPONSE_HEAD_BYTES` suffice. Many other bytes match too, so
+    further evidence is needed: a request that awaits the response, or the bytes after it.
     """
     if len(head) < _RESPONSE_HEAD.size:
         return None
@@ -176,7 +177,7 @@ def looks_like_response(head: bytes, limit: int) -> bool | None:
 
 
 def looks_like_responses(head: bytes, limit: int) -> bool | None:
-    """Return whether lengths lead from response to response through all of ``head``.
+    """Return whether each length leads to the next response through all of ``head``.
 
     None: too few bytes to tell.
     """
@@ -191,11 +192,11 @@ def looks_like_responses(head: bytes, limit: int) -> bool | None:
 
 
 def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | None:
-    """Return whether ``size`` bytes begin with a response, judging by what follows its end.
+    """Return whether ``size`` bytes begin with a response, judging by the bytes after its end.
 
-    The next one must begin there, with a correlation id that is a little higher, as clients count
-    them; or the bytes must end there, as segments do where a frame ends. None: too few bytes to
-    tell. ``peek(start, count)`` gives some of the bytes.
+    The next response must begin there, with a correlation id that is a little higher, because
+    clients count them. Or the bytes must end there, as segments do at the end of a frame. None: too
+    few bytes to tell. ``peek(start, count)`` returns some of the bytes.
     """
     length, correlation_id = _RESPONSE_HEAD.unpack(peek(0, _RESPONSE_HEAD.size))
     if not _SHORTEST_RESPONSE <= length <= LIKELY_LENGTH:
@@ -220,20 +221,20 @@ def possible_correlation_ids(head: bytes) -> tuple[int, int]:
 
 
 CAPTURED_FRAME_LIMIT = 256 * 1024 * 1024
-"""The longest payload taken for a frame's in a capture; brokers take 100 MiB by default."""
+"""The longest payload accepted for a frame in a capture; brokers take 100 MiB by default."""
 DEFAULT_FRAME_LIMIT = CAPTURED_FRAME_LIMIT
 """The name of `CAPTURED_FRAME_LIMIT` until the next release."""
 
 SURELY_TLS = 4
-"""So many pieces that begin with a record of TLS are none by chance, one in 10⁷ of random bytes."""
+"""This many pieces that begin like a TLS record are chance once in 10⁷ cases of random bytes."""
 
 
 class FramedBytes(NamedTuple):
     """A frame, or bytes that are not one and why; ``size`` counts all of them on the wire.
 
-    ``is_placed``: it is known where the frame begins, so ``payload`` begins with its header.
-    ``lost`` is how many of its bytes are missing from the capture. ``first_us`` and
-    ``timestamp_us`` are when the first and the last of the captured bytes passed.
+    ``is_placed``: the frame's beginning is known, so ``payload`` begins with its header. ``lost``
+    is how many of its bytes are missing from the capture. ``first_us`` and ``timestamp_us`` are the
+    times of the first and the last captured byte.
     """
 
     first_us: int
@@ -246,7 +247,7 @@ class FramedBytes(NamedTuple):
 
 
 class PieceBuffer:
-    """Pieces of a stream, one after the other without a gap, whose bytes can be looked at."""
+    """Consecutive pieces of a stream without a gap, whose bytes can be read."""
 
     def __init__(self) -> None:
         self.pieces: list[StreamPiece] = []
@@ -258,7 +259,8 @@ class PieceBuffer:
 
     def peek(self, start: int, count: int) -> bytes:
         """Return ``count`` bytes from ``start`` on, or as many as there are."""
-        # To join them all at every look would take time that grows with the square of their size.
+        # Joining all of them at every read would take time that grows with the square of their
+        # size.
         if not self.pieces:
             return b""
         position = self.pieces[0].position + start
@@ -277,10 +279,10 @@ class PieceBuffer:
 class Framer:
     """Cuts the pieces of one stream into frames.
 
-    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After a length that no
-    frame has, or a gap with the next length in it, frames begin again with the first piece that
-    begins one: because the capture says so, or because ``begins`` returns true for it. ``begins``
-    gets the bytes from there on, and returns None if they are too few to tell.
+    Every byte of the stream is in the ``size`` of exactly one `FramedBytes`. After an impossible
+    length, or a gap that hides the next length, frames begin again with the first piece that begins
+    one: because the capture says so, or because ``begins`` returns true for it. ``begins`` gets the
+    bytes from there on, and returns None if they are too few to tell.
     """
 
     def __init__(
@@ -298,14 +300,14 @@ class Framer:
             self._why = "the capture begins within the connection"
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Take in what comes next in the stream; give out what it completes."""
+        """Take in the next pieces of the stream; return the frames that they complete."""
         for piece in pieces:
             self._take(piece)
         framed, self._found = self._found, []
         return framed
 
     def finish(self) -> list[FramedBytes]:
-        """End the connection and return what is incomplete."""
+        """End the connection and return the incomplete frames."""
         self._decide(final=True)
         if self._why is not None:
             self._report_skipped()
@@ -317,7 +319,7 @@ class Framer:
         return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Return what these last pieces would complete or cut; the framer goes on as before."""
+        """Return what these last pieces would complete or cut; the framer does not change."""
         same, held = copy(self), PieceBuffer()
         held.pieces = self._candidates.pieces.copy()
         vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
@@ -325,12 +327,12 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """Whether a part of a frame is held whose end is known."""
+        """Whether a part of a frame with a known end is held."""
         return self._length is not None
 
     @property
     def is_framing(self) -> bool:
-        """Whether it is known where frames begin, and no byte of this one is lost."""
+        """Whether the beginnings of frames are known, and no byte of the current one is lost."""
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
@@ -338,8 +340,8 @@ class Framer:
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:
-        # Framing: the bytes of the frame so far, its prefix included, up to the first lost one.
-        # Seeking: a sample of what is skipped.
+        # Framing: the bytes of the frame so far, with its prefix, up to the first lost one.
+        # Seeking: a sample of the skipped bytes.
         self._buffer = bytearray()
         self._seen = 0
         self._lost = 0
@@ -350,32 +352,32 @@ class Framer:
 
     @property
     def is_seeking(self) -> bool:
-        """Whether no frame is known to begin, and no bytes wait for that decision."""
+        """Whether no beginning of a frame is known, and no bytes wait for that decision."""
         return self._why is not None and not self._candidates.pieces
 
     @property
     def is_tls(self) -> bool:
-        """Whether so many bytes without frames are TLS records that nothing else is likely."""
+        """Whether so many bytes without frames are TLS records that no other protocol is likely."""
         return self._tls_records >= SURELY_TLS
 
     @property
     def has_sample(self) -> bool:
-        """Whether enough is kept of the skipped bytes."""
+        """Whether enough of the skipped bytes is kept."""
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:
-        """Go on after bytes that were seen elsewhere to begin no frame; nothing of them is kept."""
+        """Continue after bytes that another object found to begin no frame; none are kept."""
         if went.size:
             self._seen += went.size
             self._first_us = min(self._first_us, went.first_us)
             self._last_us = max(self._last_us, went.last_us)
 
     def seek(self) -> None:
-        """Go on, as a new one, where another one seeks a frame and keeps nothing more."""
+        """Continue, as a new framer, where another one seeks a frame and keeps nothing more."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: SideResult) -> None:
-        """Go on after frames that were cut elsewhere."""
+        """Continue after frames that were cut elsewhere."""
         if went.frames:
             self._last_length = went.length
         self._reset()
@@ -395,12 +397,12 @@ class Framer:
             self._frame(piece.data, piece.timestamp_us)
 
     def _note_lost(self, piece: StreamPiece) -> None:
-        """Note when lost bytes passed, where a packet shows it or nothing else is known."""
+        """Note when lost bytes passed, if a packet shows it or nothing else is known."""
         if piece.seen or not self._seen:
             self._note_time(piece.timestamp_us)
 
     def _note_time(self, timestamp_us: int) -> None:
-        # Out of order, an early part may have been seen late.
+        # Out of order, an early part may have come late.
         if self._seen:
             self._first_us = min(self._first_us, timestamp_us)
             self._last_us = max(self._last_us, timestamp_us)
@@ -430,8 +432,8 @@ class Framer:
                 self._complete()
 
     def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
-        """Take the frames that lie whole in ``data`` from its start on; return where they end."""
-        # Most frames do, and need no copy of their own to collect their parts.
+        """Take the frames that are whole in ``data``, from its start on; return where they end."""
+        # Most frames are, and need no copy to collect their parts.
         position = 0
         if self._seen:
             return position
@@ -453,7 +455,7 @@ class Framer:
 
     def _start_frame(self, following: bytes) -> bool:
         (length,) = _LENGTH.unpack(self._buffer)
-        # A SASL token may be empty (KIP-43), but never two running: that is a run of zeros.
+        # A SASL token may be empty (KIP-43), but two empty ones in a row are a run of zeros.
         plausible = 0 <= length <= self._limit and (length or self._last_length)
         if plausible:
             self._length = PREFIX_LENGTH + length
@@ -507,7 +509,7 @@ class Framer:
         self._lost += piece.lost
 
     def _decide(self, *, final: bool) -> None:
-        """Go on with the first candidate that begins a frame; ``final``: no more bytes follow."""
+        """Continue with the first candidate that begins a frame; ``final``: no bytes follow."""
         while self._candidates.pieces:
             verdict = self._begins(self._candidates)
             if verdict:

@@ -1,4 +1,4 @@
-"""Which connections are forgotten: those that are over or idle, and those beyond a number."""
+"""Decides which connections are forgotten: those that are over or idle, and those above a limit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.assembly import KeyActivity
 
 OVER_US: Final = 300_000_000
-"""A closed connection is forgotten after this much time of the capture: five minutes."""
+"""A closed connection is forgotten five minutes of capture time later."""
 IDLE_US: Final = 86_400_000_000
 """A connection that was not closed is forgotten a day after its last segment."""
 MOST_PAUSED: Final = 100_000
-"""At most so many pairs of ends go on where a capture pauses: those that were used last."""
+"""At most this many pairs of ends continue where a capture pauses: the last used ones."""
 
 
 def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:
-    """Return the keys whose connections do not go on where a capture pauses."""
+    """Return the keys whose connections are dropped where a capture pauses."""
     if not activities:
         return set()
     times = sorted(activity.last_us for activity in activities.values())
-    # Most of them say what time it is: one time may be damaged.
+    # The time that most of them have is used, because one time may be damaged.
     now_us, least_us = times[len(times) // 2], times[-MOST_PAUSED:][0]
     return {
         key

@@ -1,11 +1,12 @@
 """From capture files that overlap in time to their segments in one order, a chunk at a time.
 
-A file's segments stay in its order. Files are merged by their clocks: the latest time in a file
-until then, and of equal clocks the file of the first name comes first. So each is read a chunk
-ahead, and what comes before the end of every chunk is given out. A file is opened when its first
-segment is due: of a host that begins a new file now and then, one is open at a time, or two.
+A file's segments keep its order. Files are merged by their clocks. The clock is the latest time in
+a file so far; of equal clocks the file with the first name comes first. So each file is read a
+chunk ahead, and the segments before the end of every chunk are returned. A file is opened when its
+first segment is due: if a host begins a new file now and then, one or two of its files are open at
+a time.
 
-No more than `MOST_OPEN` files are open. If more are due, the one whose chunk lasts longest is
+No more than `MOST_OPEN` files are open. If more are due, the file whose chunk lasts longest is
 closed. It keeps its chunk, and is opened again at the `Position` where the chunk ends. A gzip'd
 file has no position within it: it is closed last, and is then read again from its start.
 """
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 
 
 MOST_OPEN: Final = 256
-"""So many files are open at once; each takes about two megabytes."""
+"""At most this many files are open at once; each takes about two megabytes."""
 
-# A chunk of a file that is read with others is a part of the whole's, but not below this.
+# Files that are read together share the size of a chunk, but each has at least this.
 _LEAST_CHUNK = 256 * 1024
-# The chunks of all files take no more than this, however many files there are.
+# The chunks of all files together take no more than this, whatever their number.
 _CHUNKS_BYTES = 256 * 1024 * 1024
 _MORE_TO_COME = 3
-# Segments are held until they have so much of the bytes of a chunk.
+# Segments are held until they fill this share of a chunk's bytes.
 _CHUNKS_HELD = 4
 
 
@@ -57,7 +58,7 @@ class QueuedFile(NamedTuple):
 
 
 class FileProgress(NamedTuple):
-    """How far a file was given out: a position, and so many segments after it.
+    """How far a file was returned: a position, and the number of segments after it.
 
     ``clock_us`` is the clock of the file at the position.
     """
@@ -68,9 +69,9 @@ class FileProgress(NamedTuple):
 
 
 class MergePosition(NamedTuple):
-    """How far files were given out that are read at once.
+    """How far files that are read together were returned.
 
-    Some are ``under_way``; of those that were waiting in the beginning, so many are ``begun``.
+    Some are ``under_way``. Of the files that were waiting at the start, ``begun`` have begun.
     """
 
     under_way: tuple[FileProgress, ...]
@@ -78,13 +79,13 @@ class MergePosition(NamedTuple):
 
 
 class MergedReader:
-    """Gives the segments of files by their clocks, a chunk at a time, and the notes of each file.
+    """Returns the segments of files by their clocks, a chunk at a time, and the notes of each file.
 
     The files that are ``waiting`` are in the order of their clocks, and then of their names. With
-    those that are ``under_way`` it goes on where another reader was. It ends after ``rows``
-    segments, if it is given how many. ``most_skipped`` is how many bytes of gzip'd files may have
-    to be read again to go on somewhere. ``opener`` gives one for a file that is to be read with so
-    many others. See `SegmentReader` for the rest.
+    the files that are ``under_way`` it continues where another reader was. It ends after ``rows``
+    segments, if that is given. ``most_skipped`` is how many bytes of gzip'd files may have to be
+    read again to continue somewhere. ``opener`` returns a function that opens a file to be read
+    together with that many others. See `SegmentReader` for the rest.
     """
 
     def __init__(
@@ -106,9 +107,9 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        self._files: list[_MergedFile] = []  # those that are begun and not read to their ends
+        self._files: list[_MergedFile] = []  # those that were begun and are not at their ends
         self._keys = ConnectionKeys()
-        # Those of files that were read know their flows.
+        # The scans of finished files know their flows.
         self._scans: list[PacketScan] = []
 
     @property
@@ -118,7 +119,7 @@ class MergedReader:
 
     @property
     def position(self) -> MergePosition | None:
-        """Where the returned segments end; None if gzip'd files have gone on for too long."""
+        """Where the returned segments end; None if gzip'd files exceed ``most_skipped``."""
         if sum(merged_file.skipped for merged_file in self._files) > self._most_skipped:
             return None
         return MergePosition(tuple(merged_file.place for merged_file in self._files), self._begun)
@@ -146,11 +147,11 @@ class MergedReader:
                 merged_file.close(self._scans)
 
     def _items(self) -> Iterator[_SegmentSlice | FileNotes]:
-        """Slices of files, a step after the other, and the notes of those that have ended."""
+        """Yield slices of files, one step after the other, and the notes of finished files."""
         for place in self._under_way:
             yield from self._begin(place)
         while True:
-            # Once those that are open have chunks, any of them can be closed for another one.
+            # Once the open files have chunks, any of them can be closed for another one.
             for merged_file in sorted(self._files, key=lambda merged_file: not merged_file.is_open):
                 if not self._fill(merged_file):
                     self._files.remove(merged_file)
@@ -179,7 +180,7 @@ class MergedReader:
             yield merged_file.notes
 
     def _fill(self, merged_file: _MergedFile) -> bool:
-        """Have a chunk of a file, which is opened for it if it is not; False at its end."""
+        """Read a chunk of a file, and open the file if needed; False at its end."""
         if merged_file.has_chunk:
             return True
         if not merged_file.is_open:
@@ -213,7 +214,7 @@ class MergedReader:
         return min((merged_file.end for merged_file in self._files), default=None)
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
-        """Yield all that is held, in one order."""
+        """Yield all held segments, in one order."""
         merged = _merged(held)
         if self._left is not None:
             if len(merged) > self._left:
@@ -224,7 +225,7 @@ class MergedReader:
 
 
 class _SegmentSlice(NamedTuple):
-    """Segments of a file that follow one another, and its clock at each."""
+    """Consecutive segments of a file, and its clock at each."""
 
     segments: SegmentColumns
     clocks: NumpyArray
@@ -247,12 +248,12 @@ class _OpenReader(NamedTuple):
 
 
 class _MergedFile:
-    """A file that is read, a chunk ahead of what is given out; it is open while it is filled."""
+    """A file that is read a chunk ahead of the returned segments; it is open while it is filled."""
 
     def __init__(self, place: FileProgress) -> None:
         self.name = place.position.file
         self.notes = FileNotes(self.name)
-        self.skipped = 0  # bytes to be read again to go on here
+        self.skipped = 0  # bytes to read again to continue here
         self._opened: _OpenReader | None = None
         self._start = place
         self._skip = place.skip
@@ -266,7 +267,7 @@ class _MergedFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be filled."""
+        """Whether a chunk can be read from it."""
         return self._opened is not None
 
     @property
@@ -291,12 +292,12 @@ class _MergedFile:
         if self._chunk is None:
             at, skip, clock = self._after, 0, self._clock
         if at is None:
-            # Within a gzip'd file nobody can begin.
+            # No reader can begin within a gzip'd file.
             return self._start._replace(skip=self._rows + self._row)
         return FileProgress(at, skip, clock)
 
     def open_at(self) -> FilePosition:
-        """Say where it is to be opened; of a gzip'd file all is read, and passed over."""
+        """Return where to open it. A gzip'd file is read from its start, up to this place."""
         if self._after is None:
             self._skip, self._rows, self.skipped = self._rows, 0, 0
             self._after, self._clock = self._start.position, self._start.clock_us
@@ -304,23 +305,23 @@ class _MergedFile:
         return self._after
 
     def open(self, reader: SegmentReader, scan: PacketScan) -> None:
-        """Read on with a reader that begins there."""
+        """Continue with a reader that begins there."""
         self._opened = _OpenReader(reader, reader.chunks(), scan)
 
     def close(self, scans: list[PacketScan]) -> None:
-        """Read no further for now; what scanned the file joins ``scans``, for another file."""
+        """Stop reading for now. The scan of the file joins ``scans``, for another file."""
         opened, self._opened = self._opened, None
         if opened is None:
             return
         opened.reader.stop()
         for item in opened.items:
-            # What was counted up to here.
+            # The counts up to here.
             if isinstance(item, FileNotes):
                 self.notes.add(item)
         scans.append(opened.scan)
 
     def fill(self) -> bool:
-        """Have a chunk with segments that were not given out; False where the file has ended."""
+        """Read a chunk with segments that were not returned yet; False at the end of the file."""
         opened = self._opened
         while self._chunk is None:
             self._at, self._clock_at = self._after, self._clock
@@ -347,12 +348,12 @@ class _MergedFile:
             return None
         self._row = stop
         self._pass()
-        # As long as it is held, so is all of the chunk.
+        # A slice in use keeps the whole chunk in memory.
         size = len(chunk.data) if stop == len(chunk) else 0
         return _SegmentSlice(chunk, self._clocks, first, stop, size)
 
     def _pass(self) -> None:
-        """Let the chunk go if all of it was given out."""
+        """Release the chunk if all of it was returned."""
         if self._chunk is not None and self._row == len(self._chunk):
             self._rows += self._row
             if self._after is None:
@@ -361,8 +362,8 @@ class _MergedFile:
 
 
 def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
-    """Segments of some files in the order of their clocks, and then of the names of the files."""
-    # What came before of a file stays before.
+    """Return the segments of some files by their clocks, and then by the names of the files."""
+    # Within a file, the order stays.
     held = sorted(held, key=lambda part: part.segments.file)
     names = list(dict.fromkeys(part.segments.file for part in held))
     numbers = {name: number for number, name in enumerate(names)}

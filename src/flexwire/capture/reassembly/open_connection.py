@@ -1,8 +1,8 @@
-"""One connection that a capture shows: its streams, its frames, and the account of both.
+"""One connection in a capture: its streams, its frames, and the account of both.
 
-This is where the steps meet: which end is the client, what order its bytes were sent in and where
-frames begin are each decided in a module of its own. Here segments are handed from one to the next,
-and what comes out is put on the connection's account.
+This module combines the steps. Separate modules decide which end is the client, in what order the
+bytes were sent, and where frames begin. This one passes segments from one to the next, and puts the
+results on the connection's account.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An end of a connection that goes on in order: see `SideState`, with its framer."""
+    """An end of a connection whose bytes are in order: see `SideState`, with its framer."""
 
     sequence: int
     framer: Framer
@@ -71,7 +71,7 @@ class _OrderedSide(NamedTuple):
 
 
 class OpenConnection:
-    """One connection of a `FrameAssembler`: its frames, and what it was."""
+    """One connection of a `FrameAssembler`: its frames, and its facts."""
 
     def __init__(
         self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
@@ -92,7 +92,7 @@ class OpenConnection:
             "response": _DirectionState(),
         }
         self._waiting = PendingRequests()
-        self._beginning: FirstSegments | None = FirstSegments()  # until all of it is there
+        self._beginning: FirstSegments | None = FirstSegments()  # until it is complete
         self._held_back = DelayedResponses()
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
@@ -138,7 +138,7 @@ class OpenConnection:
         return frames
 
     def cut_requests(self) -> list[CapturedFrame]:
-        """Return the requests that wait for a gap, as if the connection ended now."""
+        """Return the requests that wait behind a gap, as if the connection ended now."""
         half = self._halves["request"]
         if half.framer is None or not self._request_is_cut:
             return []
@@ -170,13 +170,13 @@ class OpenConnection:
         return self._account.has_syn
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        """Return its state if it goes on in order beside ``others``; see `FrameAssembler`."""
-        # Frames are to be looked at until one of them shows what it is. What is held of a frame is
-        # copied last: until then it would be for nothing, with each of its segments.
+        """Return its state if it is in order beside ``others``; see `FrameAssembler`."""
+        # Frames are examined until one of them shows the protocol. The held bytes of a frame are
+        # copied last: copying them earlier, with each segment, would be wasted.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
             return None
         if self._account.is_paused:
-            # The kernels do not say when the first segment was captured.
+            # The kernels do not report when the first segment was captured.
             return None
         request = self._end("request", self._client, others)
         response = self._end("response", self._broker, others)
@@ -193,7 +193,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return an end that certainly goes on in order beside ``others``; None if unsure."""
+        """Return an end that is certainly in order beside ``others``; None if unsure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -208,7 +208,7 @@ class OpenConnection:
         else:
             goes_on = framer.is_framing
         room = min((other.room(source, stands) for other in others), default=INT64_MAX)
-        # What came before may be of the others when it comes again.
+        # Repeated bytes may belong to the other connections.
         before = 0 if others else min(half.stream.passed(), self.course.passed(source))
         return _OrderedSide(stands, framer, before, room) if goes_on and room > 0 else None
 
@@ -221,12 +221,12 @@ class OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """Return what must be known of a payload so that it certainly begins no frame."""
+        """Return what must be known about a payload to be certain that no frame begins in it."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:
             return SEEKS_RESPONSE
-        # None is awaited, and none will be.
+        # No response is awaited, and none will be.
         asks = self._halves["request"].framer
         return PASSES if asks is not None and asks.is_seeking else SEEKS_RESPONSE
 
@@ -243,13 +243,13 @@ class OpenConnection:
         return any(framer is not None and framer.is_tls for framer in framers)
 
     def seek(self) -> None:
-        """Say that no frame is known to begin."""
+        """Note that no beginning of a frame is known."""
         for half in self._halves.values():
             if half.framer is not None:
                 half.framer.seek()
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Go on, as a new connection, where another one stands."""
+        """Continue, as a new connection, from the state of another one."""
         self._beginning = None
         self.name, self._client, self._broker = lent.connection, lent.client, broker
         self._account.evidence.found = "it was lent"
@@ -265,14 +265,14 @@ class OpenConnection:
             self.hold(direction, standing.held, standing.first_us, standing.last_us)
 
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
-        """Say what is held of a frame that is not whole."""
+        """Set the held bytes of an incomplete frame."""
         half = self._halves[direction]
         if half.framer is None:
             half.framer = self.new_framer(direction)
         half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Take in what became of the connection since it was lent."""
+        """Take in the result of the fast path since the connection was lent."""
         if not taken.segments:
             return
         self.last_us = taken.time_us
@@ -340,7 +340,7 @@ class OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """Whether bytes of requests wait for a gap, or the broker received more of them."""
+        """Whether bytes of requests wait behind a gap, or the broker acknowledged more of them."""
         half = self._halves["request"]
         if half.stream.waits:
             return True
@@ -356,7 +356,7 @@ class OpenConnection:
         return self._label(direction, half.framer.feed(pieces))
 
     def new_framer(self, direction: Direction) -> Framer:
-        """Return what cuts a direction into frames, as it begins."""
+        """Return a new framer, which cuts a direction into frames."""
         begins = self._begins_request if direction == "request" else self._begins_response
         anchored = self._halves[direction].stream.anchored
         return self.cuts(begins, synchronized=anchored, limit=self.limit)
@@ -398,5 +398,5 @@ class OpenConnection:
             return False
         if not self._waiting.any_request and self._is_tls:
             return False
-        # Where the capture begins, it may show responses to requests from before it.
+        # At the start of a capture there may be responses to requests from before it.
         return leads_to_a_response(held.peek, held.size)

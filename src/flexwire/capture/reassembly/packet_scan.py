@@ -1,4 +1,4 @@
-"""One run of the kernel over packets, and all that it keeps from run to run."""
+"""One run of the kernel over packets, and the state that it keeps from run to run."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from flexwire.errors import CaptureError
 
 
-# How a run of the kernel ends, in the order of its `Ending`.
+# The ways in which a run of the kernel ends, in the order of its `Ending`.
 SHORT, REFUSED, FULL, CROWDED = range(4)
-# How ticks become microseconds, and what a file is, as the kernel numbers both.
+# How ticks become microseconds, and the kinds of files, by the kernel's numbers.
 _TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
 _PCAP, _PCAPNG = range(2)
-# Of ticks with more bits the product with a million would pass the end of a word.
+# With more bits, the product of the ticks and a million would overflow a word.
 _MOST_SHIFTED = 40
-# No time and no offset beyond this is added: the year 10000 is well before it.
+# No time or offset above this is added: the year 10000 is well below it.
 _MOST_US = 1 << 60
 
-# What packets hold that hold no segment is counted by a number: a network protocol, an IP protocol
-# from SKIPPED_PROTOCOL on, or a link type from SKIPPED_LINK on.
+# Packets without a segment are counted by a number for their content: a network protocol, an IP
+# protocol from SKIPPED_PROTOCOL on, or a link type from SKIPPED_LINK on.
 SKIPPED_PROTOCOL = 1 << 16
 SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
 SKIPPED = SKIPPED_LINK + (1 << 16)
 
 _NUMBER = ctypes.c_int64
-# What the kernel puts a segment into: a column for each, in the order of the arrays of
+# The kernel's output for a segment: a value in each column, in the order of the arrays of
 # `SegmentColumns`.
 _COLUMNS = {
     "times": np.int64,
@@ -56,17 +56,17 @@ _COLUMNS = {
     "flags": np.uint8,
     "payloads": np.int64,
     "sizes": np.int32,
-    # A packet may say that 4 GiB of it were not captured.
+    # A packet may claim that 4 GiB of it were not captured.
     "missing": np.uint32,
     "begins": np.int8,
 }
 
 
 class ScanWords(ctypes.Structure):
-    """A run of the kernel over packets, as `kernels/packets.pyx` has it; pointers are addresses.
+    """A run of the kernel over packets, as in `kernels/packets.pyx`; pointers are addresses.
 
-    It goes from ``position``, which counts from ``data``, up to ``end``. A row is put into each of
-    the columns for every segment, and ``row`` moves on.
+    It runs from ``position``, which counts from ``data``, up to ``end``. For every segment it
+    writes a row into each of the columns, and advances ``row``.
     """
 
     _fields_ = tuple(
@@ -88,9 +88,9 @@ INTERFACE_ROW = np.dtype(
         for name in ("linktype", "link", "snaplen", "ticks", "number", "most", "offset_us")
     ]
 )
-"""An interface as the kernel has it; where its times are not sure, objects read its packets."""
+"""An interface in the kernel's form. If its times are not certain, objects read its packets."""
 
-# Of a flow: an IPv4 flow has both addresses in the first word.
+# A flow in words: an IPv4 flow has both addresses in the first word.
 _FLOW = np.dtype([("addresses", np.int64, 4), ("ports", np.int64), ("code", np.int64)])
 _VERSION_BIT = 32
 
@@ -123,7 +123,7 @@ class FlowTable:
         self._keys = keys
         self._rows = np.zeros(0, _FLOW)
         self._slots: NumpyArray
-        # Of each flow that is named: its key, and whether its sender is the higher end.
+        # For each named flow: its key, and whether its sender is the higher end.
         self.key: NumpyArray = np.zeros(0, np.int32)
         self.is_high: NumpyArray = np.zeros(0, np.bool_)
         self._named = 0
@@ -131,7 +131,7 @@ class FlowTable:
         self.grow()
 
     def grow(self) -> None:
-        """Make room for twice as many flows; the kernel puts those that it has into new slots."""
+        """Make room for twice as many flows; the kernel moves its flows into new slots."""
         count, run = len(self._rows), self._run
         room = max(2 * count, _FIRST_FLOWS)
         self._rows = np.concatenate([self._rows, np.zeros(room - count, _FLOW)])
@@ -142,7 +142,7 @@ class FlowTable:
         run.slots, run.slot_mask, run.slotted = address(self._slots), len(self._slots) - 1, 0
 
     def name(self) -> None:
-        """Find the keys of the flows that are new."""
+        """Find the keys of the new flows."""
         count = self._run.flow_count
         for flow in range(self._named, count):
             source, destination = _ends(self._rows[flow])
@@ -164,7 +164,7 @@ def _ends(flow: np.void) -> tuple[str, str]:
     )
 
 
-# So many different reasons of one file are told apart: a hostile file invents them.
+# At most this many reasons of one file are counted apart, because a hostile file invents them.
 DIFFERENT_REASONS = 1000
 FURTHER_REASONS = "further reasons"
 
@@ -177,7 +177,7 @@ class UnusedPackets:
     samples: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
-        """Count packets; what is one reason too many is counted as FURTHER_REASONS."""
+        """Count packets. If there are too many reasons, a new one is counted as FURTHER_REASONS."""
         if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
             reason = FURTHER_REASONS
         if sample:
@@ -185,12 +185,12 @@ class UnusedPackets:
         self.packets[reason] = self.packets.get(reason, 0) + packets
 
     def add_all(self, others: UnusedPackets) -> None:
-        """Count what others hold, in their order."""
+        """Add the counts of another object, in their order."""
         for reason, packets in others.packets.items():
             self.add(reason, packets, others.samples.get(reason))
 
     def know(self, reasons: Iterable[str]) -> None:
-        """Tell these reasons apart from others, as earlier packets of the file had them."""
+        """Count these reasons separately, as the earlier packets of the file did."""
         self.packets.update(dict.fromkeys(reasons, 0))
 
     def counted(self) -> UnusedPackets:
@@ -201,11 +201,11 @@ class UnusedPackets:
 
 @dataclass(slots=True)
 class FileNotes:
-    """Notes on a capture file, or on a part of it, once that is read.
+    """Notes on a capture file, or on a part of it, after it was read.
 
-    ``packets`` are all of them. ``unreadable`` holds packets and places that should give a segment
-    and do not, ``skipped`` packets that hold something else. ``error`` is why the file cannot be
-    read at all.
+    ``packets`` counts all packets. ``unreadable`` holds packets and places that should contain a
+    segment but have no readable one, ``skipped`` packets with other content. ``error`` is why the
+    file cannot be read at all.
     """
 
     file: str
@@ -215,7 +215,7 @@ class FileNotes:
     error: CaptureError | None = None
 
     def unused(self) -> UnusedPackets:
-        """Return both kinds together, as the notes of an analysis have them."""
+        """Return both kinds together, in the form of an analysis's notes."""
         together = UnusedPackets()
         together.add_all(self.unreadable)
         if self.error is not None:
@@ -224,25 +224,25 @@ class FileNotes:
         return together
 
     def add(self, later: FileNotes) -> None:
-        """Take in the notes of the part of the file that follows."""
+        """Add the notes of the following part of the file."""
         self.packets += later.packets
         self.unreadable.add_all(later.unreadable)
         self.skipped.add_all(later.skipped)
         self.error = self.error or later.error
 
 
-# So much is read at a time: little enough to be in the processor's cache still when the kernel gets
-# it, and more than `READ_AHEAD`, so that no buffer stands between.
+# This many bytes are read at a time: few enough to be still in the processor's cache when the
+# kernel gets them, and more than `READ_AHEAD`, so that no buffer is in between.
 PIECE = 2 * READ_AHEAD
 
 
 class FileWindow:
-    """The bytes of a file, which stands at ``offset``, from there on: ``room`` of them at a time.
+    """The bytes of a file, which is open at ``offset``, from there on: ``room`` of them at a time.
 
-    They are in ``buffer``, which begins at ``address``, up to ``filled``; at ``position`` the next
-    block begins. Nothing from ``stop`` on is read before it is asked for. Where reading ``piece``
-    bytes at a time can fail within the file, they must not be more than what it buffers: it would
-    read on after it gave what it has, and lose that.
+    They are in ``buffer``, which begins at ``address``, up to ``filled``. The next block begins at
+    ``position``. Nothing from ``stop`` on is read before it is requested. If reading ``piece``
+    bytes at a time can fail within the file, ``piece`` must not exceed the file's own buffer:
+    otherwise the file would continue reading after returning its buffer, and lose those bytes.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class FileWindow:
         self._file = file
         self._piece = piece
         self._most_room = room
-        self._begin = offset  # where in the file the buffer would begin, by where its end stands
+        self._begin = offset  # where in the file the buffer would begin, counted from its end
         self._stop = stop
         self._error: Exception | None = None
         self._is_read = False
@@ -267,14 +267,14 @@ class FileWindow:
             self._error = error
             self._is_read = True
             ahead = 0
-        # Of a small file, all is there.
+        # A small file is completely in the buffer.
         self.room = room if ahead >= READ_AHEAD else min(room, ahead + 1)
         self.buffer, self.address = self._empty()
-        # Payloads of packets that objects read stand after the room of the file's bytes.
+        # Payloads of packets that objects read are stored after the room for the file's bytes.
         self.used = self.room
 
     def _empty(self) -> tuple[NumpyArray, int]:
-        # Pages that nothing is put into take no memory.
+        # Unused pages take no memory.
         buffer = allocate(2 * self.room)
         return buffer, address(buffer)
 
@@ -298,7 +298,7 @@ class FileWindow:
         self._stop = self.offset
 
     def fill(self) -> bool:
-        """Read on; False if there is no room, or nothing more."""
+        """Read more bytes; False if there is no room, or nothing more."""
         end = min(self.filled + self._piece, self.room)
         if self._stop is not None:
             end = min(end, self._stop - self._begin)
@@ -327,7 +327,7 @@ class FileWindow:
         return data
 
     def put(self, payload: bytes) -> int | None:
-        """Put a payload beside the file's bytes; gives where, or None if there is no room."""
+        """Store a payload beside the file's bytes; return its place, None if there is no room."""
         if not payload:
             return 0
         at = self.used
@@ -342,7 +342,7 @@ class FileWindow:
         return self.buffer[: self.filled if self.used == self.room else self.used]
 
     def go_on(self, *, with_new_buffer: bool) -> None:
-        """Begin the buffer with the next block."""
+        """Start the buffer at the next block."""
         left = self.buffer[self.position : self.filled]
         if with_new_buffer or self.room < self._most_room:
             self.room = self._most_room
@@ -357,14 +357,14 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
 _FIRST_INTERFACES = 16
-# What stands for a flow in a row that objects read is below 0: 1, and twice the key, and the end.
+# In a row that objects read, the flow is a negative number: 1, plus twice the key, plus the end.
 _FIRST_OWN = 1
 
 
 class PacketScan:
-    """Runs of the kernel over files; without kernels, nothing is sure and objects read all.
+    """Runs of the kernel over files. Without kernels, objects read everything.
 
-    Several may number their ``keys`` together.
+    Several scans may share one numbering of ``keys``.
     """
 
     def __init__(self, keys: ConnectionKeys | None = None) -> None:
@@ -399,7 +399,7 @@ class PacketScan:
         return int(self._words.last_us)
 
     def begin_rows(self, room: int) -> None:
-        """Begin new columns, for the segments of so many bytes of a file."""
+        """Begin new columns, for the segments of this many bytes of a file."""
         run, capacity = self._words, room // LEAST_BYTES + 2
         self._columns = [np.empty(capacity, kind) for kind in _COLUMNS.values()]
         for name, column in zip(_COLUMNS, self._columns, strict=True):
@@ -407,7 +407,7 @@ class PacketScan:
         run.capacity, run.row = capacity, 0
 
     def keys_of(self, flow: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-        """Return the key of each of some rows, and whether its sender is the higher end."""
+        """Return the key of each row, and whether its sender is the higher end."""
         self.flows.name()
         own = flow < 0
         named = np.where(own, 0, flow)
@@ -418,11 +418,11 @@ class PacketScan:
         return key, is_high
 
     def columns(self) -> list[NumpyArray]:
-        """Return the columns, cut to the rows that they have."""
+        """Return the columns, cut to their number of rows."""
         return [column[: self.rows] for column in self._columns]
 
     def begin_file(self) -> None:
-        """Forget what was said of another file."""
+        """Forget the facts about another file."""
         run = self._words
         self._section = None
         run.interface_count = run.packets = run.last_us = 0
@@ -430,20 +430,20 @@ class PacketScan:
         run.new_count = self._told = 0
 
     def know_head(self, head: PcapHead) -> None:
-        """Take in what the head of a pcap file says."""
+        """Take in the facts in the head of a pcap file."""
         run, interface = self._words, self._interfaces[0]
         run.format, run.is_big_endian, run.to_us = _PCAP, head.order == ">", head.to_us
         interface["linktype"] = head.linktype
         interface["link"] = LINKS.get(head.linktype, LINK_UNKNOWN)
 
     def know_section(self, section: Section) -> None:
-        """Take in what is new of a section of a pcapng file."""
+        """Take in the new facts about a section of a pcapng file."""
         run = self._words
         if section is not self._section:
             self._section = section
             run.format, run.is_big_endian = _PCAPNG, section.order == ">"
         run.last_us = section.last_us
-        # A section begins without any, and is seen as it begins.
+        # A section begins without interfaces, and its start is noticed.
         for number in range(run.interface_count, len(section.interfaces)):
             if number == len(self._interfaces):
                 self._interfaces = np.concatenate([self._interfaces, self._interfaces])
@@ -452,7 +452,7 @@ class PacketScan:
         run.interface_count = len(section.interfaces)
 
     def run(self, window: FileWindow) -> int:
-        """Take packets from a window, and move its position on; says what comes next."""
+        """Take packets from a window, and advance its position; return what comes next."""
         run = self._words
         if run.row == run.capacity:
             return FULL
@@ -465,11 +465,11 @@ class PacketScan:
         return status
 
     def put(self, segment: Segment, at: int) -> None:
-        """Put a segment that objects read, and whose payload stands there, into the next row."""
+        """Put a segment that objects read, with its payload at ``at``, into the next row."""
         number, is_high = self.keys.number(segment)
         values = (
             segment.timestamp_us,
-            # Its key, where the kernel puts a flow.
+            # Its key takes the place of the kernel's flow.
             -_FIRST_OWN - 2 * number - is_high,
             segment.sequence,
             segment.acknowledgment,
@@ -485,7 +485,7 @@ class PacketScan:
         self._words.row = row + 1
 
     def tell_new(self, skipped: UnusedPackets) -> None:
-        """Say which reasons to skip a packet came up, in their order."""
+        """Report the new reasons for skipped packets, in their order."""
         if self._told == self._words.new_count:
             return
         for reason, _ in self._reasons(self._told):
@@ -493,7 +493,7 @@ class PacketScan:
         self._told = self._words.new_count
 
     def tell_all(self, skipped: UnusedPackets) -> int:
-        """Say how many packets of the file were skipped; gives how many it has."""
+        """Report how many packets of the file were skipped; return its number of packets."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)

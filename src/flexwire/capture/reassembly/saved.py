@@ -1,9 +1,9 @@
-"""The open connections of a capture as plain records, for an analysis that goes on later.
+"""The open connections of a capture as plain records, for a later analysis that continues.
 
-A record has the fields of an object by their names, with the types that they may have. What comes
-from a file is checked: against the types when it is read, and for what the code relies on when
-objects are made of it again. So a record that somebody else has written gives a `ValueError`, or
-connections that behave.
+A record has the fields of an object by their names, with their possible types. Data from a file is
+checked: against the types when it is read, and for everything that the code relies on when objects
+are made from it. So a record from an unknown writer raises `ValueError`, or gives valid
+connections.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from flexwire.wire.segment_layout import MODULUS, PREFIX_LENGTH
 if TYPE_CHECKING:
     from flexwire.capture.reassembly.framing import Framer
 
-_LIMIT: Final = 1 << 61  # of what is added up
+_LIMIT: Final = 1 << 61  # for values that are added up
 Number = Annotated[int, msgspec.Meta(ge=-_LIMIT, le=_LIMIT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LIMIT)]
 Int16 = Annotated[int, msgspec.Meta(ge=INT16_MIN, le=INT16_MAX)]
@@ -60,7 +60,7 @@ class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, g
 
 
 class RequestRecord(SavedRecord):
-    """A request of which only the header counts."""
+    """A request of which only the header is used."""
 
     api_key: Int16
     api_version: Int16
@@ -71,7 +71,7 @@ class RequestRecord(SavedRecord):
 
 
 class SegmentRecord(SavedRecord):
-    """A segment that is held."""
+    """A held segment."""
 
     timestamp_us: Number
     source: str
@@ -85,7 +85,7 @@ class SegmentRecord(SavedRecord):
 
 
 class FrameRecord(SavedRecord):
-    """A frame that is held back."""
+    """A frame that waits."""
 
     direction: Direction
     timestamp_us: Number
@@ -154,7 +154,7 @@ class FramerRecord(SavedRecord):
 
 
 class DirectionRecord(SavedRecord):
-    """What one end sends: its bytes, its frames, and the account of them."""
+    """The data of one sending end: its bytes, its frames, and the account of them."""
 
     stream: StreamRecord
     framer: FramerRecord | None
@@ -175,7 +175,7 @@ class EndRecord(SavedRecord):
 
 
 class EvidenceRecord(SavedRecord):
-    """What speaks for Kafka."""
+    """The evidence for Kafka."""
 
     found: str | None
     hint: str | None
@@ -185,7 +185,7 @@ class EvidenceRecord(SavedRecord):
 
 
 class AccountRecord(SavedRecord):
-    """The counts since the last pause, and what was seen before."""
+    """The counts since the last pause, and the facts from before."""
 
     first_us: Number | None
     last_us: Number
@@ -245,7 +245,7 @@ def record_of(assembler: FrameAssembler, file: str) -> AssemblerRecord:
 
 
 def assembler_of(record: AssemblerRecord, limit: int, brokers: BrokerEnds) -> FrameAssembler:
-    """Return an assembler that goes on as the one of a record. Raises `ValueError`."""
+    """Return an assembler that continues the one of a record. Raises `ValueError`."""
     key = key_of_ends(record.low, record.high)
     _check(key == f"{record.low}|{record.high}", "ends")
     ends = {record.low, record.high}
@@ -258,13 +258,13 @@ def assembler_of(record: AssemblerRecord, limit: int, brokers: BrokerEnds) -> Fr
     return assembler
 
 
-def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - what is to hold
+def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - the condition to check
     if not holds:
         raise ValueError(f"{what} of a connection")
 
 
 def _take(kind: type[T], of: object, **given: Any) -> T:
-    """Return a record of an object: what is not given are attributes of these names."""
+    """Return a record of an object; fields that are not given are attributes of these names."""
     state = _state(of)
     values = {
         name: given[name] if name in given else state.get(name, state.get(f"_{name}"))
@@ -285,7 +285,7 @@ def _state(of: object) -> dict[str, Any]:
 
 
 def _put(record: SavedRecord, into: T, *others: str) -> T:
-    """Give an object the attributes of a record, without those that ``others`` names."""
+    """Copy the fields of a record into an object, without those that ``others`` names."""
     state = vars(into)
     for name, value in msgspec.structs.asdict(record).items():
         if name not in others:
@@ -374,7 +374,7 @@ def _open(
         half.count = direction.count
         _put_stream(direction.stream, half.stream)
         if direction.framer is not None:
-            # Where frames begin is for the connection to say.
+            # Whether the beginnings of frames are known is decided by the connection.
             half.framer = opened.new_framer(way)
             _put_framer(direction.framer, half.framer, limit)
 

@@ -1,8 +1,8 @@
 """From capture files to their TCP segments in columns, a chunk of a file at a time.
 
-The kernel takes the packets that it is sure of; at any other block the objects of the room above
-read that one. So the segments and the notes are those of `flexwire.capture.files.links`, in
-order.
+The kernel takes the packets that it is sure of. At any other block, the objects of
+`flexwire.capture.files` read that block. So the segments and the notes equal those of
+`flexwire.capture.files.links`, in order.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ OF_EACH = (
     *("key", "is_high", "timestamp_us", "sequence", "acknowledgment", "flags"),
     *("payload_at", "payload_size", "missing", "begins"),
 )
-"""The columns of segments, an item for each."""
+"""The columns of segments, with one value for each segment."""
 
 
 class FileOrigins(NamedTuple):
-    """Of which file each row is, where these are several: its place in ``files``."""
+    """The file of each row, if there are several: its place in ``files``."""
 
     files: Sequence[str]
     of_row: NumpyArray
@@ -76,13 +76,14 @@ class FileOrigins(NamedTuple):
 class SegmentColumns:
     """The TCP segments of a chunk of a capture file, in the file's order.
 
-    All arrays but ``data`` have an item for each segment. ``key`` counts in ``keys``, which one
-    reader's chunks share and which only grows; ``is_high`` says that the sender is the end after
-    the "|". The payload is ``data[payload_at : payload_at + payload_size]``. ``begins`` counts in
-    `BEGINS`. ``first_ordinal`` counts the segments and the unreadable packets of the file before
-    the chunk; those among its segments stand before the rows that ``unreadable_before`` lists.
+    All arrays except ``data`` have one value for each segment. ``key`` counts in ``keys``, which
+    one reader's chunks share and which only grows. ``is_high`` means that the sender is the end
+    after the "|". The payload is ``data[payload_at : payload_at + payload_size]``. ``begins``
+    counts in `BEGINS`. ``first_ordinal`` counts the segments and the unreadable packets of the file
+    before the chunk. The unreadable packets among its segments stand before the rows in
+    ``unreadable_before``.
 
-    Where the segments are of several files, ``origins`` says of which each is, and not ``file``.
+    If the segments are from several files, ``origins`` has the file of each, and ``file`` does not.
     """
 
     file: str
@@ -108,7 +109,7 @@ class SegmentColumns:
 
     @property
     def weight(self) -> int:
-        """About how many bytes of the file they are."""
+        """About how many bytes of the file they take."""
         return int(self.payload_size.sum()) + _HEADERS * len(self)
 
     @property
@@ -147,8 +148,8 @@ class SegmentColumns:
 class FilePosition(NamedTuple):
     """A place between two blocks of a file, where a reader can begin or stop.
 
-    ``head`` is what the file says before it that is needed after it. ``unreadable`` and ``skipped``
-    are the reasons that its notes tell apart already.
+    ``head`` has the facts from earlier in the file that are needed later. ``unreadable`` and
+    ``skipped`` are the reasons that its notes already count separately.
     """
 
     file: str
@@ -161,16 +162,16 @@ class FilePosition(NamedTuple):
 
 
 class SegmentReader:
-    """Gives the segments of capture files, a chunk at a time, and the notes after each file.
+    """Returns the segments of capture files, a chunk at a time, and the notes after each file.
 
-    ``start`` and ``stop`` are positions of another reader of the same files: what is between them
-    is read, and keys are numbered anew. The notes of a part of a file are added to those of the
-    part before it with `FileNotes.add`. A file that cannot be opened, or is not a capture, gives
-    notes with an ``error``. A sample of unreadable bytes is kept only with ``show_credentials``:
-    nobody knows what is in them.
+    ``start`` and ``stop`` are positions of another reader of the same files. Only the part between
+    them is read, and keys are numbered anew. The notes of a part of a file are added to those of
+    the part before it with `FileNotes.add`. A file that cannot be opened, or is not a capture,
+    gives notes with an ``error``. A sample of unreadable bytes is kept only with
+    ``show_credentials``, because it may contain them.
 
-    ``opener`` takes a file's name and the byte to begin at, and gives an object with ``read``;
-    without one, files are local. A ``scan`` that others have used knows the flows of their files.
+    ``opener`` takes a file's name and the byte to begin at, and returns an object with ``read``.
+    Without it, files are local. A ``scan`` that was used before knows the flows of its files.
     """
 
     def __init__(
@@ -209,12 +210,12 @@ class SegmentReader:
         return self.chunks()
 
     def stop(self) -> None:
-        """End the file at `position`: only its notes are left, of what was given out."""
+        """End the file at `position`. Only its notes follow, for the returned segments."""
         if self._reading is not None:
             self._reading.stop()
 
     def chunks(self) -> Generator[SegmentColumns | FileNotes]:
-        """Read on; to be closed where not all is read."""
+        """Continue reading; close it if not everything is read."""
         start, stop = self._start, self._stop
         first = 0 if start is None else self._files.index(start.file) + start.is_end
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1
@@ -253,9 +254,9 @@ class _FileReading:
         self._notes = notes
         self.can_be_cut = True
         self.keeps_samples = False
-        self._ordinal = start.ordinal  # of what comes first in the chunk
+        self._ordinal = start.ordinal  # of the first packet in the chunk
         self._unreadable_before: list[int] = []
-        self._is_known = False  # what the kernel has to know before it can begin
+        self._is_known = False  # whether the kernel has all the facts that it needs to begin
         self._is_read = False
         # The payload of a packet that is longer than a chunk.
         self._beyond = b""
@@ -294,7 +295,7 @@ class _FileReading:
         self._window.stop()
 
     def chunks(self) -> Iterator[SegmentColumns]:
-        """Read on, and count into the notes what is not a segment."""
+        """Continue reading, and count in the notes everything that is not a segment."""
         window, scan, notes = self._window, self._scan, self._notes
         while not self._is_read and not window.is_stopped:
             status = scan.run(window) if self._is_known else REFUSED
@@ -328,13 +329,13 @@ class _FileReading:
         self._know()
 
     def _tell(self) -> None:
-        """Tell objects what the kernel found out."""
+        """Pass the kernel's new facts to the objects."""
         self._scan.tell_new(self._notes.skipped)
         if isinstance(self._blocks, PcapngBlocks) and self._is_known:
             self._blocks.tell_time(self._scan.last_us)
 
     def _know(self) -> None:
-        """Tell the kernel what objects found out."""
+        """Pass the objects' new facts to the kernel."""
         if isinstance(self._blocks, PcapngBlocks):
             if self._blocks.section is not None:
                 self._scan.know_section(self._blocks.section)
@@ -356,7 +357,7 @@ class _FileReading:
         at = self._window.put(segment.payload)
         if at is None:
             at, self._beyond = len(self._window.buffer), segment.payload
-        # Before this one's: keys are numbered as they appear.
+        # This comes before the current segment's key, because keys are numbered as they appear.
         self._scan.flows.name()
         self._scan.put(segment, at)
 

@@ -1,8 +1,8 @@
 """Puts one direction of a TCP connection back into the order in which it was sent.
 
 Sequence numbers say where the bytes of each segment belong. Missing bytes may still come, so later
-bytes wait for the gap before them, until its bytes are unlikely to come. Then the gap is reported
-as lost, once and for good.
+bytes wait behind the gap until the missing ones are unlikely to come. Then the gap is reported as
+lost, once and for good.
 
 While nothing is missing or out of order, an assembler only counts each segment and cuts its new
 bytes into frames. A fast path can do the same: `FrameAssembler.lend` returns the state of both ends
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 REORDER_SEGMENTS = 64
 """A gap whose bytes the receiver has acknowledged is given up after this many more segments.
 
-It is not given up at once, because cards with several queues capture an acknowledgment before what
-it acknowledges.
+It is not given up at once, because network cards with several queues may capture an acknowledgment
+before the segment that it acknowledges.
 """
 
 MAX_PENDING_BYTES = 4 * 1024 * 1024
 MAX_PENDING_PIECES = 4096
-"""A gap is given up when more than this waits after it."""
+"""A gap is given up when more than this many pieces wait behind it."""
 
 MOST_GAPS = 4096
 """How many lost ranges of a stream are remembered, to recognise bytes that come too late."""
@@ -47,7 +47,7 @@ def unwrap(sequence: int, near: int) -> int:
 
 
 class StreamPiece(NamedTuple):
-    """Bytes of a stream, or (``data`` empty) so many ``lost`` ones.
+    """Bytes of a stream, or ``lost`` bytes if ``data`` is empty.
 
     ``position`` counts bytes as sequence numbers do, but never wraps. ``begins_frame``: the capture
     says that a frame begins with them. Lost bytes are ``seen`` if a captured packet carried them
@@ -71,12 +71,12 @@ class StreamPiece(NamedTuple):
 class Stream:
     """One direction of a connection: segments go in as captured, pieces come out in order.
 
-    Of bytes that arrive twice the first ones count. Memory is bounded by `MAX_PENDING_BYTES` and
+    If bytes arrive twice, the first ones count. Memory is bounded by `MAX_PENDING_BYTES` and
     `MAX_PENDING_PIECES` beyond a gap.
 
     Once it is finished, every byte pushed is in exactly one piece, or counted as ``repeated`` (its
-    place had been taken), ``late`` (its place had been given up as lost) or ``early`` (from before
-    the start). ``early_missing`` counts those from before the start that the capture cut off.
+    place was taken), ``late`` (its place was given up as lost) or ``early`` (from before the
+    start). ``early_missing`` counts the bytes from before the start that the capture cut off.
     """
 
     def __init__(self) -> None:
@@ -90,35 +90,35 @@ class Stream:
         self._acknowledged: int | None = None
         self._fin: int | None = None
         self._segments_since_acknowledged = 0
-        self._gaps: list[tuple[int, int]] = []  # from where to where bytes were given out as lost
+        self._gaps: list[tuple[int, int]] = []  # the ranges of bytes that were reported as lost
 
     def start(self, sequence: int, *, anchored: bool) -> None:
-        """Say with which sequence number the stream begins; only the first call counts."""
+        """Set the sequence number with which the stream begins; only the first call counts."""
         if self.started:
             return
         self.started = True
         self.anchored = anchored
         if self._acknowledged is not None:
-            # Acknowledgments came first, so positions count from the one seen first.
+            # Acknowledgments came first, so positions count from the first of them.
             sequence = self._unwrap(sequence)
         self._base = self._next = sequence
 
     def acknowledge(self, sequence: int) -> None:
-        """Take in how far the receiver says it has come."""
+        """Take in how far the receiver has acknowledged the stream."""
         if not self.started and self._acknowledged is None:
             self._base = self._next = sequence
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
-        # A receiver never acknowledges more than a window beyond what it acknowledged (RFC 7323):
-        # such a number is damage, and would make everything in between missing.
+        # A receiver never acknowledges more than a window beyond its last acknowledgment (RFC
+        # 7323). Such a number is damage, and would make everything in between missing.
         if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(acknowledged, position)
 
     def standing(self) -> int | None:
         """Return the sequence number of the next byte.
 
-        None where the stream has not begun, waits for something, or has ended. How far before it
-        all is acknowledged never matters again.
+        None if the stream has not begun, waits for something, or has ended. The last acknowledged
+        position before it never matters again.
         """
         acknowledged = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
@@ -128,30 +128,30 @@ class Stream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the receiver has acknowledged bytes that are still to come."""
+        """Whether the receiver has acknowledged bytes that have not come yet."""
         return self.started and self._acknowledged is not None and self._acknowledged > self._next
 
     @property
     def waits(self) -> bool:
-        """Whether captured bytes wait for a gap before them to be filled."""
+        """Whether captured bytes wait behind a gap."""
         return bool(self._pending)
 
     def passed(self) -> int:
-        """Return how many bytes, up to the next one, were given out and none of them as lost."""
+        """Return how many bytes, up to the next one, were returned without any lost one."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
     def resume(self, sequence: int) -> None:
-        """Go on, as a new stream, where another one stands as `standing` says."""
+        """Continue, as a new stream, from the position that `standing` returned for another one."""
         self.started = self.anchored = True
         self._base = self._next = sequence
 
     def skip(self, size: int, repeated: int) -> None:
-        """Take in ``size`` bytes that followed in order, and those that came again."""
+        """Take in ``size`` bytes that followed in order, and the repeated ones."""
         self.repeated += repeated
         self._next += size
 
     def finish_at(self, sequence: int) -> None:
-        """Take in where a FIN says that the stream ends."""
+        """Take in the end of the stream from a FIN."""
         self._fin = self._unwrap(sequence)
 
     def push(
@@ -163,7 +163,7 @@ class Stream:
         *,
         begins_frame: bool = False,
     ) -> list[StreamPiece]:
-        """Take in a segment's payload; give out what is now in order."""
+        """Take in a segment's payload; return the pieces that are now in order."""
         position = self._unwrap(sequence)
         if position == self._next and not self._pending and not missing:
             self._next += len(data)
@@ -178,7 +178,7 @@ class Stream:
         return pieces
 
     def age(self) -> list[StreamPiece]:
-        """Count a segment of the connection; give up a gap that nothing will fill any more."""
+        """Count a segment of the connection; give up a gap that is unlikely to be filled."""
         if not self._pending or (self._acknowledged or 0) < self._pending[0].position:
             self._segments_since_acknowledged = 0
             return []
@@ -194,14 +194,14 @@ class Stream:
         if self._fin is not None:
             end = self._fin
         elif self._acknowledged is not None and self._acknowledged > self._next + 1:
-            # One more than was seen may be a FIN that was not captured.
+            # One byte more than was captured may be a FIN that was not captured.
             end = self._acknowledged
         if end > self._next:
             pieces.append(self._gap(end, timestamp_us))
         return pieces
 
     def rest(self, timestamp_us: int) -> list[StreamPiece]:
-        """Return what `finish` would give out now; the stream goes on as before."""
+        """Return the pieces that `finish` would return now; the stream's state does not change."""
         same = copy(self)
         vars(same).update(_pending=self._pending.copy(), _gaps=self._gaps.copy())
         return same.finish(timestamp_us)
@@ -210,11 +210,12 @@ class Stream:
         return unwrap(sequence, self._next)
 
     def _count_passed(self, position: int, size: int, missing: int) -> None:
-        """Count the bytes of a segment from before where the stream stands."""
+        """Count the bytes of a segment that are before the stream's position."""
         end = position + size
         if position < self._base:
             before = min(end, self._base) - position
-            # One byte before the first is a keep-alive, which repeats a byte to provoke an answer.
+            # One byte before the first is a keep-alive, which repeats a byte to get an
+            # acknowledgment.
             if size + missing == 1 and position == self._base - 1:
                 self.repeated += size
                 return
@@ -228,7 +229,7 @@ class Stream:
             self.repeated += stop - position - late
 
     def _in_gaps(self, start: int, stop: int) -> int:
-        """Return how many bytes from ``start`` to ``stop`` were given out as lost."""
+        """Return how many bytes from ``start`` to ``stop`` were reported as lost."""
         gaps = self._gaps
         index = max(0, bisect_left(gaps, (start,)) - 1)
         lost = 0
@@ -238,7 +239,7 @@ class Stream:
         return lost
 
     def _add(self, piece: StreamPiece) -> None:
-        """Put the parts of a piece that are new among those that wait."""
+        """Put the new parts of a piece among the waiting ones."""
         pending = self._pending
         start = max(piece.position, self._next)
         index = bisect_left(pending, (start,))
@@ -285,7 +286,7 @@ class Stream:
         return [self._gap(first.position, first.timestamp_us), *self._in_order()]
 
     def _gap(self, end: int, timestamp_us: int) -> StreamPiece:
-        """Go on at ``end``; what lies before it is lost."""
+        """Continue at ``end``. The bytes before it are lost."""
         gap = StreamPiece(self._next, b"", end - self._next, timestamp_us, seen=False)
         self._next = end
         self._note_gap(gap)
@@ -293,7 +294,7 @@ class Stream:
 
     def _note_gap(self, gap: StreamPiece) -> None:
         if len(self._gaps) == MOST_GAPS:
-            # What comes late for the oldest ones counts as repeated from now on.
+            # From now on, bytes that come late for the oldest gaps count as repeated.
             del self._gaps[: MOST_GAPS // 2]
         self._gaps.append((gap.position, gap.end))
 
@@ -309,22 +310,25 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-"""What is known of an end's bytes: frames. Or none is known to begin, and payloads are passed over
-that begin none, by what requests begin with, or responses; or whatever they are."""
+"""What is known about an end's bytes. FRAMES: its frames are known.
+
+Otherwise no beginning of a frame is known, and payloads that begin no frame are skipped: judged by
+the beginning of requests (SEEKS_REQUEST), by that of responses (SEEKS_RESPONSE), or all (PASSES).
+"""
 
 
 class SideState(NamedTuple):
     """The state of one end of a connection.
 
     ``sequence`` is the number of its next byte, beyond which nothing was acknowledged. ``held`` are
-    the bytes of a frame that is not whole yet, its length before them, seen from ``first_us`` to
-    ``last_us``. ``next_index`` is that of its next frame. So many bytes ``before`` the next one are
-    repeated if they come again; of earlier ones the assembler has to say what they are.
+    the bytes of an incomplete frame, with its length before them, from ``first_us`` to ``last_us``.
+    ``next_index`` is the index of its next frame. The ``before`` bytes up to the next one are
+    repeated if they come again. For earlier bytes the assembler has to decide.
 
-    Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
-    begin none (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES); these alone may be taken.
+    If no beginning of a frame is known, nothing is held, and ``seeks`` says which payloads surely
+    begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only these may be taken.
 
-    At most ``room`` bytes may be taken: those that follow could be of an earlier connection on the
+    At most ``room`` bytes may be taken: later ones could belong to an earlier connection on the
     same ports.
     """
 
@@ -340,7 +344,7 @@ class SideState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """A connection, and where the ends stand that send requests and responses."""
+    """A connection, with the states of the ends that send requests and responses."""
 
     connection: str
     client: str
@@ -353,8 +357,8 @@ class SideResult(NamedTuple):
 
     ``size`` bytes were taken. The ``frames`` in them have ``sizes`` bytes in all, and the latest
     has a ``length``. The rest is ``held``, as in `SideState`. ``repeated`` is the number of bytes
-    that came before. If the end seeks a frame, ``first_us`` and ``last_us`` are when the first and
-    the last of these bytes were seen.
+    that came before. If the end seeks a frame, ``first_us`` and ``last_us`` are the times of the
+    first and the last of these bytes.
     """
 
     size: int
@@ -371,9 +375,9 @@ class SideResult(NamedTuple):
 class HandoffResult:
     """The result of lending a connection.
 
-    ``segments`` with ``captured`` bytes were taken, the last at ``time_us``; ``is_marked``: the
-    capture said of one that a frame begins with it. ``noted`` are the last frames, each whether it
-    is a request and its correlation id.
+    ``segments`` with ``captured`` bytes were taken, the last one at ``time_us``. ``is_marked``: the
+    capture marked one of them as the beginning of a frame. ``noted`` has for each of the last
+    frames whether it is a request, and its correlation id.
     """
 
     segments: int

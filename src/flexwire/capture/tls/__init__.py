@@ -1,15 +1,16 @@
 """Key logs: TLS connections of a capture opened by secrets that a client or a broker logged.
 
-A capture of TLS shows when who sent how much, and nothing else. Where one end wrote its secrets to
-a key log, and the capture has the connection from its handshake on, what was sent can be read.
+A capture of TLS shows only who sent how much and when. If one end wrote its secrets to a key log,
+and the capture has the connection from its handshake on, the data can be decrypted.
 
 ```
 packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a plain capture
                               key log ─▶ keys ─┘
 ```
-The captures are written anew before anything else reads them: what opens as plain connections, all
-else as it is. So nothing above knows of TLS. A record is authenticated: what opens is what was
-sent. A connection that is not decrypted is counted with its reason. No secret is ever shown.
+The captures are rewritten before anything else reads them: connections that open become plain, and
+everything else is copied. So no other room knows about TLS. A record is authenticated, so decrypted
+data is exactly the data that was sent. A connection that is not decrypted is counted with its
+reason. No secret is ever shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Captures with TLS in them, written anew: what key logs open as plain connections, the rest as is.
+"""Rewrites captures with TLS: connections that key logs open become plain, the rest is copied.
 
-A connection that opens has the same ends, the time of each record's last byte, and nothing of TLS;
-what is missing in it is missing in what is written, as far as records say how much that was.
+An opened connection has the same ends, the time of each record's last byte, and nothing of TLS.
+Bytes that its capture lacks are missing in the result too, as far as records show how many they
+are.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
 class PacketCopier(Closeable):
-    """A pcapng file with packets of any links; it is made with the first of them."""
+    """A pcapng file with packets of any links; it is created with the first of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -64,7 +65,7 @@ class PacketCopier(Closeable):
         number = self._links.get(packet.linktype)
         if number is None:
             number = self._links[packet.linktype] = len(self._links)
-            # Times are in microseconds where nothing else is said.
+            # Without an option that says otherwise, times are in microseconds.
             self._waiting += block(INTERFACE, struct.pack("<HHI", packet.linktype, 0, 0))
         time, data = packet.timestamp_us, packet.data
         head = struct.pack(
@@ -79,7 +80,7 @@ class PacketCopier(Closeable):
             self._write()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the waiting packets, and close the file."""
         if self._waiting:
             self._write()
         if self._file is not None:
@@ -99,7 +100,7 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""Between so many pairs of ends connections go on at once; one more ends the idlest."""
+"""At most this many pairs of ends have open connections; one more ends the idlest."""
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"
@@ -107,7 +108,7 @@ OPENED: Final = "opened"
 
 @dataclass(frozen=True, slots=True)
 class OpenedCaptures:
-    """The files that were written, and what became of the connections."""
+    """The written files, and the results of the connections."""
 
     paths: tuple[Path, ...]
     counts: TlsCounts
@@ -116,12 +117,12 @@ class OpenedCaptures:
 def open_captures(
     names: Iterable[str], directory: Path, keys: KeyLog, opener: Opener | None = None
 ) -> OpenedCaptures:
-    """Write captures anew into a ``directory``, which is empty or made, for its owner alone.
+    """Rewrite captures into a ``directory``, which is empty or created, for its owner alone.
 
-    The files are read one after the other, as they begin: a connection may go on from one to the
-    next. ``keys`` take in what pcapng files hold of secrets, too. Raises `CaptureError` for a file
-    that is not a capture, a directory with something in it, and what cannot be written, `TlsError`
-    without the extra.
+    The files are read in the order in which they begin, because a connection may continue in the
+    next file. ``keys`` also takes in the secrets in pcapng files. Raises `CaptureError` for a file
+    that is not a capture, a directory that is not empty, and a failed write, and `TlsError` without
+    the extra.
     """
     load_primitives()
     try:
@@ -149,7 +150,7 @@ def _first_us(name: str, opener: Opener | None) -> int:
 
 
 class _CaptureRewriter(ExitStack):
-    """Hands packets to the connections they are of; is the `Writer` of these."""
+    """Passes packets to their connections; it is also the `PacketSink` of these."""
 
     def __init__(self, directory: Path, keys: KeyLog) -> None:
         super().__init__()
@@ -160,7 +161,7 @@ class _CaptureRewriter(ExitStack):
         self._writer: PcapngWriter | None = None
 
     def take(self, packet: CapturedPacket | UnreadableBytes) -> None:
-        """Take in what a file holds next."""
+        """Take in the next packet of a file."""
         if isinstance(packet, UnreadableBytes):
             self.counts.damaged.append(packet)
             return
@@ -192,11 +193,11 @@ class _CaptureRewriter(ExitStack):
         return (*(() if self._writer is None else self._writer.paths), *copied)
 
     def copy(self, packet: CapturedPacket) -> None:
-        """See `Writer`."""
+        """See `PacketSink`."""
         self._copier.copy(packet)
 
     def begin(self, client: str, server: str, timestamp_us: int) -> TappedConnection:
-        """See `Writer`."""
+        """See `PacketSink`."""
         if self._writer is None:
             writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
             self._writer = self.enter_context(writer)
@@ -211,7 +212,7 @@ def _end(name: str) -> tuple[str, int]:
 
 
 EMBEDDED: Final = "embedded"
-"""Given for a key log: those that pcapng files hold themselves, which are always taken, are all."""
+"""Given as a key log: use only the secrets in pcapng files, which are always used."""
 
 
 def read_key_logs(paths: Sequence[str]) -> KeyLog:
@@ -224,7 +225,7 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
 
 
 def open_sources(files: Sequence[InputFile], directory: Path, keys: KeyLog) -> OpenedCaptures:
-    """Write captures anew into a ``directory``: see `flexwire.capture.tls.open_captures`."""
+    """Rewrite captures into a ``directory``: see `flexwire.capture.tls.open_captures`."""
     by_name = {file.name: file for file in files}
 
     def opener(name: str, start: int) -> io.BufferedReader:

@@ -1,4 +1,4 @@
-"""The TLS connections between two ends: which of them open, and what becomes of each.
+"""The TLS connections between two ends: which of them open, and the result of each.
 
 ```
 packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
@@ -34,13 +34,13 @@ NOT_AT_ONCE: Final = "no record of it opened for very long"
 UNFINISHED: Final = "the last record of it is not whole in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
-"""So much of a connection is held, at most, until a record of it opens."""
+"""At most this many bytes of a connection are held until one of its records opens."""
 _UNDECIDED_PACKETS: Final = 64
 _LOST: Final = "lost"
 
 
 class _UncutFramer(Framer):
-    """Gives the pieces of a stream as they are, and what is lost as an error."""
+    """Returns the pieces of a stream unchanged, and lost bytes as an error."""
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
@@ -61,7 +61,7 @@ class _UncutFramer(Framer):
 
 
 class PacketSink(Protocol):
-    """The destination of packets, which are copied as they are, or opened."""
+    """The destination of packets: they are copied, or opened connections are written."""
 
     counts: TlsCounts
 
@@ -81,7 +81,7 @@ class _TlsState(Enum):
 
 
 class EndPair:
-    """Takes the packets between two ends, in the order of capture; `finish` it in the end."""
+    """Takes the packets between two ends, in the order of capture; call `finish` at the end."""
 
     def __init__(self, keys: KeyLog, writer: PacketSink) -> None:
         self._keys, self._writer = keys, writer
@@ -91,7 +91,7 @@ class EndPair:
         self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
-        self._starts: dict[str, int] = {}  # by end, where its stream begins, of those that said so
+        self._starts: dict[str, int] = {}  # by end, where its stream begins, if a SYN said so
         self._client = self._server = self._name = ""
         self._last_us = 0
         self._ended_us: int | None = None  # when the first FIN or RST was captured
@@ -105,7 +105,8 @@ class EndPair:
             start = (segment.sequence + 1) % MODULUS
             is_other = self._starts.get(segment.source, start) != start
             if not segment.flags & ACK and is_other:
-                # Another connection on the same ports; with the same number it was captured twice.
+                # Another connection on the same ports. With the same number, the packet was
+                # captured twice.
                 self.finish()
                 self._begin()
             self._starts[segment.source] = start
@@ -220,7 +221,7 @@ class EndPair:
         self._state = _TlsState.OVER
 
     def _close(self, plain: TappedConnection) -> None:
-        """Write how the connection ended: by the end that said so first, in TLS or in TCP."""
+        """Write how the connection ended: by the end that closed first, in TLS or in TCP."""
         ended = next(
             (
                 connection
@@ -253,13 +254,13 @@ class EndPair:
 
 @dataclass(slots=True)
 class TlsCounts:
-    """Connections of TLS by what became of them; every one is in exactly one of the three.
+    """TLS connections by their result. Each one is in exactly one of the three groups.
 
-    ``opened`` were opened from their handshake on, ``partly`` up to some record, by the reason why
-    not further; ``unopened`` not at all, by the reason, and these stay as they were captured.
-    ``lost_bytes`` of what was sent in those that were opened are not in the capture, after
-    ``unread_bytes`` of TLS nothing opened any more. ``stray_packets`` came after a connection had
-    ended, or are of none, and are left out.
+    ``opened`` were opened from their handshake on. ``partly`` were opened up to some record, by the
+    reason why not further. ``unopened`` were not opened, by the reason, and stay as captured.
+    ``lost_bytes`` of the data in opened connections are not in the capture. ``unread_bytes`` of TLS
+    after the last opened record could not be opened. ``stray_packets`` came after a connection had
+    ended, or belong to none, and are left out.
     """
 
     opened: int = 0
@@ -271,7 +272,7 @@ class TlsCounts:
     stray_packets: int = 0
     packets: int = 0
     damaged: list[UnreadableBytes] = field(default_factory=list)
-    """Where files break off, or have what cannot be read."""
+    """Where files are truncated, or have unreadable bytes."""
 
     @property
     def connections(self) -> int:
@@ -279,7 +280,7 @@ class TlsCounts:
         return self.opened + self.partly.total() + self.unopened.total()
 
     def lines(self) -> list[str]:
-        """Return lines for a terminal that say what became of them."""
+        """Return lines for a terminal with the results of the connections."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
         sent = f"{self.plain_bytes:,} bytes were sent in them"
         lines = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]

@@ -1,8 +1,8 @@
-"""A TLS connection whose secrets are known: both directions in, what was sent in them out.
+"""A TLS connection whose secrets are known: takes both directions, returns the decrypted data.
 
-The handshake says which version, suite and randoms; of its messages only both Hellos are read. In
-TLS 1.3 the records of the handshake are passed over: the first record that the traffic secret opens
-is the first of what follows.
+The handshake tells the version, the suite and the randoms; only the two Hellos of its messages are
+read. In TLS 1.3 the records of the handshake are skipped: the first record that the traffic secret
+opens is the first one after the handshake.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _KEY_UPDATE: Final = 24
 _HELLO_REQUEST: Final = 0
 _MOST_HELLO: Final = 64 * 1024
-# What stands in an alert after its level (RFC 8446, section 6.1).
+# The descriptions in an alert, after its level (RFC 8446, section 6.1).
 _CLOSE_NOTIFY: Final = b"\x00"
 
 NO_SECRET: Final = "the key logs have no secret of it"  # noqa: S105 - a reason
@@ -64,7 +64,7 @@ class TlsClosure(NamedTuple):
 
 
 class _HandshakeMessages:
-    """Handshake messages of one direction, in records; what is not a Hello is passed over."""
+    """Handshake messages of one direction, in records. Only the Hellos are kept."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -91,8 +91,9 @@ class _HandshakeMessages:
 class TlsConnection:
     """Opens one connection, given the streams of both ends piece by piece.
 
-    ``reason`` says why it is not opened, or not opened on; then nothing more comes of it.
-    ``has_opened``: at least one record was. ``ending`` is the earliest alert that was opened.
+    ``reason`` says why it is not opened, or not opened any further; then it returns no more data.
+    ``has_opened``: at least one record was opened. ``ending`` is the earliest alert that was
+    opened.
     """
 
     def __init__(self, keys: KeyLog) -> None:
@@ -123,7 +124,7 @@ class TlsConnection:
         return sum(end.unread for end in self._ends.values() if end.has_opened)
 
     def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
-        """Take in what an end sent next; gives what it, or the other one, said in it."""
+        """Take in the next bytes of an end; return the data that this opens, of either end."""
         if self.reason is not None or end in self._ended:
             return []
         plaintexts: list[Plaintext] = []
@@ -135,7 +136,7 @@ class TlsConnection:
         return plaintexts
 
     def miss(self, end: Direction, size: int) -> None:
-        """Take in that so many bytes of an end are missing from the capture."""
+        """Note how many bytes of an end are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
         if self._hello_of(end) is None:
@@ -144,7 +145,7 @@ class TlsConnection:
         self._ends[end].miss(size)
 
     def why_not(self) -> str:
-        """Return why no record was opened of a connection that has ended."""
+        """Return why no record of a connection that has ended was opened."""
         if self.reason is not None:
             return self.reason
         return NOT_WHOLE if self._server is None else NOTHING
@@ -159,7 +160,7 @@ class TlsConnection:
     def _read_all(self, first: Direction, plaintexts: list[Plaintext]) -> None:
         others: list[Direction] = ["response" if first == "request" else "request"]
         self._read(first, plaintexts)
-        # The ServerHello may have said what opens what the client sent before it was captured.
+        # The ServerHello may have the keys for client data that was captured before it.
         for other in others:
             self._read(other, plaintexts)
 
@@ -177,7 +178,7 @@ class TlsConnection:
             if opened is None:
                 return
             if self._version == TLS_1_2:
-                # What changed to these keys may be lost.
+                # The record that changed to these keys may be lost.
                 self._ciphered.add(end)
             self._take_opened(end, opened, plaintexts)
 
@@ -188,7 +189,7 @@ class TlsConnection:
         return self._version != TLS_1_2 and side.next_kind() == APPLICATION
 
     def _waits(self, end: Direction) -> bool:
-        """Return whether only the ServerHello tells what the next record is."""
+        """Return whether the kind of the next record depends on the ServerHello."""
         is_change = self._ends[end].next_kind() == CHANGE_CIPHER
         return is_change and self._server is None and end == "request"
 
@@ -213,7 +214,7 @@ class TlsConnection:
             hello = parse_server_hello(body)
             if hello is None:
                 raise BrokenError("its ServerHello cannot be read")
-            # Where it asks for another ClientHello, version and suite are chosen for good too.
+            # Even if it requests another ClientHello, version and suite are final.
             self._server = hello
             self._begin(hello)
 

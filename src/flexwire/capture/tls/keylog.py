@@ -1,4 +1,4 @@
-"""Key logs: the secrets of TLS connections, in the format of NSS, as clients and brokers log them.
+"""Key logs: the secrets of TLS connections, in NSS format, as clients and brokers log them.
 
 Secrets are looked up by the random of a connection's ClientHello and never shown.
 """
@@ -18,9 +18,9 @@ RANDOM_BYTES: Final = 32
 MASTER: Final = "CLIENT_RANDOM"
 CLIENT: Final = "CLIENT_TRAFFIC_SECRET_0"
 SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
-# Of each label, how long its secret may be: TLS 1.2's master secret, or a hash.
+# The possible secret sizes of each label: TLS 1.2's master secret, or a hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
-# What else logs hold, and nothing here needs: records tell by themselves which key opens them.
+# Other labels that logs contain but that are not needed: records show by themselves which key fits.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",
@@ -32,10 +32,10 @@ _OTHERS: Final = frozenset(
         "SERVER_HANDSHAKE_TRAFFIC_SECRET",
     }
 )
-# As Java's agent writes it of TLS 1.2: a master secret by the id of the session.
+# The line of Java's agent for TLS 1.2: a master secret by the id of the session.
 _BY_SESSION: Final = "RSA"
 _SESSION, _KEY = "Session-ID:", "Master-Key:"
-# A decryption secrets block of pcapng: the type "TLS key log", and how long the log is.
+# A decryption secrets block of pcapng: the type "TLS key log", and the size of the log.
 _SECRETS_BLOCK_HEAD: Final = 8
 _TLS_KEY_LOG: Final = 0x544C534B
 _PARTS: Final = 3
@@ -45,7 +45,8 @@ _PARTS: Final = 3
 class KeyLog:
     """The secrets of connections, by the random of their ClientHello, or by their session's id.
 
-    ``connections`` have one; ``strange_lines`` are those that a key log does not have.
+    ``connections`` is the number of connections with secrets. ``strange_lines`` counts lines that
+    do not belong in a key log.
     """
 
     strange_lines: int = 0
@@ -54,15 +55,15 @@ class KeyLog:
 
     @property
     def connections(self) -> int:
-        """The number of connections whose secrets are there."""
+        """The number of connections with secrets."""
         return len(self._secrets) + len(self._masters)
 
     def may_open(self, random: bytes) -> bool:
-        """Return whether there are secrets of a connection, or of sessions that it may be of."""
+        """Return whether there are secrets of a connection, or of its possible sessions."""
         return bool(self._masters) or random in self._secrets
 
     def master(self, random: bytes, session: bytes) -> bytes | None:
-        """Return the master secret of a connection of TLS 1.2."""
+        """Return the master secret of a TLS 1.2 connection."""
         own = self.secrets_of(random).get(MASTER)
         return self._masters.get(session) if own is None else own
 
@@ -92,7 +93,7 @@ class KeyLog:
             self._add_line(line)
 
     def add_block(self, body: bytes, order: str) -> None:
-        """Take in the body of a pcapng's decryption secrets block; another kind is none of ours."""
+        """Take in the body of a pcapng's decryption secrets block; other kinds are ignored."""
         if len(body) < _SECRETS_BLOCK_HEAD:
             return
         kind, size = struct.unpack_from(f"{order}II", body)
@@ -100,7 +101,7 @@ class KeyLog:
             self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
 
     def _add_line(self, line: bytes) -> bool:
-        """Add a line and return whether it is one of a key log, and not a comment."""
+        """Add a line; return whether it belongs to a key log and is not a comment."""
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return False
@@ -108,7 +109,7 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # By an encrypted secret, as NSS has it, it is not looked up.
+            # NSS's lines by an encrypted secret are not used.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

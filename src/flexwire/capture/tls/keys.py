@@ -1,7 +1,7 @@
 """From a handshake and its secrets to the keys that open records.
 
-RFC 5246 (6.3, 6.2.3.3), RFC 7905, RFC 8446 (5.2, 5.3, 7.1 to 7.3). The ciphers are the package
-cryptography's.
+RFC 5246 (6.3, 6.2.3.3), RFC 7905, RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package cryptography
+provides the ciphers.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Hello(NamedTuple):
 
 
 def begins_client_hello(data: bytes) -> bool:
-    """Return whether a stream begins with a record of a ClientHello, as far as it shows."""
+    """Return whether a stream begins with a ClientHello record, as far as its bytes show."""
     kind = data[_KIND_AT : _KIND_AT + 1]
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
 
 def read_random(data: bytes) -> bytes | None:
-    """Return the random of a ClientHello record; None if it is cut off."""
+    """Return the random of a ClientHello record; None if it is truncated."""
     random = data[_RANDOM_AT : _RANDOM_AT + RANDOM_BYTES]
     return random if len(random) == RANDOM_BYTES else None
 
@@ -77,7 +77,7 @@ def parse_server_hello(body: bytes) -> Hello | None:
 
 
 def _begin(body: bytes) -> tuple[int, bytes, int]:
-    """Version, random, and where what follows the session id begins."""
+    """Return the version, the random, and the place after the session id."""
     version, random, session = struct.unpack_from(f">H{RANDOM_BYTES}sB", body)
     return version, random, 2 + RANDOM_BYTES + 1 + session
 
@@ -103,7 +103,7 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
 class Suite(NamedTuple):
     """A cipher suite: its cipher, the bytes of its key, and the hash of its keys.
 
-    ``implicit_bytes`` of the nonce come from the keys in TLS 1.2; the rest stands in each record.
+    In TLS 1.2 ``implicit_bytes`` of the nonce come from the keys; the rest is in each record.
     """
 
     is_gcm: bool
@@ -116,7 +116,8 @@ _GCM_128 = Suite(is_gcm=True, key_bytes=16, hash_name="sha256", implicit_bytes=4
 _GCM_256 = Suite(is_gcm=True, key_bytes=32, hash_name="sha384", implicit_bytes=4)
 _CHACHA = Suite(is_gcm=False, key_bytes=32, hash_name="sha256", implicit_bytes=12)
 
-# By IANA's registry; with RSA, DHE and ECDHE, of RSA, DSS and ECDSA, which keys do not tell apart.
+# From IANA's registry; with RSA, DHE and ECDHE, and RSA, DSS and ECDSA, which do not affect the
+# keys.
 _OF_TLS_1_2: Final = (
     dict.fromkeys((0x009C, 0x009E, 0x00A2, 0xC02B, 0xC02D, 0xC02F, 0xC031), _GCM_128)
     | dict.fromkeys((0x009D, 0x009F, 0x00A3, 0xC02C, 0xC02E, 0xC030, 0xC032), _GCM_256)
@@ -158,18 +159,18 @@ def load_primitives() -> _Primitives:
 class RecordKeys(Protocol):
     """The keys of one direction.
 
-    ``overhead`` is how many bytes a record has besides its content. So many records, the
-    ``finished``, end the handshake with these keys.
+    ``overhead`` is how many bytes a record has besides its content. ``finished`` is the number of
+    records that end the handshake with these keys.
     """
 
     overhead: int
     finished: int
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Return the content's type and the content; None if these are not its key and number."""
+        """Return the content's type and the content; None if the key and number do not fit."""
 
     def next(self) -> RecordKeys | None:
-        """Return the keys after a KeyUpdate; None if there is no such thing."""
+        """Return the keys after a KeyUpdate; None if the version has none."""
 
 
 class _Cipher:
@@ -203,18 +204,18 @@ class RecordKeys13:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """See `Opener`."""
+        """See `RecordKeys`."""
         if header[0] != APPLICATION or len(fragment) <= TAG_BYTES:
             return None
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
         if inner is None:
             return None
-        # Zeros pad it, and before them stands the type.
+        # Zeros pad the content, and its type stands before them.
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
     def next(self) -> RecordKeys13:
-        """See `Opener`."""
+        """See `RecordKeys`."""
         name, size = self._suite.hash_name, len(self._secret)
         return RecordKeys13(self._suite, expand_label(name, self._secret, b"traffic upd", size))
 
@@ -232,7 +233,7 @@ class RecordKeys12:
         self._cipher = _Cipher(suite, key, iv)
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """See `Opener`."""
+        """See `RecordKeys`."""
         size = len(fragment) - self._explicit - TAG_BYTES
         if size < 0:
             return None
@@ -244,7 +245,7 @@ class RecordKeys12:
         return None if content is None else (header[0], content)
 
     def next(self) -> None:
-        """See `Opener`: keys change by a new handshake only."""
+        """See `RecordKeys`: keys change only by a new handshake."""
 
 
 def derive_keys_12(
@@ -262,7 +263,7 @@ def derive_keys_12(
 
 
 def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> bytes:
-    """HKDF-Expand-Label with an empty context (RFC 8446, 7.1)."""
+    """Compute HKDF-Expand-Label with an empty context (RFC 8446, 7.1)."""
     full = b"tls13 " + label
     info = struct.pack(">HB", size, len(full)) + full + b"\x00"
     primitives = load_primitives()
@@ -271,7 +272,7 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def _prf(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
-    """TLS 1.2's P_hash (RFC 5246, 5); ``seed`` begins with the label."""
+    """Compute TLS 1.2's P_hash (RFC 5246, 5); ``seed`` begins with the label."""
     output, last = b"", seed
     while len(output) < size:
         last = hmac.digest(secret, last, hash_name)

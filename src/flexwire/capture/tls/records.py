@@ -1,8 +1,8 @@
-"""One direction of a TLS connection: bytes in, records out, also after bytes that are lost.
+"""One direction of a TLS connection: takes bytes, returns records, even after lost bytes.
 
-Records are numbered, and no number stands in them: after a gap the next record is found by trying
-what could be one with the numbers that it could have. A record is authenticated, so what opens is
-right. Its number says how many records were lost, and so how much of their content.
+Records are numbered, but do not contain their numbers. After a gap, the next record is found by
+trying possible places with possible numbers. A record is authenticated, so a record that opens is
+correct. Its number shows how many records were lost, and so how much of their content.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
 _TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
-MOST_FRAGMENT: Final = 16384 + 2048  # of TLS 1.2, the larger one
+MOST_FRAGMENT: Final = 16384 + 2048  # for TLS 1.2, which has the larger limit
 MOST_HELD: Final = 4 * 1024 * 1024
-"""So many bytes wait, at most, for the other direction to say what opens them."""
+"""At most this many bytes wait for the keys that the other direction decides."""
 MOST_TRIES: Final = 20_000
-"""So many tries, at most, to find a record after a gap."""
-_MOST_NUMBERS: Final = 1024  # of a place where a record may begin
+"""At most this many tries to find a record after a gap."""
+_MOST_NUMBERS: Final = 1024  # for one place where a record may begin
 _MOST_OTHERS: Final = 64
-"""So many records of the handshake, at most, are passed over before the first that opens."""
+"""At most this many handshake records are skipped before the first one that opens."""
 
 DOES_NOT_FIT: Final = "no record of it opens with the secret that the key logs have of it"
 
 
 class BrokenError(Exception):
-    """Why a direction cannot be read on."""
+    """The reason why the rest of a direction cannot be read."""
 
 
 class TlsRecord(NamedTuple):
-    """A record as it stands on the wire, and when its last byte was captured."""
+    """A record on the wire, and when its last byte was captured."""
 
     header: bytes
     fragment: bytes
@@ -43,7 +43,7 @@ class TlsRecord(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes on the wire."""
+        """The number of bytes on the wire."""
         return HEADER_BYTES + len(self.fragment)
 
 
@@ -66,7 +66,7 @@ class RecordStream:
         self.unread = 0  # bytes after the last record that opened
         self._held = bytearray()
         self._times: deque[tuple[int, int]] = deque()  # up to which byte, and when
-        self._position = 0  # of the first byte held
+        self._position = 0  # of the first held byte
         self._sequence = 0
         self._tries = self._others = 0
 
@@ -79,10 +79,10 @@ class RecordStream:
             raise BrokenError("what opens it is not in the capture")
 
     def miss(self, size: int) -> None:
-        """Take in that so many bytes are missing here."""
+        """Note how many bytes are missing here."""
         self.is_seeking = True
         self.unread += size
-        # What is held is the beginning of a record whose end is lost.
+        # The held bytes are the beginning of a record whose end is lost.
         self._drop(len(self._held))
         self._position += size
 
@@ -101,7 +101,7 @@ class RecordStream:
     def open(self, *, skips: bool) -> OpenedRecord | None:
         """Return the next record, opened; None if it is incomplete.
 
-        ``skips``: before the first one there may be others that other keys opened.
+        ``skips``: before the first one there may be records for other keys.
         """
         while True:
             opened = self._seek() if self.is_seeking else self._open_next(skips=skips)
@@ -171,7 +171,7 @@ class RecordStream:
                 self._try()
                 opened = opener.open(sequence, record.header, record.fragment)
                 if opened is not None:
-                    # Of records with other keys it is not known how many they were.
+                    # The number of records with other keys is unknown.
                     count = sequence - before if opener is self.opener else sequence + 1
                     none = 0 if self.has_opened else opener.finished
                     lost = max(gone - count * opener.overhead, 0) if count > none else 0

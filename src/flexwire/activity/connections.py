@@ -1,4 +1,4 @@
-"""The facts about each connection, as its frames show them."""
+"""The facts about each connection, from its frames."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 MOST_CONNECTIONS: Final = 20_000
-"""So many connections are kept at once."""
+"""At most this many connections are kept at once."""
 MOST_TOPICS: Final = 20
-"""So many topics of a connection are listed by name."""
+"""At most this many topics of a connection are listed by name."""
 MOST_COUNTED_TOPICS: Final = 256
-"""So many topics of a connection are counted; the count stays there."""
+"""At most this many topics of a connection are counted; the count stays there."""
 MOST_WAITING: Final = 256
-"""So many requests of a connection wait for their response; the oldest then gives up its place."""
+"""At most this many requests of a connection wait for a response; one more drops the oldest."""
 
 MOST_CHARACTERS: Final = 256
-"""A name of a client or topic is cut to so many characters."""
+"""A name of a client or topic is cut to this many characters."""
 
 _SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 class LastError(NamedTuple):
-    """An error that a broker answered: its name or code, the API of the request, and the time."""
+    """An error in a response: its name or code, the API of the request, and the time."""
 
     name: str
     api: str
@@ -68,17 +68,16 @@ class WaitingRequest(NamedTuple):
 
 @dataclass(slots=True)
 class ConnectionActivity:
-    """A connection: who its client is, what passed on it, and what it waits for.
+    """A connection: its client, its traffic, and the requests that wait.
 
-    Times are microseconds since 1970, as the capture or the log says. ``request_bytes`` and
+    Times are microseconds since 1970, from the capture or the log. ``request_bytes`` and
     ``response_bytes`` are on the wire, with the lengths of the frames; None in request logs, which
     have no sizes. ``client_id`` is the last one that was sent. ``principal`` is in request logs
-    only. ``instance_id`` is the client instance id (KIP-714, KIP-1313), as Kafka writes it, whoever
-    gave it first. ``apis`` counts the requests of each API. ``topics`` are those that requests
-    name, in the order of their first request; ``more_topics`` counts the others.
-
+    only. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in Kafka's text form, from
+    the first frame that has one. ``apis`` counts the requests of each API. ``topics`` are the
+    topics in requests, in the order of their first request; ``more_topics`` counts the others.
     ``closed_by`` and ``is_reset`` say how the connection ended, if its end was captured.
-    ``is_open`` is None where nothing shows it: in request logs.
+    ``is_open`` is None if nothing shows it, as in request logs.
     """
 
     connection: str
@@ -119,18 +118,18 @@ class ConnectionActivity:
 
     @property
     def oldest(self) -> WaitingRequest | None:
-        """The request that waits longest; None if none waits."""
+        """The request that has waited longest; None if none waits."""
         return next(iter(self._waiting.values()), None)
 
     def note_times(self, first_us: int, last_us: int) -> None:
-        """Take in when something passed. Files of several taps may overlap in time."""
+        """Take in the times of some traffic. Files of several taps may overlap in time."""
         self.first_us = min(self.first_us, first_us)
         self.last_us = max(self.last_us, last_us)
 
     def note_client(
         self, client_id: str | None, name: str | None = None, version: str | None = None
     ) -> None:
-        """Take in what a request says of its client. The first software that is named stays."""
+        """Take in a request's facts about its client. The first named software stays."""
         if client_id is not None:
             self.client_id = shorten(client_id, MOST_CHARACTERS)
         if self.software_name is None and (name or version):
@@ -138,11 +137,11 @@ class ConnectionActivity:
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
 
     def note_instance(self, instance_id: str | None) -> None:
-        """Take in a client instance id, or None. The first that a connection gives stays."""
+        """Take in a client instance id, or None. The first id of a connection stays."""
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
-        """Take in the error codes of a response, in their order; 0 is none."""
+        """Take in the error codes of a response, in their order; 0 means no error."""
         codes = [code for code in codes if code != NO_ERROR]
         if codes:
             self.errors += len(codes)
@@ -151,7 +150,7 @@ class ConnectionActivity:
                 self.last_error = LastError(name, api, at_us)
 
     def note_topics(self, names: Iterable[str | None]) -> None:
-        """Take in the topics that a request names; None is a topic without a known name."""
+        """Take in the topics in a request; None is a topic without a known name."""
         for name in filter(None, names):
             if len(self._hashes) < MOST_COUNTED_TOPICS:
                 self._hashes.add(hash(name))
@@ -159,13 +158,13 @@ class ConnectionActivity:
                     self.topics[shorten(name, MOST_CHARACTERS)] = None
 
     def wait(self, pair: int, request: WaitingRequest) -> None:
-        """Let a request wait for its response."""
+        """Add a request that waits for its response."""
         self._waiting[pair] = request
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popitem(last=False)
 
     def answer(self, pair: int | None) -> None:
-        """Take in that a pair has its response."""
+        """Note that a pair has its response."""
         if pair is not None:
             self._waiting.pop(pair, None)
 
@@ -176,12 +175,12 @@ class ConnectionActivity:
 
 
 class ActivityTable:
-    """Takes the frames of connections, in the order of time of each, and keeps what they show.
+    """Takes the frames of connections, in the time order of each, and keeps the facts in them.
 
-    At most ``most`` connections are kept. Beyond it a closed one is forgotten, or the oldest;
-    ``left_out`` counts those of Kafka that were forgotten before `forget_closed`. ``last_us`` is
-    the latest time of a frame. ``topics`` are the names of topics by id. ``leaving`` is called with
-    each connection that is forgotten.
+    At most ``most`` connections are kept. Above that, a closed one is forgotten, or the oldest.
+    ``left_out`` counts the Kafka connections that were forgotten before `forget_closed`.
+    ``last_us`` is the latest time of a frame. ``topics`` are the names of topics by id. ``leaving``
+    is called with each connection that is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -202,13 +201,13 @@ class ActivityTable:
         return (row for row in self._rows.values() if row.is_kafka)
 
     def find(self, connection: str) -> ConnectionActivity | None:
-        """Return a connection by its name, also one that is not known to be Kafka."""
+        """Return a connection by its name, even one that is not known to be Kafka."""
         return self._rows.get(connection)
 
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return a connection on which something passed between two times; it may be new."""
+        """Return a connection with traffic between two times; it may be new."""
         row = self._rows.get(connection)
         if row is None:
             row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)
@@ -239,14 +238,14 @@ class ActivityTable:
         return row
 
     def close(self, connection: str) -> None:
-        """Take in that both ends have closed a connection."""
+        """Note that both ends have closed a connection."""
         row = self._rows.get(connection)
         if row is not None:
             row.is_open = False
             self._closed[connection] = None
 
     def end(self, ended: CapturedConnection, *, is_over: bool) -> None:
-        """Take in what a connection was. Unless it ``is_over``, it may go on after the capture."""
+        """Take in the facts about a connection. Unless it ``is_over``, it may continue later."""
         row = self._rows.get(ended.connection)
         if row is None:
             return
@@ -256,14 +255,14 @@ class ActivityTable:
             self.close(ended.connection)
 
     def forget_closed(self) -> None:
-        """Forget the connections that are closed, after they were shown."""
+        """Forget the closed connections, after they were shown."""
         for connection in self._closed:
             self.leaving(self._rows.pop(connection))
             self._conversations.pop(connection, None)
         self._closed.clear()
 
     def drop(self, connection: str) -> None:
-        """Forget a connection to make room; one of Kafka is counted."""
+        """Forget a connection to make room; a Kafka connection is counted."""
         row = self._rows.pop(connection, None)
         if row is not None:
             self.left_out += row.is_kafka
@@ -347,6 +346,6 @@ def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
         paths = [place.path for place in error_places(response.message_name)]
         schema = message(response.message_name).definition.schema(response.body_version)
         reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
-        # What was found before a damaged place counts.
+        # Codes that were found before the damage count.
         codes.extend(span.value for span in field_spans(schema, reader, paths))
     return codes

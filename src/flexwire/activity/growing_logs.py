@@ -1,9 +1,9 @@
-"""Request logs that grow: the lines that were added since the last time.
+"""Request logs that grow: the lines that were added since the last read.
 
-A log is read up to its last whole line, and later from there on. A broker renames a log that is
-full and begins another one, so a log is known by its number in the file system (inode), not by its
-name, and stays open until a renamed file was read to its end. A gzip'd log that appears later is
-one that was read before, so only those of the beginning are read.
+A log is read up to its last whole line, and later from there on. A broker renames a full log and
+begins another one. So a log is known by its number in the file system (inode), not by its name, and
+stays open until a renamed file was read to its end. A gzip'd log that appears later was read before
+under another name, so only gzip'd logs that exist at the start are read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""So many logs stay open; a later one that is renamed between two looks may lose its last lines."""
+"""At most this many logs stay open; a later one that is renamed meanwhile may lose lines."""
 _STEP: Final = 1 << 16
 
 _Inode = tuple[int, int]
@@ -43,7 +43,7 @@ _Inode = tuple[int, int]
 
 @dataclass(slots=True)
 class _GrowingLog:
-    """A log, and how far it was read. ``searched`` is the end of what has no further line end."""
+    """A log, and how far it was read. There is no further line end before ``searched``."""
 
     path: Path
     reader: RequestLogReader
@@ -55,10 +55,10 @@ class _GrowingLog:
 
 
 class GrowingRequestLogs:
-    """Reads the request logs in some paths again and again, as they grow and as new ones begin.
+    """Reads the request logs in some paths repeatedly, as they grow and as new ones begin.
 
-    ``paths`` are files, directories and patterns. Local times are in ``zone``. ``notes`` has what a
-    person should know, at most 1,000 texts.
+    ``paths`` are files, directories and patterns. Local times are in ``zone``. ``notes`` has
+    messages for the user, at most 1,000 texts.
     """
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:
@@ -72,7 +72,7 @@ class GrowingRequestLogs:
     def poll(self, *, must_exist: bool = False) -> Iterator[LoggedRequest | RefusedRequest]:
         """Yield the requests of the lines that were added, log after log, the oldest log first.
 
-        Raises `CaptureError` for a path that is not there, if one ``must_exist``. Raises
+        Raises `CaptureError` for a path that does not exist, if one ``must_exist``. Raises
         `StorageError` for an object store.
         """
         found = self._list(must_exist=must_exist)
@@ -99,7 +99,7 @@ class GrowingRequestLogs:
         self._logs.clear()
 
     def close(self) -> None:
-        """Close the logs that are open, without reading on."""
+        """Close the open logs, without reading on."""
         for log in self._logs.values():
             if log.file is not None:
                 log.file.close()
@@ -149,7 +149,7 @@ class GrowingRequestLogs:
         yield from self._read(log)
 
     def _leave(self, log: _GrowingLog) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Read the rest of a log that grows no more, and close it."""
+        """Read the rest of a log that no longer grows, and close it."""
         yield from self._read(log, is_last=True)
         if log.file is not None:
             log.file.close()

@@ -1,4 +1,4 @@
-"""The list of connections: its order, the choice of rows, and how a row is written."""
+"""The list of connections: its order, the selected rows, and how a row is written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MILLION: Final = 1_000_000
 
 
 class ActivityColumn(NamedTuple):
-    """A column of the list: what it is sorted by, the largest first if ``is_number``."""
+    """A column of the list, with its sort key; the largest comes first if ``is_number``."""
 
     key: Callable[[ConnectionActivity], Any]
     is_number: bool
@@ -30,11 +30,11 @@ class ActivityColumn(NamedTuple):
 def find_rows(
     rows: Iterable[ConnectionActivity], filters: Iterable[str], order_by: str
 ) -> list[ConnectionActivity]:
-    """Return the rows that all ``filters`` take, in the order of a column of `COLUMNS`.
+    """Return the rows that match all ``filters``, in the order of a column of `COLUMNS`.
 
-    A filter takes a row if its client id, its principal, its instance id, its client, its broker,
-    its software, one of its topics or one of its APIs is the filter's text, where ``*`` stands for
-    any text.
+    A row matches a filter if its client id, its principal, its instance id, its client, its broker,
+    its software, one of its topics or one of its APIs equals the filter's text, where ``*`` stands
+    for any text.
     """
     patterns = [CaptureFilter(client_ids=(text,)) for text in filters]
     column = COLUMNS[order_by]

@@ -1,4 +1,4 @@
-"""The capture of a running tap, as its socket (`flexwire tap --live`) gives it."""
+"""The live capture of a running tap, read from its socket (`flexwire tap --live`)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap gives from now on, and what was not read of them.
+    """The segments that a tap sends from now on, and counts of unread bytes.
 
-    Raises `CaptureError` if nobody listens on the socket.
+    Raises `CaptureError` if no process listens on the socket.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -40,7 +40,7 @@ class LiveCapture:
         self.notes: list[str] = []
         self._whole = WholeBlocks(self.path)
         self._head: Head | None = None
-        # What was received, without the blocks that were read.
+        # The received bytes, without the blocks that were read.
         self._data = bytearray()
         self._is_over = False
         self._unreadable = 0
@@ -54,7 +54,7 @@ class LiveCapture:
         self._connection.setblocking(False)
 
     def poll(self) -> Iterator[Segment]:
-        """Yield the segments that have come since the last time."""
+        """Yield the segments that arrived since the last call."""
         while not self._is_over:
             data = self._receive()
             if data is None:
@@ -70,12 +70,12 @@ class LiveCapture:
                 self._give_up(f"not read on: {error.reason}")
 
     def close(self) -> None:
-        """Leave the tap; a second call does nothing."""
+        """Disconnect from the tap; a second call does nothing."""
         self._connection.close()
         self._is_over = True
 
     def _receive(self) -> bytes | None:
-        """Return what has come: nothing at the end, None if nothing is there yet."""
+        """Return the received bytes: none at the end, None if none have come yet."""
         try:
             return self._connection.recv(_PIECE)
         except BlockingIOError:
@@ -121,7 +121,7 @@ class LiveCapture:
 
 
 class LiveCaptures:
-    """The segments that several taps give; each is at one socket. Raises `CaptureError`."""
+    """The segments of several taps, each at one socket. Raises `CaptureError`."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures: list[LiveCapture] = []
@@ -134,16 +134,16 @@ class LiveCaptures:
 
     @property
     def notes(self) -> list[str]:
-        """Return what a person should know."""
+        """Return the messages for the user."""
         return [note for capture in self._captures for note in capture.notes]
 
     def poll(self) -> Iterator[Segment]:
-        """Yield the segments that have come since the last time."""
+        """Yield the segments that arrived since the last call."""
         for capture in self._captures:
             yield from capture.poll()
 
     def close(self) -> None:
-        """Leave all taps."""
+        """Disconnect from all taps."""
         for capture in self._captures:
             with suppress(OSError):
                 capture.close()

@@ -1,8 +1,8 @@
 """From the lines of request logs to the activity of connections.
 
-A broker writes a line when it has sent a response, so no request waits. A line has the principal of
-the client, and no sizes. What a broker forwarded to the controller is a line of another connection,
-and is only counted: the client's own line has it too.
+A broker writes a line after it has sent a response, so no request waits. A line has the principal
+of the client, and no sizes. A request that a broker forwarded to the controller is a line of
+another connection. It is only counted, because the client's own line has it too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_ID: Final = UUID(int=0)
 class LoggedActivity:
     """Takes the lines of request logs, and keeps the activity of their connections in ``table``.
 
-    At most ``most`` connections are kept; one more forgets the one that was silent longest.
+    At most ``most`` connections are kept; one more forgets the one with the oldest traffic.
     ``forwarded`` counts the requests of brokers for their clients.
     """
 
@@ -43,7 +43,7 @@ class LoggedActivity:
         self.table = ActivityTable(most)
         self.forwarded = 0
         self._most = most
-        # The one whose line came last is the last.
+        # The connection with the latest line is the last.
         self._recent: OrderedDict[str, None] = OrderedDict()
 
     def read(self, items: Iterable[LoggedRequest | RefusedRequest]) -> int:
@@ -116,14 +116,14 @@ class LoggedActivity:
 
 
 def _read(body: JsonBody | None) -> Message | None:
-    """Return a body as a message; None if nothing of it is needed, or if it does not fit."""
+    """Return a body as a message; None if no part of it is needed, or if it does not fit."""
     if body is None or not (topic_fields(body.message) or error_places(body.message)):
         return None
     return read_body(body.text, message(body.message), body.version, show_credentials=False).message
 
 
 def _topics(body: Message) -> Iterator[tuple[str | None, UUID | None]]:
-    """Yield the topics that a message names: each by its name, its id, or both."""
+    """Yield the topics in a message: each by its name, its id, or both."""
     for place in topic_fields(body.entry.name):
         for structure in _structures(body, place.path):
             name = getattr(structure, place.name, None)
@@ -143,8 +143,8 @@ def _error_codes(body: Message) -> list[int]:
 
 
 def _structures(body: Message, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the structures to which a path leads."""
-    # Some paths are those of older specs, and the class has the newest names only.
+    """Yield the structures at a path."""
+    # Some paths come from older specs, and the class has only the newest names.
     with suppress(AttributeError):
         for *_, structure in structs_at(body, path):
             yield structure

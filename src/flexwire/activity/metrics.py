@@ -1,8 +1,8 @@
 """The activity of connections as OpenMetrics, with a bound on the number of series.
 
-A series is that of a client id with its software. Addresses are no labels: a client takes another
-port with each connection. A counter never falls, so what a connection did stays in it when the
-connection is gone.
+A series belongs to a client id with its software. Addresses are no labels, because a client takes
+another port with each connection. A counter never falls, so the traffic of a connection stays in it
+after the connection is gone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable, ConnectionActivity
 
 MOST_SERIES: Final = 1000
-"""So many clients have series of their own; all others share those of `OTHERS`."""
+"""At most this many clients have a series of their own; all others share that of `OTHERS`."""
 
 _PREFIX: Final = "flexwire_who_"
 _COUNTERS: Final = ("requests", "responses", "request_bytes", "response_bytes", "errors")
@@ -25,7 +25,7 @@ _GAUGES: Final = ("connections", "waiting")
 
 
 class ClientLabels(NamedTuple):
-    """The labels of a series; a text is empty if it is not known."""
+    """The labels of a series; a text is empty if it is unknown."""
 
     client_id: str
     software: str
@@ -37,23 +37,23 @@ OTHERS: Final = ClientLabels("(others)", "", "")
 
 
 class ActivityMetrics:
-    """Adds up what the connections of a table do, by client; at most ``most`` clients."""
+    """Adds up the traffic of the connections in a table, by client; at most ``most`` clients."""
 
     def __init__(self, table: ActivityTable, most: int = MOST_SERIES) -> None:
         self._table = table
         self._most = most
         self._counts: dict[ClientLabels, Counter[str]] = {}
-        # What of a connection is in the counters.
+        # The part of each connection that is already in the counters.
         self._taken: dict[str, tuple[int, ...]] = {}
         table.leaving = self._leave
 
     def update(self) -> None:
-        """Take in what was added since the last time."""
+        """Add the new traffic since the last call."""
         for row in self._table:
             self._take(row)
 
     def render(self) -> bytes:
-        """Return the text that a monitor reads."""
+        """Return the text for a monitor."""
         self.update()
         gauges: dict[ClientLabels, Counter[str]] = {labels: Counter() for labels in self._counts}
         for row in self._table:

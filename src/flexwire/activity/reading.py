@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _KeyedConnections:
-    """The connections between two ends: how their frames are found, and their names."""
+    """The connections between two ends: the assembler of their frames, and their names."""
 
     def __init__(self) -> None:
         self.assembler = FrameAssembler(endless=True)
@@ -29,15 +29,14 @@ class _KeyedConnections:
 class ActivityReader:
     """Takes the segments of captures, and keeps the activity of their connections in ``table``.
 
-    The segments of each connection are given in the order in which they were captured. At most
-    ``most`` pairs of ends are kept; one more forgets a closed one, or the one that was silent
-    longest.
+    The segments of each connection must come in the order of capture. At most ``most`` pairs of
+    ends are kept. One more forgets a closed one, or the one with the oldest traffic.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
         self.table = ActivityTable(most)
         self._most = most
-        # The one whose segment came last is the last.
+        # The pair with the latest segment is the last.
         self._keyed: OrderedDict[str, _KeyedConnections] = OrderedDict()
         self._over: dict[str, None] = {}
 
@@ -59,7 +58,7 @@ class ActivityReader:
         keyed = self._keyed.get(key)
         if keyed is None:
             if not (segment.payload or segment.missing or segment.flags & SYN):
-                # It may be the last of a connection that was forgotten.
+                # It may be the last segment of a connection that was forgotten.
                 return
             keyed = self._keyed[key] = _KeyedConnections()
             self._make_room()
@@ -71,7 +70,7 @@ class ActivityReader:
             self._end(key, keyed, segment)
 
     def finish(self) -> None:
-        """Take in what the ends of frames were missing for. Nothing is given afterwards."""
+        """Take in the incomplete frames. No more segments may follow."""
         for keyed in self._keyed.values():
             self._take(keyed, keyed.assembler.finish(), is_over=False)
 

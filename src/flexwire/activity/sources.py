@@ -1,4 +1,4 @@
-"""Where the activity of connections is read from: captures, request logs, or taps' sockets."""
+"""Sources of the activity of connections: captures, request logs, or sockets of taps."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable
 
 _PORTION: Final = 20_000
-"""So many segments or lines are read in a few seconds."""
+"""This many segments or lines are read in a few seconds."""
 
 _Item_contra = TypeVar("_Item_contra", contravariant=True)
 
 
 class ActivitySource(Protocol):
-    """The activity of connections, and what a person should know of how it was read.
+    """The activity of connections, with messages for the user about how it was read.
 
     ``table`` has the connections. ``notes`` grow, and each text comes once.
     """
@@ -37,20 +37,20 @@ class ActivitySource(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """Return what a person should know."""
+        """Return the messages for the user."""
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read what was added, in portions that take seconds; yield how much each was.
+        """Read the new part, in portions that take seconds; yield the size of each.
 
-        The last one is smaller than the others, and may be 0. Raises `CaptureError` and
-        `StorageError`, as the sources do.
+        The last one is smaller than the others, and may be 0. Raises the `CaptureError` and
+        `StorageError` of the sources.
         """
 
     def finish(self) -> None:
-        """Take in what is not whole, as if nothing grew any more. Nothing is read afterwards."""
+        """Take in incomplete frames and lines, as if nothing grew. Nothing is read afterwards."""
 
     def close(self) -> None:
-        """Close the files that are open; a second call does nothing."""
+        """Close the open files; a second call does nothing."""
 
 
 class _Reader(Protocol[_Item_contra]):
@@ -74,15 +74,15 @@ class CaptureActivity:
 
     @property
     def notes(self) -> list[str]:
-        """Return what a person should know."""
+        """Return the messages for the user."""
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read what was added, as `ActivitySource` has it."""
+        """Read the new part; see `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll(must_exist=must_exist))
 
     def finish(self) -> None:
-        """Take in what is not whole."""
+        """Take in incomplete frames."""
         self._reader.finish()
         self._captures.notes.extend(self._captures.unfinished())
 
@@ -91,7 +91,7 @@ class CaptureActivity:
 
 
 class LiveActivity:
-    """The activity in what running taps give at their sockets, from now on."""
+    """The activity in the live captures of running taps, from now on."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures = LiveCaptures(paths)
@@ -100,20 +100,20 @@ class LiveActivity:
 
     @property
     def notes(self) -> list[str]:
-        """Return what a person should know."""
+        """Return the messages for the user."""
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:  # noqa: ARG002 - a socket is there
-        """Read what has come, as `ActivitySource` has it."""
+        """Read the new part; see `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll())
 
     def finish(self) -> None:
-        """Take in what is not whole."""
+        """Take in incomplete frames."""
         self._reader.finish()
         self.close()
 
     def close(self) -> None:
-        """Leave the taps."""
+        """Disconnect from the taps."""
         self._captures.close()
 
 
@@ -127,11 +127,11 @@ class RequestLogActivity:
 
     @property
     def notes(self) -> list[str]:
-        """Return what a person should know."""
+        """Return the messages for the user."""
         return self._logs.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read what was added, as `ActivitySource` has it."""
+        """Read the new part; see `ActivitySource`."""
         return _in_portions(self._reader, self._logs.poll(must_exist=must_exist))
 
     def finish(self) -> None:
@@ -143,17 +143,16 @@ class RequestLogActivity:
             )
 
     def close(self) -> None:
-        """Close the logs that are open."""
+        """Close the open logs."""
         self._logs.close()
 
 
 def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> ActivitySource:
-    """Return the source that ``paths`` name: captures, request logs in a zone, or taps' sockets.
+    """Return the source for ``paths``: captures, request logs in a zone, or sockets of taps.
 
-    A directory without captures and logs is one for captures that are still to come. Raises
-    `CaptureError` for a path that is not there, for several kinds together, and for log segments,
-    which have no connections; `StorageError` for what cannot be listed, and `ArgumentError` for the
-    zone.
+    A directory without captures and logs counts as one for future captures. Raises `CaptureError`
+    for a path that does not exist, for several kinds together, and for log segments, which have no
+    connections; `StorageError` for a failed listing, and `ArgumentError` for the zone.
     """
     zone = Zone(timezone)
     sockets = [path for path in paths if Path(path).is_socket()]

@@ -1,7 +1,7 @@
-"""Files of a place as pyarrow reads them: by `Source`, which refuses what is not the file.
+"""Files of a directory for pyarrow, read through `Source`, which refuses changed or partial files.
 
-fsspec's own handler reads no failure of a store as one: a server's error becomes a file that is not
-there, and bytes that are too few, or of another range, become a table.
+fsspec's own handler hides failures of a store: a server error becomes a missing file, and bytes
+that are too few, or from another range, become a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
-    """The content of ``url``, read only; names begin with the library's own name for ``url``."""
+    """The content of ``url``, read-only; names begin with the library's own name for ``url``."""
 
     def __init__(self, store: FileStore, url: str) -> None:
         super().__init__(store.files)
@@ -36,7 +36,7 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
         return self.open_input_file(path)
 
     def get_file_info(self, paths: list[str]) -> Any:
-        """Return what each path is. `StorageError` where that cannot be said."""
+        """Return what each path is. `StorageError` if that cannot be determined."""
         infos = []
         for path in paths:
             with report_failures(self._url_of(path), "look for"):

@@ -1,4 +1,4 @@
-"""A search for the capture files that paths and URLs on a command line mean."""
+"""The search for the capture files that paths and URLs on a command line name."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
-    """Every capture that ``paths`` name, each once, in the order of their names.
+    """Return every capture that ``paths`` name, each once, in the order of their names.
 
-    A file is taken whatever its name is; of a directory, at any depth, what ends in one of
-    `SUFFIXES`; and what does not exist is read as a pattern with ``*``, ``?``, ``[…]`` and ``**``.
-    A file on this machine is named by its absolute path, without symbolic links.
+    A file is accepted whatever its name. In a directory, at any depth, files that end in one of
+    `SUFFIXES` are accepted. A path that does not exist is read as a pattern with ``*``, ``?``,
+    ``[…]`` and ``**``. A file on this machine is named by its absolute path, without symbolic
+    links.
 
-    Raises `CaptureError` for a path that gives no file, and `StorageError` where it cannot be told.
+    Raises `CaptureError` for a path without any file, and `StorageError` if that is unknown.
     """
     return list_files(paths, has_capture_name, CAPTURES)
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """The same for files of other names; ``name`` says in an error what is true of them."""
+    """Return files with other names, in the same way; ``name`` describes them in an error."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):
@@ -73,7 +74,7 @@ def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> l
 
 
 def _order(source: InputFile) -> str:
-    # A directory before what is beside it, as paths are ordered.
+    # A directory comes before its siblings, as paths are ordered.
     return source.url.replace("/", "\0")
 
 
@@ -86,13 +87,13 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
             for name in filter(is_wanted, names):
                 file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
                 with suppress(FileNotFoundError):  # a link to nowhere, or removed meanwhile
-                    status = os.stat(file)  # noqa: PTH116 - see above
+                    status = os.stat(file)  # noqa: PTH116 - a Path takes a minute
                     if stat.S_ISREG(status.st_mode):
-                        is_link = os.path.islink(file)  # noqa: PTH114 - see above
+                        is_link = os.path.islink(file)  # noqa: PTH114 - a Path takes a minute
                         yield _source(os.path.realpath(file) if is_link else file, status)
     else:
         matches = map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        # A pipe or a device matches its own name, and is neither.
+        # A pipe or a device matches its own name, and is neither a file nor a directory.
         for match in matches:
             if match.is_file() or match.is_dir():
                 yield from _here(match, is_wanted)
@@ -139,7 +140,7 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
 
 
 def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
-    """The files that `list_captures` finds, as paths. `StorageError` for one in an object store."""
+    """Return the files that `list_captures` finds, as paths. `StorageError` in an object store."""
     files = []
     for source in list_captures(paths):
         if scheme_of(source.url):

@@ -1,12 +1,13 @@
-"""The library that each scheme is read and written by, opened once in each process.
+"""The library that reads and writes each scheme, opened once in each process.
 
-fsspec's, not pyarrow's: these send a file as one request, or in parts that are aborted when one of
-them fails, where an output stream of pyarrow has no abort and publishes what was written before
-the error; and their listings say the ETag or generation, which pyarrow's do not. Where a library
-wants settings (keys, region, another endpoint), it reads them from the environment by itself.
+The libraries are fsspec's, not pyarrow's. They send a file as one request, or in parts that are
+aborted if one of them fails. An output stream of pyarrow has no abort and publishes the bytes that
+were written before the error. fsspec's listings also have the ETag or generation, which pyarrow's
+lack. If a library needs settings (keys, region, another endpoint), it reads them from the
+environment by itself.
 
-A URL carries no password here: keys come from the environment, as each library reads it. A URL that
-seems to have one is refused, and no message repeats it.
+A URL never contains a password here: keys come from the environment, as each library reads it. A
+URL that seems to contain one is refused, and no message repeats it.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ STORES: Final = {
     "hdfs": "spark",
     "memory": "spark",
 }
-"""Each scheme, and the extra of flexwire that brings what it needs."""
+"""Each scheme, with the extra of flexwire that installs its library."""
 
 _WITHOUT_AUTHORITY = {"hdfs", "memory"}
-# A colon without a slash may stand in any file's name.
+# A file name may contain a colon without a slash.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
-# A library's error may hold an address of its own, from the environment.
+# A library's error may contain an address of its own, from the environment.
 _PASSWORD = re.compile(r"://[^\s@\"']*:[^\s@\"']*@")
 _SECRET = re.compile(
     r"([?&][\w.-]*(?:sig|signature|token|key|secret|credential)[\w.-]*=)[^&\s\"']+", re.IGNORECASE
@@ -52,10 +53,10 @@ _WITHHELD = "…"
 
 
 def scheme_of(url: str) -> str:
-    """The scheme, in small letters; empty for a path, which a ``file:`` URL is too.
+    """Return the scheme, in lower case; empty for a path, which a ``file:`` URL is too.
 
-    Raises `StorageError` for a URL of a scheme that is not in `STORES`, and for one that
-    carries a password or does not name a bucket.
+    Raises `StorageError` for a URL of a scheme that is not in `STORES`, and for one that contains a
+    password or does not name a bucket.
 
     >>> scheme_of("captures/monday.pcap"), scheme_of("s3://bucket/captures")
     ('', 's3')
@@ -80,7 +81,7 @@ def scheme_of(url: str) -> str:
 
 
 def local_path(url: str) -> Path:
-    """The path of a URL whose scheme is empty; of ``file:`` as such URLs are written.
+    """Return the path of a URL whose scheme is empty, also of a ``file:`` URL.
 
     >>> local_path("file:///srv/captures/one%20day.pcap").as_posix()
     '/srv/captures/one day.pcap'
@@ -95,7 +96,7 @@ def local_path(url: str) -> Path:
 
 
 def shown(url: str) -> str:
-    """A URL for a message: without the password in it, or whatever looks like one.
+    """Return a URL for a message: without its password, or anything that looks like one.
 
     >>> shown("s3://key:secret/with/slashes@bucket/captures")
     's3://…@bucket/captures'
@@ -111,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """The same for text of a library, which may name addresses anywhere."""
+    """Return the text of a library without passwords; it may contain addresses anywhere."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 
@@ -124,7 +125,7 @@ def _refused(url: str, reason: str) -> StorageError:
 
 
 ANSWER_SECONDS: Final = 120.0
-"""How long one request for a piece or a page may take, with the library's own retries."""
+"""The time limit of a request for a piece or a page, with the library's own retries, in seconds."""
 
 RETRIES: Final = 3
 """How often a request is made, with the tries of the library below inside each."""
@@ -147,23 +148,23 @@ class FileStore:
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:
-        """The name of a URL in this library: bucket and key, without the scheme."""
+        """Return the name of a URL in this library: bucket and key, without the scheme."""
         return str(self.files._strip_protocol(url))  # noqa: SLF001 - every fsspec file system has it
 
     def wait(self, coroutine: Any, *arguments: Any) -> Any:
-        """The result of a coroutine of the library, in its own loop."""
+        """Return the result of a coroutine of the library, in its own loop."""
         from fsspec.asyn import sync  # noqa: PLC0415 - this room is imported where fsspec is not
 
         return sync(self.files.loop, coroutine, *arguments, timeout=ANSWER_SECONDS)
 
     @property
     def limit(self) -> dict[str, float]:
-        """The timeouts of this library for a call that nobody answers."""
+        """The timeouts of this library for a call without an answer."""
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 
 def open_store(url: str) -> FileStore:
-    """The store of a URL. `StorageError` where its library is missing, or cannot start."""
+    """Return the store of a URL. `StorageError` if its library is missing, or cannot start."""
     scheme = scheme_of(url)
     with report_failures(url, "open"):
         try:
@@ -181,12 +182,12 @@ def report_failures(url: str, tried: str) -> Iterator[None]:
     except FlexwireError:
         raise
     except Exception as error:  # noqa: BLE001 - each library raises trees of its own
-        # Its traceback may hold what is withheld.
+        # Its traceback may contain withheld text.
         raise StorageError(reason_of(error), url=shown(url), tried=tried) from None
 
 
 def reason_of(error: Exception) -> str:
-    """Why a library or the system refused, in one line, without credentials."""
+    """Return why a library or the system refused, in one line, without credentials."""
     if isinstance(error, TimeoutError) and not str(error):
         return f"no answer in {ANSWER_SECONDS:g} s"
     if isinstance(error, OSError) and error.strerror:
@@ -200,10 +201,10 @@ def reason_of(error: Exception) -> str:
 @lru_cache(maxsize=64)
 def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
     kind = _library(scheme)
-    # gcsfs logs a traceback for each error, which without any handler goes to the terminal.
+    # gcsfs logs a traceback for each error, which reaches the terminal if there is no handler.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
     settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - fsspec's own way
-    # A cached listing would hide what others write, and a shared instance would have one.
+    # A cached listing would hide the writes of others, and a shared instance would have one.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
         # By default it asks 5 times, inside 5 times of its own, inside botocore's 5.
@@ -215,12 +216,12 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
 
 def _library(scheme: str) -> Any:
     if scheme in {"gs", "gcs"}:
-        # Not the class that gcsfs gives by default: that asks Google's control plane about each
-        # bucket, beside any endpoint that is set, and lets a zonal bucket's files appear in parts.
+        # Not gcsfs's default class: that one asks Google's control plane about each bucket,
+        # ignoring a configured endpoint, and lets a zonal bucket's files appear in parts.
         return importlib.import_module("gcsfs.core").GCSFileSystem
     return importlib.import_module("fsspec").get_filesystem_class(scheme)
 
 
 def _authority(url: str) -> str:
-    # Of a memory URL this is a part of the path, and of the others the bucket.
+    # In a memory URL this is a part of the path, in other URLs the bucket.
     return url.partition("://")[2].split("/", 1)[0]

@@ -1,6 +1,6 @@
-"""One input file, here or in an object store, as it was when it was listed.
+"""One input file, on this machine or in an object store, in the version that was listed.
 
-Both raise `StorageError` where the file ends early, or is no longer the one that was listed.
+Reading raises `StorageError` if the file ends early, or is no longer the one that was listed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 8 << 20
 PIECES_AHEAD: Final = 2
-"""Pieces that are on their way while one is being read: three of them in memory at most."""
+"""Pieces that are fetched while one is being read: at most three of them are in memory."""
 
 
 class LocalRange(io.RawIOBase):
-    """Bytes of a file on this machine, from where it stands and ``size`` of them."""
+    """Bytes of a file on this machine: ``size`` bytes from its current position."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LocalRange(io.RawIOBase):
         self._error = error
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
@@ -82,7 +82,7 @@ class LocalRange(io.RawIOBase):
 class ForwardRange(io.RawIOBase):
     """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another.
 
-    It is asked for ``piece`` bytes at a time.
+    It requests ``piece`` bytes at a time.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ForwardRange(io.RawIOBase):
         self._pool = ThreadPoolExecutor(PIECES_AHEAD, thread_name_prefix="flexwire-read")
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
@@ -120,7 +120,7 @@ class ForwardRange(io.RawIOBase):
             self._next = until
 
     def close(self) -> None:
-        """Forget what is on its way."""
+        """Cancel the pending requests."""
         if not self.closed:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._coming.clear()
@@ -137,19 +137,19 @@ class SeekableRange(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return where the next byte is read."""
+        """Return the position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Read on from there."""
+        """Move to a position."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(0, base + offset)
         return self._at
@@ -167,17 +167,17 @@ class SeekableRange(io.RawIOBase):
 
 _BUFFER: Final = 1 << 20
 _GONE: Final = "it is gone since it was listed, or only the driver sees it"
-_GROWING: Final = {"", "hdfs"}  # of an object store's file every change is another one
+_GROWING: Final = {"", "hdfs"}  # in an object store, every change makes another file
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file by URL or path, with the size and version that its listing gave.
+    """A file by URL or path, with the size and version from its listing.
 
-    A task opens it wherever it runs; that is refused, and so is reading on, where the file is
-    another one by then. A file on this machine, or in HDFS, may have grown: it is read up to
-    the ``size`` listed. ``version`` is an ETag or a generation in an object store, and here the
-    time of the last change and the file's number.
+    A task opens it on any machine. Opening and reading fail if the file was replaced meanwhile. A
+    file on this machine, or in HDFS, may have grown: it is read up to the ``size`` listed.
+    ``version`` is an ETag or a generation in an object store, and on this machine the time of the
+    last change and the file's number.
     """
 
     url: str
@@ -192,10 +192,10 @@ class InputFile:
     def open(
         self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
     ) -> io.BufferedReader:
-        """The bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
+        """Open the bytes from ``start`` to ``stop``, forward, in pieces that are fetched ahead.
 
-        A store is asked for a ``piece`` at a time; up to three are in memory.
-        Raises `StorageError`, here or while it is read, where they cannot be had.
+        A store is asked for a ``piece`` at a time; up to three are in memory. Raises
+        `StorageError`, here or while it is read, if the bytes cannot be read.
         """
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
@@ -208,28 +208,28 @@ class InputFile:
         return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
 
     def open_at_will(self) -> io.BufferedReader:
-        """All its bytes, at any position, of a file in a store; for readers of Parquet.
+        """Open all its bytes, at any position, for a file in a store; for readers of Parquet.
 
         Each request reads at least `PIECE_BYTES`, up to the end. Raises `StorageError` while it is
-        read, where they cannot be had or are not those that were listed.
+        read, if the bytes cannot be read or are not those that were listed.
         """
         return io.BufferedReader(SeekableRange(self._read, self.size), PIECE_BYTES)
 
     def read(self) -> bytes:
-        """All its bytes, of a file in a store that was looked at a moment ago."""
+        """Return all bytes of a file in a store that was listed a moment ago."""
         if self.size <= PIECE_BYTES:
             return self._read(0, self.size, is_all=True) if self.size else b""
         with io.BufferedReader(ForwardRange(self._read, 0, self.size), _BUFFER) as file:
             return file.read()
 
     def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
-        """Bytes of a file in a store. `StorageError` where they are not of the version listed."""
+        """Return bytes of a file in a store. `StorageError` if they are of another version."""
         store = open_store(self.url)
         key = store.key(self.url)
         with report_failures(self.url, "read"):
             data, version = request_range(store, key, self.size, self.version, first, last)
             if version != self.version and not (is_all and not version):
-                # Afterwards: whatever was read before it is then of the version that was listed.
+                # Checked afterwards, so that all bytes read before it are of the listed version.
                 self._compare(store, key)
         if version and version != self.version:
             raise self._error(f"expected version {self.version}, got {version}")
@@ -264,7 +264,7 @@ class InputFile:
         self._refuse_change(size, version, grows=store.kind in _GROWING)
 
     def _compare_here(self, status: os.stat_result) -> None:
-        # A copy with the same size and time, on another machine, is the same file.
+        # A copy with the same size and time, on another machine, counts as the same file.
         changed, _, number = self.version.partition("/")
         if status.st_size == self.size and str(status.st_mtime_ns) == changed:
             return
@@ -285,7 +285,7 @@ class InputFile:
 
 
 def input_file_at(url: str) -> InputFile:
-    """Return a file in a store as it is now. `StorageError` where there is none."""
+    """Return a file in a store in its current version. `StorageError` if it does not exist."""
     store = open_store(url)
     with report_failures(url, "read"):
         info = store.files.info(store.key(url), **store.limit)
@@ -296,5 +296,5 @@ def input_file_at(url: str) -> InputFile:
 
 
 def version_here(status: os.stat_result) -> str:
-    """The version of a file on this machine."""
+    """Return the version of a file on this machine."""
     return f"{status.st_mtime_ns}/{status.st_ino}"

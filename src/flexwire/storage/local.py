@@ -1,9 +1,9 @@
-"""Files and directories of this machine: they appear whole, and only their owner reads them.
+"""Files and directories of this machine: they appear whole, and only their owner can read them.
 
-New files have mode 0600 or 0700 from the first moment on; existing files keep their mode.
+New files have mode 0600 or 0700 from their creation; existing files keep their mode.
 
-It is written and read once. Of small messages, whose tables have nine bytes a frame, the files
-between the tasks of an analysis were larger than the tables.
+Data between tasks is written and read once, so it is compressed. With small messages, whose tables
+have nine bytes a frame, the files between the tasks of an analysis were larger than the tables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIRECTORY_MODE: Final = 0o700
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory and its missing parents; `OSError` where something is in the way."""
+    """Create a directory and its missing parents; `OSError` if something blocks its path."""
     for ancestor in (*reversed(directory.parents), directory):
         # Two processes may create it at once.
         if not ancestor.is_dir():
@@ -38,14 +38,14 @@ def make_private_directory(directory: Path) -> None:
 
 
 def create_private_file(path: Path) -> FileIO:
-    """A new file, unbuffered; `FileExistsError` where there is one of that name."""
+    """Return a new file, unbuffered; `FileExistsError` if one of that name exists."""
     return FileIO(path, "x", opener=_private)
 
 
 def lock_while_open(file: FileIO) -> None:
     """Lock a file until it is closed, so that others see that it is being written (`is_locked`).
 
-    Some file systems and systems have no such locks. The file is then not locked.
+    Some file systems and operating systems have no such locks. The file is then not locked.
     """
     with suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - Windows has no such module
@@ -54,7 +54,7 @@ def lock_while_open(file: FileIO) -> None:
 
 
 def is_locked(path: str | Path) -> bool:
-    """Return whether somebody holds the lock of a file; False if that cannot be found out."""
+    """Return whether a process holds the lock of a file; False if that cannot be found out."""
     with suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - Windows has no such module
 
@@ -67,7 +67,7 @@ def is_locked(path: str | Path) -> bool:
 
 
 def make_tree_private(root: Path) -> None:
-    """Take the rights of everybody else from a directory and all that is in it."""
+    """Remove everybody else's rights from a directory and all its content."""
     for directory_name, _, names in os.walk(root):
         Path(directory_name).chmod(DIRECTORY_MODE)
         for name in names:
@@ -82,25 +82,25 @@ _QUICKLY: Final = 1  # a level of zstd
 
 
 def compress(data: bytes) -> bytes:
-    """Compress what is left for another task."""
+    """Compress data for another task."""
     return bytes(zstd.compress(data, _QUICKLY))
 
 
 def decompress(data: bytes) -> bytes:
-    """Return the data unchanged."""
+    """Return the decompressed data."""
     return bytes(zstd.decompress(data))
 
 
-# Spark and other readers of tables pass over names with a point before them.
+# Spark and other readers of tables skip names that begin with a point.
 _MARK: Final = ".flexwire-"
 
 
 @contextmanager
 def writing(target: Path) -> Iterator[Path]:
-    """A new file for its owner alone, in the place of ``target`` once the block is done.
+    """Return a new file for its owner alone, which replaces ``target`` when the block is done.
 
-    It is written beside it under another name, synced and renamed: one that is already there
-    is replaced at once, and nothing is left of one whose block raises.
+    It is written beside the target under another name, synced and renamed. An existing target is
+    replaced at once. If the block raises, no file is left.
     """
     make_private_directory(target.parent)
     unfinished = target.parent / f"{_MARK}{secrets.token_hex(8)}-{target.name}"[:255]
@@ -118,7 +118,7 @@ def writing(target: Path) -> Iterator[Path]:
 
 
 def move(file: Path, target: Path) -> None:
-    """Put a finished file in the place of ``target``, by one rename; it is gone from where it was.
+    """Replace ``target`` with a finished file, by one rename; the file's old name is gone.
 
     From another file system it is copied.
     """
@@ -130,15 +130,15 @@ def move(file: Path, target: Path) -> None:
         return
     file.chmod(FILE_MODE)
     with file.open("rb") as finished:
-        # A machine that stops must not leave a name without the bytes.
+        # After a crash of the machine there must be no name without its bytes.
         os.fsync(finished.fileno())
     file.replace(target)
 
 
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
-    """Every file below ``root`` whose name there begins with ``prefix``, without `writing`'s own.
+    """Yield every file below ``root`` whose name begins with ``prefix``, except those of `writing`.
 
-    With ``unfinished`` only those: what a process left there that was killed.
+    With ``unfinished`` only those: files that a killed process left.
     """
     start = root / prefix[: prefix.rfind("/") + 1]
     for directory_name, directories, names in os.walk(start, onerror=_raise_unless_gone):
@@ -155,7 +155,7 @@ def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterat
 
 
 def remove(root: Path, name: str) -> None:
-    """Remove a file, and the directories that are empty without it; nothing where none is."""
+    """Remove a file, and the directories that it leaves empty; nothing if there is no such file."""
     path = root / name
     path.unlink(missing_ok=True)
     for above in path.parents:
@@ -175,10 +175,10 @@ def _raise_unless_gone(error: OSError) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    # Without it a rename may be lost when the machine stops.
+    # Without it, a rename may be lost when the machine crashes.
     number = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # some network file systems cannot
+        with suppress(OSError):  # some network file systems cannot sync a directory
             os.fsync(number)
     finally:
         os.close(number)

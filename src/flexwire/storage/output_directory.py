@@ -1,4 +1,4 @@
-"""A directory by URL, here or in an object store: what is written there appears whole."""
+"""A directory by URL, on this machine or in an object store; files in it appear whole."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.store_listing import FileEntry
 
-_MOST_IN_A_REMOVAL: Final = 1000  # of S3
+_MOST_IN_A_REMOVAL: Final = 1000  # the limit of S3
 
 
 def check_name(name: str) -> None:
@@ -42,10 +42,10 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputDirectory:
-    """A directory by URL or path; it need not exist, and is opened where it is used.
+    """A directory by URL or path. It need not exist, and is opened when it is used.
 
-    Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`.
-    A path is made absolute, as other processes have other working directories.
+    Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`. A
+    path is made absolute, because other processes have other working directories.
     """
 
     url: str
@@ -64,11 +64,11 @@ class OutputDirectory:
 
     @property
     def path(self) -> Path | None:
-        """The directory, where it is on this machine."""
+        """The directory, if it is on this machine."""
         return None if scheme_of(self.url) else Path(self.url)
 
     def at(self, name: str) -> str:
-        """Return where a name is below `url`; a subclass may keep its files elsewhere below it."""
+        """Return the place of a name below `url`; a subclass may use another place."""
         return name
 
     def child(self, name: str) -> Self:
@@ -77,10 +77,10 @@ class OutputDirectory:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local file to write, private and empty, that is ``name`` once the block is done.
+        """Yield a local file to write, private and empty, which becomes ``name`` after the block.
 
-        Here it is written once, in the directory that it is to be in. Where the block raises,
-        nothing appears.
+        On this machine it is written once, in its final directory. If the block raises, nothing
+        appears.
         """
         url = self._url(name)
         if self.path is not None:
@@ -96,9 +96,9 @@ class OutputDirectory:
             Path(unfinished_name).unlink(missing_ok=True)
 
     def put(self, file: Path, name: str) -> None:
-        """Put a finished local file at ``name``, in the place of one that is there.
+        """Put a finished local file at ``name``, and replace an existing one.
 
-        Here it is moved, and into a store it is copied.
+        On this machine it is moved, and into a store it is copied.
         """
         url = self._url(name)
         if self.path is None:
@@ -110,7 +110,7 @@ class OutputDirectory:
             local.move(file, Path(url))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write ``name`` with this content, in the place of one that is there."""
+        """Write ``name`` with this content, and replace an existing file."""
         url = self._url(name)
         if self.path is None:
             store = open_store(url)
@@ -121,7 +121,7 @@ class OutputDirectory:
             unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
-        """The content of one file."""
+        """Return the content of one file."""
         url = self._url(name)
         if self.path is None:
             return _read_whole(url)
@@ -140,7 +140,7 @@ class OutputDirectory:
             return Path(url).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """Every file, at any depth, whose name begins with ``prefix``; page by page."""
+        """Yield every file, at any depth, whose name begins with ``prefix``, page by page."""
         if (path := self.path) is None:
             yield from list_store(self.url, prefix)
             return
@@ -148,26 +148,26 @@ class OutputDirectory:
             yield from local.entries(path, prefix)
 
     def source(self, entry: FileEntry) -> InputFile:
-        """A file that was listed, to be read by ranges as long as it is the same."""
+        """Return a listed file, which can be read by ranges as long as it is unchanged."""
         return InputFile(self._url(entry.name), entry.size, entry.version)
 
     def arrow(self) -> tuple[Any, str]:
-        """A pyarrow file system, and the directory's name in it: what its readers of tables take.
+        """Return a pyarrow file system and the directory's name in it, for pyarrow's table readers.
 
-        With the same keys. A store's failure is a `StorageError`; a file that is not what it should
-        be is an error of pyarrow's. For reading only: an abandoned stream publishes what it has.
+        It uses the same keys. A store's failure is a `StorageError`; a wrong file is an error of
+        pyarrow's. It is for reading only, because an abandoned stream publishes its bytes.
         """
         from pyarrow import fs  # noqa: PLC0415 - only tables need it
 
         if self.path is not None:
             return fs.LocalFileSystem(), self.url
-        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - see above
+        from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - only tables need it
 
         store = open_store(self.url)
         return fs.PyFileSystem(StoredFiles(store, self.url)), store.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
+        """Remove files; missing ones are no error."""
         remaining = iter(names)
         while batch := list(islice(remaining, _MOST_IN_A_REMOVAL)):
             if self.path is None:
@@ -180,10 +180,11 @@ class OutputDirectory:
                         local.remove(Path(self.url), self.at(name))
 
     def sweep(self, before: datetime) -> int:
-        """Remove what writers that were killed left unfinished, begun before that time.
+        """Remove the unfinished files of killed writers, begun before that time.
 
-        It is no file yet: the growing ones of a directory here, and the parts of an upload that
-        S3 keeps and charges for. The other stores drop theirs by themselves, after a week.
+        These are not files yet: the growing ones of a directory on this machine, and the parts of
+        an upload that S3 keeps and charges for. The other stores drop theirs by themselves, after a
+        week.
         """
         if (path := self.path) is None:
             store = open_store(self.url)
@@ -209,7 +210,7 @@ def _read_whole(url: str) -> bytes:
         try:
             return file.read()
         except StorageError:
-            # Somebody may have written it anew in between; else it is an error.
+            # The file may have been replaced in between; otherwise it is an error.
             previous, file = file, input_file_at(url)
             if file == previous:
                 raise
@@ -218,7 +219,7 @@ def _read_whole(url: str) -> bytes:
 
 @contextmanager
 def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
-    # A disk that is full while a caller writes is told so too.
+    # A caller that writes while the disk is full gets this message too.
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""One range of a file in a store, and whether the store's answer is the one that was asked for.
+"""One range of a file in a store, and the check that the store's response is the requested one.
 
-A store, or a proxy before it, may answer with fewer bytes, with another range, or with what the
-file held before. A library returns such bytes like any others. The headers tell them apart.
+A store, or a proxy before it, may respond with fewer bytes, with another range, or with old content
+of the file. A library returns such bytes like any others. The headers show the difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RangeAnswer(NamedTuple):
-    """The bytes of a range, and the version that the answer names, empty where it names none."""
+    """The bytes of a range, and the version in the response; empty if it has none."""
 
     data: bytes
     version: str
@@ -28,9 +28,9 @@ def request_range(
 ) -> RangeAnswer:
     """Return bytes ``first`` to ``last`` of a file of ``size`` bytes.
 
-    S3 is asked up to `RETRIES` times, until the answer is that range of that ``version``. Where the
-    last answer is of another version, it is returned, and the caller refuses it. Raises `OSError`
-    for other bytes than were asked for, and what the library raises.
+    S3 is asked up to `RETRIES` times, until the response is that range of that ``version``. If the
+    last response is of another version, it is returned, and the caller refuses it. Raises `OSError`
+    for other bytes than the requested ones, and the library's own errors.
     """
     if store.kind == "s3":
         wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
@@ -62,13 +62,13 @@ def _request_s3_range(
 async def _s3_response(
     files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the headers and the body of the first answer that is right, or else of the last."""
+    """Return the headers and the body of the first correct response, or otherwise of the last."""
     for retries_left in reversed(range(RETRIES)):
         response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
         try:
             data = await response["Body"].read()
         except Exception:
-            # A connection that ends: each library below s3fs has errors of its own for that.
+            # The connection ended: each library below s3fs has its own errors for that.
             if not retries_left:
                 raise
             continue

@@ -1,7 +1,7 @@
-"""Listings of a store, page by page: a million objects never stand in memory at once.
+"""Listings of a store, page by page: a million objects are never in memory at once.
 
-Each library's listing is asked for one page at a time, as their own calls gather all of them
-first, at two kilobytes an object.
+Each library's listing is called for one page at a time. The libraries' own calls would collect all
+pages first, at two kilobytes an object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzin
 
 
 class FileEntry(NamedTuple):
-    """One file: its name below the place that was listed, and which content it has."""
+    """One file: its name below the listed place, and the version of its content."""
 
     name: str
     size: int
@@ -30,9 +30,10 @@ class FileEntry(NamedTuple):
 
 
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
-    """Every object below ``url``, at any depth, whose name there begins with ``prefix``.
+    """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    In an object store's order, which is that of the names' bytes. Nothing where nothing is.
+    They come in an object store's order, which is that of the names' bytes. An empty place gives
+    none.
     """
     store = open_store(url)
     base = store.key(url).rstrip("/") + "/"
@@ -46,12 +47,12 @@ def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
         if page is None:
             return
         for entry in page:
-            if entry.name and not entry.name.endswith("/"):  # else the mark of a directory
+            if entry.name and not entry.name.endswith("/"):  # else a directory's mark
                 yield entry
 
 
 def file_description(store: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
-    """Size, time and version in what a library says of one file."""
+    """Return size, time and version of one file, from a library's description."""
     time_value = next(filter(None, map(info.get, _TIMES)), None)
     version = info.get("generation") or info.get("ETag") or info.get("etag")
     if store.kind == "gs" and version is None:
@@ -135,7 +136,7 @@ _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 
 
 def moment_of(seconds: float) -> datetime:
-    """Return the moment so many seconds after 1970, in UTC, or the nearest one of years 1 to 9999.
+    """Return the moment this many seconds after 1970, in UTC, or the nearest in years 1 to 9999.
 
     A file may have any time: some file systems keep 64 bits of it.
 

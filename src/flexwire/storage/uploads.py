@@ -1,6 +1,6 @@
 """Writes to a store that appear as a whole: one request, or parts that are completed at the end.
 
-Never by a library's output stream: abandoned ones publish what they have.
+A library's output stream is never used, because an abandoned one publishes its bytes.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from flexwire.storage.filesystems import FileStore
 
 PART_BYTES: Final = 32 << 20
-"""A file of up to twice this is one request; of a larger one, two parts are under way at once."""
+"""A file of up to twice this is one request. For a larger one, two parts are sent at once."""
 
 _PARTS_AT_ONCE = 2
 
 
 def put_file(store: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
-    # A library takes a missing file for something of its own, or for nothing.
+    # A library misreads a missing file, or ignores it.
     with file.open("rb"):
         pass
     if store.renames:
@@ -44,7 +44,7 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
 
 
 def remove(store: FileStore, keys: Sequence[str]) -> None:
-    """Remove up to a thousand files; those that are not there are no error."""
+    """Remove up to a thousand files; missing ones are no error."""
     if store.kind == "s3":
         bucket = keys[0].partition("/")[0]
         objects = [{"Key": key.partition("/")[2]} for key in keys]
@@ -87,8 +87,8 @@ def _parts(store: FileStore, size: int = PART_BYTES) -> dict[str, int]:
     if store.kind == "s3":
         return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
     if store.kind == "gs":
-        # gcsfs sends what is smaller than a part between two lines of its own. A file that holds
-        # such a line, or ends with "\r", is cut off there. A part is sent as it is.
+        # gcsfs sends data that is smaller than a part between two delimiter lines. A file that
+        # contains such a line, or ends with "\r", is cut off there. A part is sent unchanged.
         return {"chunksize": min(size, PART_BYTES) or 1}
     return {"max_concurrency": _PARTS_AT_ONCE} if store.kind == "az" else {}
 
@@ -99,7 +99,7 @@ def _by_renaming(store: FileStore, key: str, write: Any) -> None:
     try:
         store.files.makedirs(directory, exist_ok=True)
         write(unfinished)
-        # Its rename does not replace; between the two calls there is neither.
+        # Its rename does not replace. Between the two calls there is neither file.
         with suppress(FileNotFoundError):
             store.files.rm_file(key)
         store.files.mv(unfinished, key)

@@ -1,23 +1,25 @@
-"""The tap: a proxy that captures what clients and brokers say to each other.
+"""The tap: a proxy that captures the traffic between clients and brokers.
 
-It stands before a cluster without the cluster's help: clients bootstrap at the tap, and wherever a
-response advertises a broker's address the tap puts one of its own in its place, so that the next
-connection comes to it too. All else passes byte for byte, as fast as it comes, and the capture gets
-what was really sent. Which bytes are frames, and which response answers which request, is
-`flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
+The cluster need not cooperate. Clients bootstrap at the tap, and wherever a response advertises a
+broker's address, the tap replaces it with one of its own, so that the next connection comes to the
+tap too. All other bytes pass unchanged, as fast as they come, and the capture gets the bytes that
+were really sent. `flexwire.protocol` decides which bytes are frames, and which response answers
+which request. `flexwire.capture.files.pcapng` writes captures.
 
-`flexwire.client` sends requests of its own to brokers. Both begin TLS by `flexwire.client.tls`.
+`flexwire.client` sends requests of its own to brokers. Both use `flexwire.client.tls` for TLS.
 
 The laws of this room (tests below `tests/`):
 
-- The capture has what was sent, before the tap rewrites it, and the tap's own remarks stand in
-  comments, or it would be no evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
-- A rehearsal takes versions away and adds none, and answers keep the order of requests, so that a
-  client meets what a broker of that release would do (`net/test_rehearsal_rules.py`,
+- The capture has the bytes that were sent, before the tap rewrites them, and the tap's own remarks
+  are in comments. Otherwise it would not be evidence (`net/test_rewriting.py`,
+  `net/test_stamping.py`).
+- A rehearsal removes versions and adds none, and responses keep the order of requests, so that a
+  client gets the behaviour of a broker of that release (`net/test_rehearsal_rules.py`,
   `net/test_rehearsing.py`).
-- A fault is done to what it fits and to nothing else. A broker gets whole requests that a client
-  sent, or the beginning of one that was cut; responses keep their order (`net/test_faults.py`).
-- Under TLS credentials are asterisks in the capture, because a file is read by others
+- A fault is applied to the frames that match it and to nothing else. A broker gets whole requests
+  that a client sent, or the beginning of one that was cut. Responses keep their order
+  (`net/test_faults.py`).
+- Under TLS credentials are asterisks in the capture, because other people read the file
   (`net/test_withholding.py`).
 - Frames are whole within a file of the tap (`capture/test_capture_directory.py`).
 """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class AddressFields:
     """Fields that together are an advertised address: the path to their structure, and both names.
 
-    Names are attributes; the path is empty where the fields stand in the message itself.
+    Names are attributes. The path is empty if the fields are in the message itself.
     """
 
     path: tuple[str, ...]
@@ -50,14 +50,14 @@ def advertised_address(host: str | None, port: int) -> HostPort | None:
 
 
 def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]:
-    """Return every place where a response tells clients which address to connect to.
+    """Return every place in which a response advertises an address to clients.
 
-    The rule: a string field whose name ends in the word "host", directly followed, among the
-    fields that the version has, by an int32 field whose name ends in the word "port"; in the
-    message itself or in any of its structures, tagged ones included. The int32 sets brokers
-    apart: addresses of controllers' listeners and of Streams applications have uint16 ports, and
-    a client's host in a group's description or an ACL has no port. Only responses have such
-    places: addresses in requests are between brokers.
+    The rule: a string field whose name ends in the word "host", directly followed, among the fields
+    of the version, by an int32 field whose name ends in the word "port". Both are in the message
+    itself or in any of its structures, also tagged ones. The int32 identifies brokers: addresses of
+    controllers' listeners and of Streams applications have uint16 ports, and a client's host in a
+    group's description or an ACL has no port. Only responses have such places, because addresses in
+    requests are between brokers.
     """
     if spec.type is not MessageType.RESPONSE:
         return ()
@@ -86,10 +86,10 @@ def _is_port(field: Field) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def response_address_fields(message_name: str, version: int) -> tuple[AddressFields, ...]:
-    """`address_fields` of a bundled response.
+    """Return the `address_fields` of a bundled response.
 
-    For a version that the catalog does not have, the places of the newest one decide whether the
-    response is looked into; decoding then says that it cannot be.
+    For a version that the catalog lacks, the places of the newest version decide whether to search
+    the response. Decoding then reports that it cannot be decoded.
     """
     entry = catalog().entry(message_name)
     nearest = version if version in entry.versions else entry.versions.highest
@@ -106,11 +106,11 @@ def may_advertise(request: RequestFrame) -> bool:
 
 
 def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
-    """Return the response's payload with each address replaced by ``route`` of it.
+    """Return the response's payload with each address replaced by its ``route``.
 
-    None when no address changes: the payload then goes on as it is. Every other byte stays, and the
-    response is read only up to its last address. Raises `DecodeError` where it cannot be read until
-    there, or only in more than `MOST_WALKED` steps, and what `parse_response` raises.
+    None if no address changes: the payload is then sent on unchanged. Every other byte stays, and
+    the response is read only up to its last address. Raises `DecodeError` if it cannot be read up
+    to there, or only in more than `MOST_WALKED` steps, and the errors of `parse_response`.
     """
     frame = parse_response(beginning(payload), request.api_key, request.api_version)
     schema, places, paths = _advertised(frame.message_name, frame.body_version)

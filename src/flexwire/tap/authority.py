@@ -1,4 +1,4 @@
-"""An authority of a moment: its key is never written, so nothing else is ever signed by it.
+"""A temporary certificate authority: its key is never written, so it can sign nothing later.
 
 Needs the package cryptography, of the extra ``tls``.
 """
@@ -22,9 +22,9 @@ with needed_by("a certificate", "tls"):
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Clocks of other machines may be late.
+# Clocks of other machines may be behind.
 _EARLIER: Final = timedelta(hours=48)
-# Python 3.13 takes no authority that does not say what its key is for.
+# Python 3.13 requires that an authority names the use of its key.
 _SIGNS: Final = x509.KeyUsage(
     digital_signature=True,
     key_cert_sign=True,
@@ -39,9 +39,9 @@ _SIGNS: Final = x509.KeyUsage(
 
 
 class Authority:
-    """Signs certificates for brokers and clients, for ``lifetime`` from now on.
+    """Signs certificates for brokers and clients, valid for ``lifetime`` from now on.
 
-    Keys are P-256, in PKCS #8 where they are written, which Java reads too.
+    Keys are P-256. Written keys are in PKCS #8, which Java also reads.
     """
 
     def __init__(self, name: str, lifetime: timedelta) -> None:
@@ -51,7 +51,7 @@ class Authority:
 
     @cached_property
     def pem(self) -> bytes:
-        """Its own certificate, which those that are to trust it take."""
+        """Its own certificate, for those who must trust it."""
         key = self._key.public_key()
         built = (
             _builder(self.name, self.name, key, self.ends)
@@ -69,9 +69,9 @@ class Authority:
         password: str | None = None,
         ends: datetime | None = None,
     ) -> tuple[bytes, bytes]:
-        """Sign a certificate for ``hosts``, with a common name; give its chain and its key in PEM.
+        """Sign a certificate for ``hosts``, with a common name; return its chain and key in PEM.
 
-        The key is encrypted where there is a ``password``.
+        The key is encrypted if there is a ``password``.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())

@@ -1,7 +1,7 @@
 """The configuration of a tap, from the command line to its processes. Each option is here once.
 
-A field has its type and default, and an `Option` where one option of the command line says it. A
-field that several options make up, as ``security``, has these in `flexwire.cli.tap`.
+A field has its type and default, and an `Option` if one command-line option sets it. If several
+options set a field together, such as ``security``, they are in `flexwire.cli.tap`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MOST_PROCESSES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A field's form on the command line.
+    """The form of a field on the command line.
 
-    ``least`` and ``most`` are the range of a number, without ``least`` itself where it is ``open``.
+    ``least`` and ``most`` are the range of a number, without ``least`` itself if it is ``open``.
     The field is the number times ``unit``. The default is the field's own, and shown if it is a
     number.
     """
@@ -48,7 +48,7 @@ class Option:
 
 
 def _told(default: Any, flag: str, help: str, **how: Any) -> Any:  # noqa: A002 - as click has it
-    """Return a field that an option of the command line says."""
+    """Return a field that a command-line option sets."""
     return field(default=default, metadata={"option": Option(flag, help, **how)})
 
 
@@ -59,27 +59,27 @@ def check_share(share: float) -> float:
     return share
 
 
-# The command line reads this file to show its help, and loads nothing of the tap for that.
+# The command line reads this file to show its help, without loading any other part of the tap.
 def _everything_kept() -> KeepLimit:
-    from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - see above
+    from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - loaded only if needed
 
     return NO_LIMIT
 
 
 def _all_frames() -> CaptureFilter:
-    from flexwire.capture.files.comments import ALL_FRAMES  # noqa: PLC0415 - see above
+    from flexwire.capture.files.comments import ALL_FRAMES  # noqa: PLC0415 - loaded only if needed
 
     return ALL_FRAMES
 
 
 def _sent_frame_limit() -> int:
-    from flexwire.protocol import SENT_FRAME_LIMIT  # noqa: PLC0415 - see above
+    from flexwire.protocol import SENT_FRAME_LIMIT  # noqa: PLC0415 - loaded only if needed
 
     return SENT_FRAME_LIMIT
 
 
 def _no_tls() -> TapSecurity:
-    from flexwire.tap.security import PLAIN  # noqa: PLC0415 - see above
+    from flexwire.tap.security import PLAIN  # noqa: PLC0415 - loaded only if needed
 
     return PLAIN
 

@@ -1,4 +1,4 @@
-"""Connections through the tap, from the socket that was accepted to the end of their capture."""
+"""Connections through the tap, from the accepted socket to the end of their capture."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ CONNECT_SECONDS: Final = 10.0
 
 
 class BrokerConnector:
-    """Connects to brokers, with TLS where `tls` is set, each by its own name.
+    """Connects to brokers, with TLS if `tls` is set, each by its own name.
 
-    `names` are those of addresses that are not a broker's
-    advertised ones, for its certificate.
+    `names` are the names for addresses that no broker advertises, for the check of the certificate.
     """
 
     def __init__(self, statistics: TapStatistics) -> None:
         self.tls: ssl.SSLContext | None = None
         self.names: dict[HostPort, str] = {}
         self._statistics = statistics
-        # Addresses that could not be reached when last tried, and how often since they could.
+        # Addresses that could not be reached at the last try, with the number of failures since
+        # then.
         self._unreachable: dict[HostPort, int] = {}
 
     async def connect(self, address: HostPort) -> End | None:
@@ -83,7 +83,7 @@ class BrokerConnector:
         return broker
 
     def close(self) -> None:
-        """Say which were not reached again."""
+        """Log the brokers that were not reached again."""
         for address, failed in self._unreachable.items():
             log.info("%s was not reached again; %d connections were closed", address, failed)
         self._unreachable.clear()
@@ -107,17 +107,17 @@ class BrokerConnector:
         else:
             self._statistics.unreachable += 1
         failed = self._unreachable[address] = self._unreachable.get(address, 0) + 1
-        # Clients try again many times a second; how often it failed is logged when it ends.
+        # Clients try again many times a second. The number of failures is logged at their end.
         level = logging.WARNING if failed == 1 else logging.DEBUG
         log.log(level, "cannot reach %s: %s", address, reason)
 
 
-# Different reasons why connections ended that are logged; the counts go on.
+# At most this many different reasons for ended connections are logged; the counts continue.
 _MOST_SAID: Final = 1000
 
 
 def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[bytes, ...]:
-    """Return what each capture file says of itself."""
+    """Return the comments on each capture file."""
     comments = [sampling_comment(config.sample)] if config.sample < 1 else []
     if config.stamping is not None and config.stamping.tags:
         comments.append(added_tags_comment(tag.tag for tag in config.stamping.tags))
@@ -129,29 +129,29 @@ def file_comments(config: TapConfig, faults: Faults | None = None) -> tuple[byte
 
 
 class ConnectionRunner(Protocol):
-    """The part that accepts clients: this process, or several of its own."""
+    """The part that carries clients: this process, or several processes of its own."""
 
     async def start(self, host: str) -> None:
-        """Be ready; clients come to listeners at the ``host``."""
+        """Get ready for clients, which come to listeners at the ``host``."""
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry a client that was accepted, the so many-th, to a broker and back."""
+        """Carry an accepted client, which is number ``number``, to a broker and back."""
 
     def rotate(self) -> None:
-        """Go on in the next capture file."""
+        """Continue in the next capture file."""
 
     def rehearse(self, plan: RehearsalPlan) -> None:
-        """Rehearse a release, with what is known of the brokers.
+        """Rehearse a release, with the known facts about the brokers.
 
-        Several processes do so from their start on only.
+        Several processes can do so only from their start on.
         """
 
     def end_rehearsal(self, reason: str) -> None:
-        """Go on as a tap that rehearses nothing."""
+        """Continue as a tap without a rehearsal."""
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, under way or over; None where there is none."""
+        """The rehearsal, running or over; None if there is none."""
 
     async def close(self) -> None:
         """End every connection and close the capture."""
@@ -169,23 +169,23 @@ class ConnectionRunner(Protocol):
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files of this run that are there."""
+        """The existing capture files of this run."""
 
 
 class _Client(NamedTuple):
-    """A client whose handshake is over."""
+    """A client after its handshake."""
 
     end: End
     peer: HostPort
     host: str
-    """By which it reaches the tap."""
+    """The host by which the client reaches the tap."""
 
 
 class LocalRunner:
     """Carries connections in this process.
 
-    ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
-    ``on_end`` gets the number of each connection that has ended. ``faults`` are done.
+    ``port_for`` returns the tap's own port that leads to a broker's address, or None. ``on_end``
+    gets the number of each connection that has ended. ``faults`` are applied.
     """
 
     def __init__(
@@ -203,14 +203,14 @@ class LocalRunner:
         self._on_end = on_end
         self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
-        # A certificate is for a name, which the address that it stands for is not.
+        # A certificate is for a name, and the replaced address is none.
         named = config.security.listen is not None and not is_address(config.listen.host)
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
         self._writer: PcapngWriter | None = None
         self._live: LiveReaders | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
+        # Accepted but not begun clients: a task that is cancelled before it runs closes nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
         self._brokers = BrokerConnector(self.stats)
@@ -220,7 +220,7 @@ class LocalRunner:
         self._rehearsal: Rehearsal | None = None
         self._faults = faults
         self._old_responses = OldResponses()
-        # Open connections of each client's host.
+        # The open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
     async def start(self, host: str) -> None:
@@ -256,7 +256,7 @@ class LocalRunner:
         return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry a client; once the carrier closes, it is closed at once."""
+        """Carry a client. After the runner has closed, the client is closed at once."""
         if self._closing:
             client.close()
             return
@@ -283,7 +283,7 @@ class LocalRunner:
         self._saying.close()
 
     def rotate(self) -> None:
-        """Go on in the next capture file, so that those until now are finished."""
+        """Continue in the next capture file, so that the earlier ones are finished."""
         if self._writer is None:
             return
         try:
@@ -295,9 +295,9 @@ class LocalRunner:
             log.info("the capture goes on in %s", self._writer.paths[-1].name)
 
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
-        """Rehearse a release with all connections that come; ``quiet`` as for `Rehearsal`.
+        """Rehearse a release with all new connections; ``quiet`` as for `Rehearsal`.
 
-        Raises `CaptureError` if a capture is under way, and no file can say so.
+        Raises `CaptureError` if a capture is running, and no file can note the rehearsal.
         """
         if self._writer is not None:
             self._writer.say(*file_comments(dataclasses.replace(self._config, rehearsal=plan)))
@@ -310,11 +310,11 @@ class LocalRunner:
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, under way or over; None where there is none."""
+        """The rehearsal, running or over; None if there is none."""
         return self._rehearsal
 
     def counts(self) -> TapStatistics:
-        """`stats` as they are now, with what became of capture files."""
+        """Return the current `stats`, with the counts of capture files."""
         if self._writer is not None:
             self._count_files(self._writer)
         return self.stats
@@ -326,7 +326,7 @@ class LocalRunner:
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files written so far, without those that made room for later ones."""
+        """The capture files so far, without those that were removed to make room."""
         return [] if self._writer is None else list(self._writer.paths)
 
     def _count_files(self, writer: PcapngWriter) -> None:
@@ -374,14 +374,14 @@ class LocalRunner:
             await client.end.close(self._patience)
 
     async def _begin(self, client: socket.socket) -> _Client | None:
-        """Return a client once its handshake is over; None if the handshake failed."""
+        """Return a client after its handshake; None if the handshake failed."""
         tls = self._contexts.listen
         try:
-            # Asked for now: a transport with TLS has forgotten it when it is closed.
+            # Read now, because a TLS transport forgets it when it is closed.
             near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
         except OSError:
             client.close()
-            return None  # it left at once
+            return None  # the client left at once
         try:
             end = End(over_tls=tls is not None)
             await connect_protocol(client, end, tls, FLUSH_SECONDS)
@@ -395,7 +395,7 @@ class LocalRunner:
             return None
 
     def _say_once(self, line: str) -> None:
-        """Log what clients repeat many times a second; how often it came is in the counts."""
+        """Log a line that clients repeat many times a second; the counts have the number."""
         level = logging.DEBUG
         if line not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(line)
@@ -409,7 +409,7 @@ class LocalRunner:
     async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
         peer = broker.extra_info("peername")
         if peer is None or self._writer is None:
-            # The broker left before its name was asked.
+            # The broker left before its name was read.
             self.stats.unreachable += 1
             return
         near, far = client.peer, _host_port(peer)
@@ -417,7 +417,7 @@ class LocalRunner:
         try:
             capture = self._begin_capture(self._writer, near, far)
         except CaptureError as error:
-            # Better no connection than one whose missing start shows nowhere.
+            # A refused connection is better than one whose missing start is shown nowhere.
             self.stats.not_captured += 1
             line = f"{name}: closed, as it cannot be captured: {error}"
             self._saying.say(logging.ERROR, "connections that cannot be captured", line)
@@ -501,5 +501,5 @@ class LocalRunner:
 
 
 def _host_port(name: Any) -> HostPort:
-    # A link-local IPv6 address carries its interface, which a packet has no place for.
+    # A link-local IPv6 address contains its interface, for which a packet has no place.
     return HostPort(name[0].partition("%")[0], name[1])

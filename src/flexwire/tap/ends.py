@@ -1,10 +1,10 @@
-"""Both ends of a connection through the tap: what comes is taken at once, what waits is bounded.
+"""The two ends of a connection through the tap: bytes are taken at once, and waiting is bounded.
 
-asyncio's streams wake a task for every piece that comes, copy it into a buffer and out again. Here
-whoever relays is called with the piece itself, and may take it in several steps of the event loop,
-so that a piece of many frames does not keep other connections waiting. An end that takes no more
-stops the other from being read, so that no more waits here than one piece each way beside what the
-sockets hold. So does one whose bytes are to go out later (`End.wait`).
+asyncio's streams wake a task for every piece, copy it into a buffer and out again. Here the relay
+is called with the piece itself, and may take it in several steps of the event loop, so that a piece
+of many frames does not block other connections. If an end takes no more bytes, the other end is not
+read. So at most one piece each way waits here, besides the bytes in the sockets. The same holds
+while bytes are delayed (`End.wait`).
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FLUSH_SECONDS: Final = 5.0
-"""A peer that reads nothing keeps what was sent to it in a buffer; this is how long it may."""
+"""How long a peer that reads nothing may keep sent bytes in a buffer, in seconds."""
 
 
 class EndCallbacks(NamedTuple):
-    """The callbacks for everything that an end sends, in its order."""
+    """The callbacks for the events of an end, in their order."""
 
     said: Callable[[bytes], int]
-    """Bytes came. Returns how many of them were taken, at least one: the others come again, from
-    another step of the event loop."""
+    """Bytes came. Return how many of them were taken, at least one.
+
+    The others come again, in another step of the event loop.
+    """
     ended: Callable[[], None]
-    """No more will come."""
+    """No more bytes will come."""
     lost: Callable[[Exception], None]
-    """The connection is gone, and not by a regular end."""
+    """The connection was lost, not ended regularly."""
 
 
 class End(asyncio.Protocol):
     """One end of a connection, with TLS or without.
 
-    What comes before anybody is called waits: one piece, as nothing more is then read. So does what
-    is not taken at once. TLS ends in both directions at once.
+    Bytes that come before there are callbacks wait: one piece, because reading stops then. Bytes
+    that are not taken at once wait too. TLS ends in both directions at once.
     """
 
     def __init__(self, *, over_tls: bool = False) -> None:
@@ -51,7 +53,7 @@ class End(asyncio.Protocol):
         self._is_full = False
         self._is_muted = False
         self._half_closes = False
-        # What is written while it waits: the time of the loop at which bytes go out, and the bytes.
+        # Delayed output: the time of the loop at which bytes are sent, and the bytes.
         self._late: deque[tuple[float, bytearray]] = deque()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._over_tls = over_tls
@@ -60,7 +62,7 @@ class End(asyncio.Protocol):
         self._calls: EndCallbacks | None = None
         self._other: End | None = None
         self._is_ignored = False
-        # The bytes that came and were not taken yet, and the ends that came after them.
+        # The bytes that came and were not taken yet, and the end events after them.
         self._left: list[bytes] = []
         self._ends: list[Callable[[], None]] = []
         self._next_step: asyncio.Handle | None = None
@@ -74,7 +76,7 @@ class End(asyncio.Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether too many bytes wait here, or bytes are held back on purpose."""
+        """Whether too many bytes wait here, or bytes are delayed on purpose."""
         return self._is_full or bool(self._late)
 
     @property
@@ -83,7 +85,7 @@ class End(asyncio.Protocol):
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
     def call(self, calls: EndCallbacks, other: End) -> None:
-        """Have all that comes told from now on; what is written here comes from the ``other``."""
+        """Report all events from now on; bytes written here come from the ``other`` end."""
         self._calls, self._other = calls, other
         # Events are reported in their order.
         if self.error is not None:
@@ -95,7 +97,7 @@ class End(asyncio.Protocol):
             self.hold(is_held=other.is_full)
 
     def hold(self, *, is_held: bool) -> None:
-        """Read no more while ``is_held``: what came goes to where no more is taken."""
+        """Stop reading while ``is_held``, because the other end takes no more bytes."""
         if self._calls is None or self._is_ignored:
             return
         if is_held or self._left or self._is_muted:
@@ -104,7 +106,7 @@ class End(asyncio.Protocol):
             self.transport.resume_reading()
 
     def wait(self, seconds: float) -> None:
-        """Send what is written from now on so many seconds later, each wait after the one before.
+        """Delay all later output by this many seconds; each delay begins after the one before.
 
         Meanwhile the other end is not read.
         """
@@ -115,7 +117,7 @@ class End(asyncio.Protocol):
         self._hold_other()
 
     def mute(self, seconds: float) -> None:
-        """Read nothing for so many seconds, as a broker does with a client that it throttles."""
+        """Read nothing for this many seconds, as a broker does with a client that it throttles."""
         self._is_muted = True
         self.hold(is_held=True)
         self._set_timer("mute", asyncio.get_running_loop().time() + seconds, self._unmute)
@@ -147,27 +149,27 @@ class End(asyncio.Protocol):
             self._other.hold(is_held=self.is_full)
 
     def ignore(self) -> None:
-        """Have nobody called any more, but for what came before: see `tell_rest`."""
+        """Report no more events, except for bytes that came before: see `tell_rest`."""
         self._is_ignored = True
         self._ends.clear()
         if self._calls is None:
             self._left.clear()
-        # TLS ends when what came before its end was read.
+        # TLS ends only after the bytes before its end were read.
         self.transport.resume_reading()
 
     async def tell_rest(self) -> None:
-        """Tell what came before it was ignored, in as many steps of the event loop as it takes."""
+        """Report the bytes that came before `ignore`, in steps of the event loop."""
         while self._left:
             self._tell_some()
             await asyncio.sleep(0)
 
     def tell_rest_at_once(self) -> None:
-        """Do what `tell_rest` does in one step, as a program does that is about to end."""
+        """Do `tell_rest` in one step, for a program that is about to end."""
         while self._left:
             self._tell_some()
 
     def write(self, data: bytes) -> None:
-        """Send, or keep until the other side takes it; nothing once the connection is gone."""
+        """Send bytes, or keep them until the peer takes them; do nothing without a connection."""
         if not data or self.is_closing or self.is_deaf:
             return
         if self._late:
@@ -180,25 +182,26 @@ class End(asyncio.Protocol):
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:
-        """Say that no more will be written, after what is still to go out."""
+        """End this direction, after all delayed bytes were sent."""
         if self._late:
             self._half_closes = True
         elif not self.transport.is_closing():
-            # A peer that has reset the connection meanwhile: that is read next.
+            # The peer has reset the connection meanwhile, which the next read reports.
             with suppress(OSError):
                 self.transport.write_eof()
 
     async def close(self, seconds: float) -> None:
-        """Close, once what was written is sent; drop a peer that does not take it in time.
+        """Close after the written bytes were sent; drop a peer that does not take them in time.
 
-        What is to go out later goes out in its time, but for ``seconds`` of 0: then at once.
+        Delayed bytes are sent at their times; with ``seconds`` of 0, at once.
         """
         try:
             if self._late and seconds and not self.is_closing:
                 left = self._late[-1][0] - asyncio.get_running_loop().time()
                 await asyncio.wait({self._gone}, timeout=max(0.0, left))
             self._end_waiting()
-            # Closed twice, asyncio's TLS forgets its connection, which then cannot be dropped.
+            # If it is closed twice, asyncio's TLS loses its connection, which then cannot be
+            # dropped.
             if not self.transport.is_closing():
                 self.transport.close()
             await asyncio.wait({self._gone}, timeout=seconds)
@@ -215,16 +218,16 @@ class End(asyncio.Protocol):
             timer.cancel()
 
     def extra_info(self, name: str) -> Any:
-        """Return what asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
+        """Return asyncio's information about it, as `asyncio.BaseTransport.get_extra_info` does."""
         return self.transport.get_extra_info(name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asyncio has connected."""
+        """Handle asyncio's event: it has connected."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Asyncio has read."""
+        """Handle asyncio's event: it has read bytes."""
         if self._is_ignored:
             return
         self._left.append(data)
@@ -234,12 +237,12 @@ class End(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> bool:
-        """Asyncio has read to the end; True keeps the other direction."""
+        """Handle asyncio's event: it has read to the end; True keeps the other direction open."""
         self._end()
         return not self._over_tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asyncio has closed, because of ``exc`` if it is there."""
+        """Handle asyncio's event: it has closed, because of ``exc`` if that is given."""
         try:
             if exc is None:
                 self._end()
@@ -248,16 +251,16 @@ class End(asyncio.Protocol):
                 if self._calls is not None:
                     self._tell_end(partial(self._calls.lost, exc))
         finally:
-            # The caller of close waits for this, whatever the calls return.
+            # The caller of close waits for this, whatever the callbacks do.
             self._gone.set_result(None)
 
     def pause_writing(self) -> None:
-        """Asyncio keeps more than it should of what was written."""
+        """Handle asyncio's event: too many written bytes are buffered."""
         self._is_full = True
         self._hold_other()
 
     def resume_writing(self) -> None:
-        """Asyncio has sent most of it."""
+        """Handle asyncio's event: most buffered bytes were sent."""
         self._is_full = False
         self._hold_other()
 
@@ -275,7 +278,7 @@ class End(asyncio.Protocol):
             self._tell_ends()
 
     def _tell(self) -> None:
-        """Tell one step's worth of what came, and have the loop call again for the others."""
+        """Report one step's worth of the bytes, and let the loop call again for the rest."""
         if self._left:
             self._tell_some()
         if self._left and not self._is_ignored:
@@ -299,7 +302,7 @@ class End(asyncio.Protocol):
         if self._calls is None:
             return
         data = self._left[0] if len(self._left) == 1 else b"".join(self._left)
-        # Forgotten before they are told: what raises is not told twice.
+        # They are removed before they are reported, so that an error does not report them twice.
         self._left.clear()
         taken = self._calls.said(data)
         if taken < len(data):

@@ -1,8 +1,8 @@
-"""Does faults: alters, delays, cuts or answers the requests and responses that a fault fits.
+"""Applies faults: alters, delays, cuts or answers the requests and responses that match a fault.
 
-What no fault fits goes on byte for byte. A request goes on whole or not at all, but for one that is
-cut, so a broker never gets what a client did not send. `flexwire.tap.relay` keeps the order of
-answers, and `flexwire.tap.fault_rules` says what a fault is.
+Frames that match no fault pass unchanged. A request is sent on whole or not at all, except for a
+cut one, so a broker never gets bytes that the client did not send. `flexwire.tap.relay` keeps the
+order of responses, and `flexwire.tap.fault_rules` defines faults.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DONE: Final = {
 _IMPOSSIBLE: Final = "not possible: "
 
 _Question = tuple[int, int, bytes]
-"""A request by which an older response is found: its api key, version and body."""
+"""The key of an older response: the api key, version and body of its request."""
 
 
 class OldResponses:
@@ -65,7 +65,7 @@ class OldResponses:
         return question in self._bodies
 
     def learn(self, question: _Question, payload: bytes, request: RequestFrame) -> None:
-        """Keep a response if it is the first one, short enough, and can be read."""
+        """Keep a response if it is the first one, short enough, and readable."""
         if question in self._bodies or len(payload) > MOST_DECODED:
             return
         with suppress(FlexwireError):
@@ -81,7 +81,7 @@ class OldResponses:
 
 
 class _Planned(NamedTuple):
-    """What is to be done with a response: a fault, and the question whose answer is kept."""
+    """The plan for a response: a fault, and the question whose response is kept."""
 
     correlation_id: int
     fault: Fault | None
@@ -89,7 +89,7 @@ class _Planned(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A request that a fault fits, with its place among those that came together."""
+    """A request that matches a fault, with its place among those that came together."""
 
     request: RequestFrame
     payload: bytes
@@ -98,7 +98,7 @@ class _Asked(NamedTuple):
 
 
 class FaultForwarder:
-    """Requests go on once they are whole, unless a fault fits them."""
+    """Sends requests on once they are whole, unless a fault matches them."""
 
     holds = True
 
@@ -116,18 +116,18 @@ class FaultForwarder:
         self._statistics = statistics
         self._saying = saying
         self._is_over = False
-        # By pair, what is to be done with the response.
+        # By pair, the plan for the response.
         self._planned: dict[int, _Planned] = {}
         # By fault and API: whether an earlier request named the topic. A fetch session names it
         # once (KIP-227).
         self._has_fitted: dict[tuple[str, int], bool] = {}
 
     def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Nothing: who knows what it is."""
+        """Return nothing, because a partial frame may match a fault."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return what goes on, when, and the tap's own answers to what does not."""
+        """Return the bytes to send on, their times, and the tap's own responses to the rest."""
         outgoing = _Outgoing()
         for number, (payload, turn) in enumerate(zip(payloads, turns, strict=True)):
             outgoing.comments.append(b"")
@@ -146,11 +146,11 @@ class FaultForwarder:
         return outgoing.forwarded()
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes as they are: a request that is not kept whole has no fault."""
+        """Return the bytes unchanged: a request that is not kept whole has no fault."""
         return ForwardedRequests() if self._is_over else ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes as they are, until nothing more goes on."""
+        """Return the bytes unchanged, until nothing more is sent on."""
         return b"" if self._is_over else data
 
     def alters(self, request: RequestFrame) -> bool:
@@ -161,7 +161,7 @@ class FaultForwarder:
         return self._names_matter() and names_topics_and_ids(request)
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
-        """Return what becomes of a response."""
+        """Return the handling of a response."""
         request = turn.request
         plan = None if turn.pair is None else self._planned.pop(turn.pair, None)
         if request is None:
@@ -197,7 +197,7 @@ class FaultForwarder:
         return fits
 
     def _do(self, fault: Fault, asked: _Asked, outgoing: _Outgoing) -> str | None:
-        """Do a fault; return what was done, None where it is done with the response."""
+        """Apply a fault; return what was done, None if it applies to the response."""
         if fault.point == "after":
             return self._do_after(fault, asked, outgoing)
         if fault.kind == "error":
@@ -229,7 +229,7 @@ class FaultForwarder:
             self._plan(asked.turn, asked.request, asked.payload, fault)
             return None
         if fault.kind in {"error", "cut", "close", "silence"}:
-            # acks 0: brokers close where they would answer with an error.
+            # acks 0: brokers close the connection instead of responding with an error.
             return self._close(asked.place, outgoing)
         return f"{_IMPOSSIBLE}the request has no response"
 
@@ -239,7 +239,7 @@ class FaultForwarder:
         return _DONE["close"]
 
     def _plan(self, turn: Turn, request: RequestFrame, payload: bytes, fault: Fault | None) -> None:
-        """Remember what is to be done with a response, if anything."""
+        """Remember the plan for a response, if there is one."""
         is_kept = any(
             one.kind == "stale"
             and one.only.takes_api(request.api_name)
@@ -256,7 +256,7 @@ class FaultForwarder:
     def _answered(
         self, fault: Fault, question: _Question | None, payload: bytes, request: RequestFrame
     ) -> PassedResponse:
-        """Do with a response what its fault says."""
+        """Apply a fault to a response."""
         altered, did = payload, _DONE[fault.kind]
         try:
             if fault.kind == "error":
@@ -297,7 +297,7 @@ class FaultForwarder:
         return any(fault.only.topics for fault in self._faults.active)
 
     def _noted(self, fault: Fault, correlation_id: int, did: str) -> bytes:
-        """Count what was done, and return the comment that says it."""
+        """Count an applied fault, and return the comment about it."""
         if did.startswith(_IMPOSSIBLE):
             self._statistics.faults_impossible += 1
             kind = "faults that could not be done"
@@ -309,7 +309,7 @@ class FaultForwarder:
 
 
 class _Outgoing:
-    """What goes on of requests that came together: pieces, each of them after a time."""
+    """The output for requests that came together: pieces, each with its delay."""
 
     def __init__(self) -> None:
         self.comments: list[bytes] = []
@@ -335,7 +335,7 @@ class _Outgoing:
 
 
 class _Response:
-    """A response that is decoded to be altered; raises `FlexwireError` if it cannot be."""
+    """A response that is decoded to be altered; raises `FlexwireError` if that fails."""
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)
@@ -348,14 +348,14 @@ class _Response:
         )
 
     def encode(self) -> bytes:
-        """Return the payload anew."""
+        """Return the newly encoded payload."""
         head: bytes = self.header.encode(self.header_version)
         body: bytes = self.body.encode(self.version)
         return head + body + self._rest
 
 
 def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
-    """Return a message, and what follows it; raises `FlexwireError` for one of too many parts."""
+    """Return a message, and the bytes after it; raises `FlexwireError` if it has too many parts."""
     kind = message(name)
     if version not in kind.entry.versions:
         raise FrameError(f"no release has {name} v{version}")
@@ -373,7 +373,7 @@ def _body_offset(payload: bytes, request: RequestFrame) -> int:
 
 
 def _question(request: RequestFrame, payload: bytes) -> _Question | None:
-    """Return the question that a request asks; None for one that is too long to be kept."""
+    """Return the question of a request; None if it is too long to be kept."""
     if len(payload) > MOST_DECODED:
         return None
     return request.api_key, request.api_version, payload[request.body_offset :]
@@ -382,7 +382,7 @@ def _question(request: RequestFrame, payload: bytes) -> _Question | None:
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
     """Return the payload of the response with which a broker refuses a request."""
     if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
-        # As if it had the versions below; a client then asks again.
+        # It claims the versions below this one; a client then asks again.
         below = Versions(0, max(0, request.api_version - 1))
         return unsupported_answer(request.correlation_id, request.api_key, below)
     body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)
@@ -405,7 +405,7 @@ def _with_throttle(payload: bytes, request: RequestFrame, seconds: float) -> byt
 
 
 def _with_tag(payload: bytes, request: RequestFrame, number: int, value: bytes) -> bytes:
-    """Add a tagged field to the response's header and body, where they may have one."""
+    """Add a tagged field to the response's header and body, if they can have one."""
     response = _Response(payload, request)
     parts = (
         (response.header, response.header_version),

@@ -1,8 +1,8 @@
 """Faults: which requests a tap breaks on purpose, and how. One line of text is one fault.
 
-``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` reads: of the Produce requests of
-this client, let the first go on, and write the error into its response. docs/faults.md has the
-grammar, and `flexwire.tap.fault_forwarder` does what it says.
+``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` means: send on the first Produce
+request of this client, and write the error into its response. docs/faults.md has the grammar, and
+`flexwire.tap.fault_forwarder` applies faults.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame
 
 FaultKind = Literal["error", "delay", "cut", "close", "silence", "throttle", "tag", "stale"]
-"""What is done: see docs/faults.md."""
+"""The kind of a fault: see docs/faults.md."""
 FaultPoint = Literal["before", "after"]
-"""Where it is done: before the request goes on to the broker, or after the broker has answered."""
+"""When a fault is applied: before the broker gets the request, or after its response."""
 
 _KINDS: Final = get_args(FaultKind)
 _EVERY_API: Final = "*"
-# Where each kind can be done, its default first.
+# The possible points of each kind, its default first.
 _POINTS: Final[dict[str, tuple[FaultPoint, ...]]] = {
     "error": ("before", "after"),
     "delay": ("before", "after"),
@@ -57,7 +57,7 @@ _WORDS: Final = (
 
 
 class Frequency(NamedTuple):
-    """How often a fault is done, of the requests that fit: a share, the ``first`` few, the nth."""
+    """How often a fault is applied to matching requests: a share, the ``first`` few, the nth."""
 
     share: float = 1.0
     first: int | None = None
@@ -66,11 +66,11 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: the requests that it fits, what is done with them, where, and how often.
+    """One fault: the requests that match it, its action, when it is applied, and how often.
 
-    ``code`` is that of an error, ``seconds`` of a delay or throttle, ``length`` the bytes that are
-    left of a frame that is cut, and ``tag`` the number and bytes of a tagged field. ``point`` is
-    None for an error that is done where it can be: before, or else after. ``text`` is what
+    ``code`` is that of an error, ``seconds`` of a delay or throttle, ``length`` how many bytes of a
+    cut frame remain, and ``tag`` the number and bytes of a tagged field. ``point`` is None for an
+    error that is applied before if possible, and otherwise after. ``text`` is the text that
     `parse_fault` read.
     """
 
@@ -92,7 +92,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """The faults of a tap, in their order: of several that fit a request, the first is done.
+    """The faults of a tap, in their order: if several match a request, the first is applied.
 
     ``seed`` decides the draws of faults with a share; None takes a new one, which the log names.
     Raises `ArgumentError` for more than 100 faults.
@@ -109,7 +109,7 @@ class FaultPlan:
 
 
 class Faults:
-    """The faults of a running tap: how many requests each has seen, and how often it was done."""
+    """The faults of a running tap: how many requests each saw, and how often it was applied."""
 
     def __init__(self, plan: FaultPlan) -> None:
         self.seed = random.SystemRandom().getrandbits(32) if plan.seed is None else plan.seed
@@ -117,24 +117,24 @@ class Faults:
         """Those that are still done, in their order."""
         self.done: Counter[str] = Counter()
         """By the text of each fault, how often it was done."""
-        # By the place of a fault among those that are active.
+        # By the place of a fault among the active ones.
         self._seen: Counter[int] = Counter()
         self._random = random.Random(self.seed)  # noqa: S311 - a draw that can be repeated
 
     def add(self, fault: Fault) -> None:
-        """Do this fault too, after those that are there. Raises `ArgumentError` for too many."""
+        """Add a fault after the existing ones. Raises `ArgumentError` if there are too many."""
         FaultPlan((*self.active, fault))
         self.active.append(fault)
 
     def end(self) -> None:
-        """Do no fault any more; what is under way goes on to its end."""
+        """Apply no more faults; running ones continue to their end."""
         self.active.clear()
         self._seen.clear()
 
     def pick(self, request: RequestFrame, fits: Callable[[Fault], bool]) -> Fault | None:
-        """Return the fault to do with a request, if any; the first that fits and is due.
+        """Return the fault to apply to a request, if any: the first one that matches and is due.
 
-        ``fits`` is asked of those that fit the request's API and client.
+        ``fits`` is called for faults that match the request's API and client.
         """
         for place, fault in enumerate(self.active):
             only = fault.only
@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Read one fault. Raises `ArgumentError` that names the word and what may stand there.
+    """Read one fault. Raises `ArgumentError` with the wrong word and the allowed ones.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first
@@ -182,7 +182,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
-    """Read faults, one on each line; empty lines and those that begin with ``#`` are left out.
+    """Read faults, one on each line; empty lines and lines that begin with ``#`` are skipped.
 
     Raises `ArgumentError` with the number of the line.
     """
@@ -199,7 +199,7 @@ def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
 
 
 class _Words:
-    """The words of one fault, as far as they were read."""
+    """The words of one fault, read one after the other."""
 
     def __init__(self, text: str) -> None:
         self.kind: FaultKind | None = None
@@ -232,7 +232,7 @@ class _Words:
             raise ArgumentError(f"{short(word)} means nothing in a fault{meant}")
 
     def fields(self) -> dict[str, Any]:
-        """Return what was said, with the defaults of its kind; raises `ArgumentError`."""
+        """Return the fields, with the defaults of the kind; raises `ArgumentError`."""
         kind, fields = str(self.kind), dict(self._fields)
         points = _POINTS[kind]
         point = fields.get("point")

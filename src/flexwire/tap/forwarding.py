@@ -1,4 +1,4 @@
-"""Forwarders: what goes on to the broker of a client's bytes, and when."""
+"""Forwarders decide which bytes of a client are sent on to the broker, and when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_ANSWERS: Final[Mapping[int, bytes | None]] = MappingProxyType({})
 
 
 class LateBytes(NamedTuple):
-    """Bytes that go on so many seconds after all that comes before them."""
+    """Bytes that are sent this many seconds after all bytes before them."""
 
     seconds: float
     data: bytes
@@ -29,9 +29,9 @@ class LateBytes(NamedTuple):
 class ForwardedRequests(NamedTuple):
     """The bytes of whole requests to forward, and the comment in the capture for each, if any.
 
-    ``answers`` are the payloads with which the tap answers requests that do not go on, by their
-    place; with None the connection is closed there, and nothing after it goes on. ``late`` goes on
-    after ``outgoing``. If it ``silences`` the connection, nothing more goes on to the broker.
+    ``answers`` are the payloads with which the tap answers requests that are not sent on, by their
+    place. With None the connection is closed there, and nothing after it is sent on. ``late`` is
+    sent after ``outgoing``. If it ``silences`` the connection, nothing more is sent to the broker.
     """
 
     outgoing: bytes = b""
@@ -42,12 +42,12 @@ class ForwardedRequests(NamedTuple):
 
 
 class PassedResponse(NamedTuple):
-    """What becomes of a response: its payload as it goes on, and what else happens.
+    """The handling of a response: its payload as sent on, and further effects.
 
-    It goes on ``seconds`` late. Only its first ``length`` bytes go on, its frame's length among
-    them, and then the connection is closed. If it ``silences`` the connection, nothing goes on to
-    the client, from this response on. The client's next requests are read ``muted`` seconds later.
-    ``comment`` says in the capture what was done.
+    It is sent ``seconds`` late. Only its first ``length`` bytes are sent, with its frame's length,
+    and then the connection is closed. If it ``silences`` the connection, nothing is sent to the
+    client, from this response on. The client's next requests are read ``muted`` seconds later.
+    ``comment`` in the capture says what was done.
     """
 
     payload: bytes
@@ -59,7 +59,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the payload goes on whole and at once, and nothing else happens."""
+        """Whether the payload is sent on whole and at once, without further effects."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
@@ -67,66 +67,66 @@ _NOTHING = ForwardedRequests()
 
 
 class Forwarder(Protocol):
-    """What goes on to the broker, and when: together it is all that came."""
+    """Decides which bytes go to the broker, and when; together it gets all bytes of the client."""
 
     holds: bool
     """Whether requests wait here until they are whole."""
 
     def at_once(self, data: bytes) -> bytes:
-        """Return what to forward of bytes that just came."""
+        """Return the bytes to forward among those that just came."""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return what to forward of requests that are whole now."""
+        """Return the bytes to forward for requests that are whole now."""
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return what to forward of a request that waits and will not be kept whole."""
+        """Return the bytes to forward of a request that waits and will not be kept whole."""
 
     def rest(self, data: bytes) -> bytes:
-        """Return what to forward of bytes that will not be a whole request."""
+        """Return the bytes to forward among those that will not be a whole request."""
 
     def alters(self, request: RequestFrame) -> bool:
         """Return whether the response to such a request may be altered, and has to be whole."""
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
-        """Return what becomes of a response on its way to the client."""
+        """Return the handling of a response on its way to the client."""
 
 
 class _UnalteredResponses:
-    """All responses pass."""
+    """Passes all responses on."""
 
     def alters(self, request: RequestFrame) -> bool:  # noqa: ARG002  # as `Forwarder` has it
-        """Return that none is altered."""
+        """Return False."""
         return False
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:  # noqa: ARG002  # the same
-        """Return it as it came."""
+        """Return the response unchanged."""
         return PassedResponse(payload)
 
 
 class DirectForwarder(_UnalteredResponses):
-    """All goes on at once."""
+    """Forwards everything at once."""
 
     holds = False
 
     def at_once(self, data: bytes) -> bytes:
-        """Return the bytes as they are."""
+        """Return the bytes unchanged."""
         return data
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
-        """They went on already."""
+        """Return nothing: they were sent on already."""
         return _NOTHING
 
     def beginning(self, data: bytes) -> ForwardedRequests:  # noqa: ARG002  # the same
-        """It went on already."""
+        """Return nothing: it was sent on already."""
         return _NOTHING
 
     def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """It went on already."""
+        """Return nothing: it was sent on already."""
         return b""
 
 
 class StampingForwarder(_UnalteredResponses):
-    """Requests go on once they are whole, with the header tags that the stamper adds."""
+    """Forwards requests once they are whole, with the header tags that the stamper adds."""
 
     holds = True
 
@@ -135,11 +135,11 @@ class StampingForwarder(_UnalteredResponses):
         self._statistics = statistics
 
     def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Nothing: who knows what it is."""
+        """Return nothing, because a partial frame may be one to stamp."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Stamped where they can be, and comments that say with which tags."""
+        """Return stamped requests, where possible, and comments with their tags."""
         stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
         self._statistics.count_stamped(request.reason for request in stamped)
         comments = [
@@ -153,10 +153,10 @@ class StampingForwarder(_UnalteredResponses):
         )
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes as they are, and count that they are not stamped."""
+        """Return the bytes unchanged, and count that they are not stamped."""
         self._statistics.unstamped_too_large += 1
         return ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes as they are: they are still what the client sent."""
+        """Return the bytes unchanged: they are still the client's own."""
         return data

@@ -1,9 +1,9 @@
 """A filter of the frames that a tap captures: by API, client id or topic.
 
 Frames that are left out leave no gap in a capture: the rest reads as if nothing else had been sent.
-So a request and its response are captured or left out together. A frame that is not understood is
-captured, because its subject is unknown. SASL's frames are captured too: a reader needs them to
-know what later bytes are. A request is about the topics that it names.
+So a request and its response are captured or left out together. A frame that cannot be decoded is
+captured, because its subject is unknown. SASL frames are captured too, because a reader needs them
+to interpret later bytes. The topics of a request are those that it names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.frames import TruncatedFrame
     from flexwire.tap.metrics import TapStatistics
 
-# A cluster may have as many topics as it likes; each that a response names costs its name.
+# A cluster may have any number of topics; each one in a response costs the memory of its name.
 _MOST_TOPICS: Final = 100_000
 _TOPIC: Final = "topics"
 _NO_ID: Final = UUID(int=0)
@@ -46,7 +46,7 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 class _TopicFields(NamedTuple):
-    """A structure that names topics: how one comes to it, and its fields for name and id."""
+    """A structure that names topics: the path to it, and its fields for name and id."""
 
     path: tuple[str, ...]
     name: str = ""
@@ -54,14 +54,14 @@ class _TopicFields(NamedTuple):
 
 
 class _TopicReference(NamedTuple):
-    """A topic as a structure names it: by its name, its id, or both."""
+    """A topic in a structure: by its name, its id, or both."""
 
     name: str
     topic_id: UUID
 
 
 class TopicNames:
-    """The topics of a cluster by their ids, as its responses say."""
+    """The topics of a cluster by their ids, learned from its responses."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[UUID, str] = OrderedDict()
@@ -71,14 +71,14 @@ class TopicNames:
         if not names_topics_and_ids(request):
             return
         name = _response_name(request)
-        # What was read before a response becomes unreadable, or too long to be walked, is known.
+        # The names before unreadable bytes, or before the limit of steps, are kept.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
             for topic in _named(payload, frame.body_offset, name, frame.body_version):
                 self.note(topic.name, topic.topic_id)
 
     def note(self, name: str | None, topic_id: UUID | None) -> None:
-        """Take in a topic as a response names it; what lacks name or id says nothing."""
+        """Take in a topic from a response; without a name or an id it is ignored."""
         if name and topic_id is not None and topic_id != _NO_ID:
             self._names[topic_id] = name
             if len(self._names) > _MOST_TOPICS:
@@ -89,9 +89,9 @@ class TopicNames:
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics that a request names, None for each of which only the id is known.
+        """Return the topics in a request, None for each of which only the id is known.
 
-        Raises `FlexwireError` for what cannot be read, or has more than `MOST_WALKED` elements.
+        Raises `FlexwireError` for an unreadable one, or one with more than `MOST_WALKED` elements.
         """
         name = request.message_name
         if not topic_fields(name):
@@ -112,7 +112,7 @@ def _response_name(request: RequestFrame) -> str:
 def parse_api(text: str) -> str:
     """Return the name of an API that is given by name or api key.
 
-    Raises `ArgumentError` for others, with the nearest name.
+    Raises `ArgumentError` for other texts, with the nearest name.
 
     >>> parse_api("0"), parse_api("produce")
     ('Produce', 'Produce')
@@ -130,13 +130,13 @@ class FrameFilter:
         self._only = only
         self._topics = topics
         self._statistics = statistics
-        # Pairs of requests that were left out, whose responses are still to come.
+        # Pairs of requests that were left out, whose responses have not come yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
-        # Whether a request of an API was taken that named topics; some later ones name none.
+        # Whether a captured request of an API named topics; some later ones name none.
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
-        """Return the frames that are captured, and for each frame whether it is."""
+        """Return the frames to capture, and for each frame whether it is captured."""
         takes = [self._takes(*pair) for pair in zip(frames.payloads, turns, strict=True)]
         if all(takes):
             return frames, takes
@@ -147,7 +147,7 @@ class FrameFilter:
         return FrameGroup(whole, payloads), takes
 
     def takes_beginning(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> bool:
-        """Return whether the beginning of a frame is captured whose rest is not there."""
+        """Return whether to capture the beginning of a frame whose rest is missing."""
         if turn.request is not None:
             turn = turn._replace(kind=direction)
         takes = self._takes(frame.payload, turn)
@@ -189,7 +189,7 @@ class FrameFilter:
         except _UNREADABLE:
             return True
         if not names:
-            # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
+            # About all topics, or about the topics of earlier requests (KIP-227's fetch sessions).
             return self._has_taken.get(request.api_key, True)
         takes = any(topic is None or self._only.takes_topic(topic) for topic in names)
         self._has_taken[request.api_key] = takes or self._has_taken.get(request.api_key, False)
@@ -212,7 +212,7 @@ class LazyCapture:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write what is captured; `CaptureError` also where the capture cannot begin."""
+        """Write captured frames; raises `CaptureError` also if the capture cannot begin."""
         if data:
             capture = self._started(timestamp_us)
             capture.send(direction, data, timestamp_us, frames=frames, comments=comments)
@@ -229,7 +229,7 @@ class LazyCapture:
         return self._begun
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
-        """Write the end of what was begun."""
+        """Write the end of a capture that was begun."""
         if self._begun is not None:
             self._begun.close(reset=reset, by_broker=by_broker)
 
@@ -237,7 +237,7 @@ class LazyCapture:
 @per_catalog
 @cache
 def topic_fields(name: str) -> tuple[_TopicFields, ...]:
-    """Return where a message names topics, in any of its versions."""
+    """Return the places in which a message names topics, in any of its versions."""
     ids = {
         path[:-1]: path[-1]
         for spec in catalog().entry(name).all_specs()
@@ -251,7 +251,7 @@ def topic_fields(name: str) -> tuple[_TopicFields, ...]:
 
 
 def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_TopicReference]:
-    """Return the topics that a message names; ``start`` is where its body begins in the payload.
+    """Yield the topics in a message; ``start`` is where its body begins in the payload.
 
     Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
     """

@@ -1,9 +1,9 @@
 """Stamps request headers: adds tagged fields to the requests that pass, and to nothing else.
 
-KIP-482 wants tagged fields in request headers for what is none of a request's business: a trace
-id, or by whom it was forwarded. Brokers take tags that they do not know. A frame comes in and a
-frame goes out; sockets and files belong to the tap. A frame passes unchanged unless it is surely a
-request that a broker accepts with more tags. The reasons are counted.
+KIP-482 intends tagged fields in request headers for data that is not part of a request: a trace id,
+or the proxy that forwarded it. Brokers accept tags that they do not know. This module takes a frame
+and returns a frame; sockets and files belong to the tap. A frame passes unchanged unless it is
+surely a request that a broker accepts with more tags. The reasons are counted.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 LOWEST_HEADER_TAG: Final = 10_000
-"""Kafka numbers its own tags from 0 on, and a broker parses those that it knows."""
+"""Kafka numbers its own tags from 0 on, and a broker parses the tags that it knows."""
 MOST_VALUE_BYTES: Final = 256
 
-# What stands for it, and the most that it can be.
+# The placeholders, with the longest possible text of each.
 _PLACEHOLDERS: Final = {
     "{client}": "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535",
     "{connection}": "9" * 19,
@@ -44,10 +44,11 @@ _PLACEHOLDER: Final = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
 
 @dataclass(frozen=True, slots=True)
 class HeaderTag:
-    """A tag, and the value that request headers get under it.
+    """A tag, and its value in request headers.
 
-    A text may hold ``{client}``, the address that a request came from, ``{connection}``, the number
-    of its connection in this run, and ``{trace_id}``: 32 hexadecimal digits, made for each request.
+    A text may contain ``{client}``, the address that a request came from, ``{connection}``, the
+    number of its connection in this run, and ``{trace_id}``: 32 hexadecimal digits, made for each
+    request.
     """
 
     tag: int
@@ -86,10 +87,10 @@ def parse_header_tag(text: str) -> HeaderTag:
 
 
 class StampConfig:
-    """The tags that request headers get, on all connections.
+    """The tags to add to request headers, on all connections.
 
-    A tag stands once, and no release may give it a meaning. ``limit`` is the most bytes of a
-    request that brokers take (``socket.request.max.bytes``, 100 MiB unless it is given). Raises
+    A tag may occur only once, and no release may define it. ``limit`` is the most bytes of a
+    request that brokers accept (``socket.request.max.bytes``, by default 100 MiB). Raises
     `ArgumentError`.
     """
 
@@ -118,10 +119,10 @@ def _defined_tags() -> set[int]:
 
 
 class StampedRequest(NamedTuple):
-    """A request as it is forwarded.
+    """A request in the form in which it is forwarded.
 
-    ``added`` are the tagged fields that the client did not send. Where there are none, ``payload``
-    is what came, and ``reason`` a count of `TapStatistics`.
+    ``added`` are the tagged fields that the client did not send. If there are none, ``payload`` is
+    unchanged, and ``reason`` is a count of `TapStatistics`.
     """
 
     payload: bytes
@@ -132,7 +133,7 @@ class StampedRequest(NamedTuple):
 class Stamper:
     """Stamps the requests of one connection.
 
-    ``client`` is its address, ``number`` the connection's; ``new_trace_id`` gives 32 digits.
+    ``client`` is its address, ``number`` the connection's; ``new_trace_id`` returns 32 digits.
     """
 
     def __init__(
@@ -146,20 +147,20 @@ class Stamper:
         self._stamping = stamping
         self._placeholders = {"{client}": client, "{connection}": str(number)}
         self._new_trace_id = new_trace_id
-        # From here on a frame may be a token, whatever it reads as.
+        # From this frame on a frame may be a token, even if it decodes as a request.
         self._is_over = False
 
     def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
-        """Stamp a frame of the client; ``turn`` is what its conversation says it is.
+        """Stamp a frame of the client; ``turn`` is its role in the conversation.
 
-        A frame that is not surely a request, and all that follow it, pass as they came.
+        A frame that is not surely a request, and all later ones, pass unchanged.
         """
         request = turn.request
         if request is None or turn.kind != "request" or begins_raw_tokens(request):
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
             return StampedRequest(payload, {}, "unstamped_sasl")
-        # Of a version that no release has, a broker reads no tags.
+        # In a version that no release has, a broker reads no tags.
         if not _has_tags(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
@@ -170,7 +171,7 @@ class Stamper:
         added = self._added()
         header = copy.copy(fields)
         header.unknown_tagged_fields = fields.unknown_tagged_fields | added
-        # A header that was read strictly is written as it was; only the tag section changes.
+        # A strictly read header is written unchanged; only the tag section changes.
         head = header.encode(request.header_version)
         if len(head) + len(payload) - request.body_offset > self._stamping.limit:
             return StampedRequest(payload, {}, "unstamped_too_large")

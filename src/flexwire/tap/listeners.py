@@ -1,10 +1,10 @@
 """The tap's listeners: one for each address that brokers advertise, opened when first seen.
 
-asyncio's own server says nothing of a handshake that fails. So connections are accepted here, and
-each is begun by whoever takes it: what comes of it is theirs to count.
+asyncio's own server does not report a failed handshake. So connections are accepted here, and their
+receiver does the handshake and counts its result.
 
-Which port a broker's address has is kept in a small file and not computed from its node id: an
-address may be advertised without one, and a range of ports is not to be as wide as node ids are.
+The port of each broker's address is kept in a small file, not computed from the node id: an address
+may be advertised without a node id, and a range of ports should not be as wide as node ids.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _BACKLOG: Final = 100
-# As asyncio waits where the process has no more files to open.
+# asyncio waits as long if the process has no more files to open.
 _RETRY_SECONDS: Final = 1.0
 
 
 class Listener:
-    """Accepts clients at an IP address until it is closed, and gives each socket to ``accepted``.
+    """Accepts clients at an IP address until it is closed, and passes each socket to ``accepted``.
 
-    A port of 0 takes a free one. Raises `OSError` where it cannot listen.
+    A port of 0 takes a free one. Raises `OSError` if it cannot listen.
     """
 
     def __init__(self, host: str, port: int, accepted: Callable[[socket.socket], None]) -> None:
@@ -56,7 +56,7 @@ class Listener:
         return port
 
     async def close(self) -> None:
-        """Accept no more."""
+        """Accept no more clients."""
         self._accepting.cancel()
         with suppress(asyncio.CancelledError):
             await self._accepting
@@ -68,7 +68,7 @@ class Listener:
             try:
                 client, _ = await loop.sock_accept(self._socket)
             except OSError as error:
-                # A client that left in the queue, or no more files.
+                # The client left the queue, or there are no more files.
                 log.warning("a client was not accepted: %s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
@@ -78,7 +78,7 @@ class Listener:
 async def resolve_host(address: HostPort) -> str:
     """Return the IP address of a host to listen at; `OSError` or `ValueError` if it has none."""
     addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
-    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
+    # A client that knows only the name tries IPv4 sooner or later, so IPv4 is preferred.
     addresses.sort(key=lambda address_info: address_info[0] is not socket.AF_INET)
     return str(addresses[0][4][0])
 
@@ -86,10 +86,10 @@ async def resolve_host(address: HostPort) -> str:
 async def connect_protocol(
     client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
 ) -> asyncio.Transport:
-    """Connect a protocol to a socket that was accepted, with a handshake where there is ``tls``.
+    """Connect a protocol to an accepted socket, with a handshake if there is ``tls``.
 
-    ``patience`` is how long a peer may take to end TLS. Raises `OSError` (an `ssl.SSLError` too)
-    where the handshake fails; the socket is then closed.
+    ``patience`` is how long a peer may take to end TLS. Raises `OSError` (or its `ssl.SSLError`) if
+    the handshake fails; the socket is then closed.
     """
     secured: dict[str, Any] = {}
     if tls is not None:
@@ -117,7 +117,7 @@ class PortRange(NamedTuple):
 
 
 def parse_port_range(text: str) -> PortRange:
-    """Read ``first-last``. Raises `ArgumentError` for others.
+    """Read ``first-last``. Raises `ArgumentError` for other texts.
 
     >>> parse_port_range("19100-19199")
     PortRange(first=19100, last=19199)
@@ -130,11 +130,10 @@ def parse_port_range(text: str) -> PortRange:
 
 
 class StablePorts:
-    """The ports of brokers' addresses in a range, from run to run, in one file.
+    """The ports of brokers' addresses in a range, stable from run to run, in one file.
 
-    An address that was never seen gets the lowest port that no other one has. Ports of the file
-    that are outside the range are forgotten. Raises `TapError` for a file that cannot be read, or
-    is not such a file.
+    A new address gets the lowest port that no other one has. Ports in the file that are outside the
+    range are forgotten. Raises `TapError` for a file that cannot be read, or has other content.
     """
 
     def __init__(self, ports: PortRange, path: Path) -> None:
@@ -153,7 +152,7 @@ class StablePorts:
         return tuple(self._ports)
 
     def candidates(self, address: HostPort) -> Iterator[int]:
-        """Yield the port that the address has, and then ports that no address has."""
+        """Yield the port of the address, and then ports that no address has."""
         if address in self._ports:
             yield self._ports[address]
         taken = set(self._ports.values())
@@ -162,7 +161,7 @@ class StablePorts:
         )
 
     def keep(self, address: HostPort, port: int) -> None:
-        """Note which port an address got; `OSError` where that cannot be written."""
+        """Record the port of an address; `OSError` if the file cannot be written."""
         if self._ports.get(address) == port:
             return
         self._ports[address] = port
@@ -205,16 +204,16 @@ def _parsed(data: bytes) -> dict[HostPort, int]:
     return ports
 
 
-# A response may name as many addresses as its sender likes; each costs a listener.
+# A response may contain any number of addresses, and each costs a listener.
 _MOST_LISTENERS: Final = 1000
 
 
 class Listeners:
-    """Listens at one host, at a port of its own for each broker, and keeps these while it runs.
+    """Listens at one host, at a separate port for each broker, and keeps these while it runs.
 
-    Brokers' ports are those after the first one, or any free one where that is taken; with
-    ``stable`` ports they are in that range, and the same in the next run. ``accepted`` gets every
-    client's socket, and the broker whose port it came to.
+    Brokers' ports are those after the first one, or any free one if that is taken. With ``stable``
+    ports they are in that range, and the same in the next run. ``accepted`` gets every client's
+    socket, and the broker of its port.
     """
 
     def __init__(self, accepted: Callable[[socket.socket, HostPort], None]) -> None:
@@ -225,9 +224,9 @@ class Listeners:
         self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
-        """Find out at which IP address to listen; raises `TapError`."""
+        """Find the IP address to listen at; raises `TapError`."""
         try:
-            # A name may have several addresses, and would get a different free port on each.
+            # A name may have several addresses, and a free port would differ on each.
             self._first = HostPort(await resolve_host(listen), listen.port)
         except (OSError, ValueError) as error:
             raise TapError(f"cannot listen on {listen}: {error}") from error
@@ -238,12 +237,12 @@ class Listeners:
             self._open_ones[upstream] = self._serve(upstream, self._first.port)
         except OSError as error:
             raise TapError(f"cannot listen on {self._first}: {error}") from error
-        # A client that knows a broker's listener of the last run comes there first.
+        # A client that knows a broker's listener from the last run connects to it first.
         for address in () if self.stable is None else self.stable.addresses:
             self._open(address)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for listener in self._open_ones.values():
             await listener.close()
         self._open_ones.clear()
@@ -296,7 +295,7 @@ class Listeners:
         return listener
 
     def _say_none(self, address: HostPort, reason: str) -> None:
-        # A broker may advertise new addresses with every answer.
+        # A broker may advertise new addresses in every response.
         line = f"no listener for {address}: {reason}"
         self._saying.say(logging.ERROR, "addresses without a listener", line)
 

@@ -1,13 +1,12 @@
-"""The capture as it is written, for readers of a Unix socket on this machine.
+"""The live capture, for readers of a Unix socket on this machine.
 
 ```
 PcapngWriter ─▶ its files
              └▶ LiveReaders ─▶ a reader: a section header, then each block that is written
 ```
-A reader gets pcapng from the moment that it connects, with frames that begin where a packet says
-so, as in each file of the capture. So it gets nothing that the files do not have: credentials are
-withheld there and here. A reader that is slow never makes the tap wait: beyond `MOST_WAITING` bytes
-it is closed, and counted.
+A reader gets pcapng from the moment that it connects. Packets mark where frames begin, as in each
+file of the capture. The reader gets the same content as the files, so credentials are withheld in
+both. A slow reader never makes the tap wait: above `MOST_WAITING` bytes it is closed, and counted.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 MOST_READERS: Final = 16
-"""A reader beyond these is closed at once."""
+"""A reader above this number is closed at once."""
 MOST_WAITING: Final = 64 * 1024 * 1024
-"""So many bytes may wait for one reader."""
+"""At most this many bytes wait for one reader."""
 _PIECE: Final = 1 << 16
 
 
 class _Reader:
-    """A reader, and what waits for it."""
+    """A reader, and the bytes that wait for it."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.waiting = bytearray()
 
     def send(self, data: bytes) -> bool:
-        """Send, or keep for later; return whether something waits. Raises `OSError`."""
+        """Send bytes, or keep them; return whether some wait. Raises `OSError`."""
         if not self.waiting:
             with suppress(BlockingIOError):
                 sent = self.connection.send(data)
@@ -53,7 +52,7 @@ class _Reader:
         return bool(self.waiting)
 
     def flush(self) -> bool:
-        """Send what waits, as far as the reader takes it; return whether something still waits."""
+        """Send waiting bytes, as far as the reader takes them; return whether some still wait."""
         with suppress(BlockingIOError):
             while self.waiting:
                 del self.waiting[: self.connection.send(self.waiting[:_PIECE])]
@@ -86,7 +85,7 @@ class LiveReaders:
         return len(self._readers)
 
     def start(self) -> None:
-        """Listen, for this user alone. Raises `TapError` where it cannot.
+        """Listen, for this user alone. Raises `TapError` if that fails.
 
         A socket that another process left behind is replaced; a file of another kind is not.
         """
@@ -98,7 +97,7 @@ class LiveReaders:
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def close(self) -> None:
-        """End all readers; what waits for them is not sent."""
+        """Disconnect all readers; waiting bytes are not sent."""
         if self._listening is not None:
             asyncio.get_running_loop().remove_reader(self._listening)
             self._listening.close()
@@ -114,7 +113,7 @@ class LiveReaders:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(str(self.path))
-            # Nobody can connect before it listens.
+            # No client can connect before it listens.
             self.path.chmod(0o600)
             listening.listen(MOST_READERS)
             listening.setblocking(False)
@@ -140,13 +139,13 @@ class LiveReaders:
         number = connection.fileno()
         self._readers[number] = _Reader(connection)
         self._writer.copy_to = self._send
-        # Each stream says again where a frame begins: this reader has not heard it.
+        # Each stream marks again where a frame begins, for the new reader.
         self._writer.tell_again()
         asyncio.get_running_loop().add_reader(connection, self._hear, number)
         self._send_to(number, self._writer.header)
 
     def _hear(self, number: int) -> None:
-        """Take in that a reader says something, which is ignored, or nothing more."""
+        """Take in bytes from a reader, which are ignored, or its end."""
         connection = self._readers[number].connection
         with suppress(BlockingIOError):
             try:
@@ -155,7 +154,7 @@ class LiveReaders:
                 is_more = False
             if is_more:
                 return
-            # It may have closed this direction only, and still read.
+            # It may have closed only this direction, and still read.
             asyncio.get_running_loop().remove_reader(connection)
             if _is_gone(connection):
                 self._end(number)

@@ -1,4 +1,4 @@
-"""Log lines that a peer or a failure can repeat without bound: one a second, with a count."""
+"""Log lines that a peer or a failure could repeat without limit: one a second, with a count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS: Final = 1.0
-"""Between two lines of one kind."""
+"""The time between two lines of one kind."""
 
 
 class _OmittedLines(NamedTuple):
@@ -24,9 +24,9 @@ class _OmittedLines(NamedTuple):
 class LogLimiter:
     """Logs a line of each kind at most every `SECONDS`, and how many it left out.
 
-    Kinds are few: the connection or the reason stands in the text. The next line of the same kind
-    counts the lines that were left out. If none comes, a line of its own does so after a second if
-    an event loop runs, or else `close` does.
+    There are few kinds, because the connection or the reason is in the text. The next line of the
+    same kind counts the omitted lines. If none comes, a separate line does so after a second if an
+    event loop runs, and otherwise `close` does.
     """
 
     def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class LogLimiter:
         count: int = 1,
         error: BaseException | None = None,
     ) -> None:
-        """Log a text, which tells of ``count`` things, and where ``error`` came from."""
+        """Log a text that stands for ``count`` events, with the traceback of ``error``."""
         if not self._log.isEnabledFor(level):
             return
         now = self._clock()
@@ -60,7 +60,7 @@ class LogLimiter:
         self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def close(self) -> None:
-        """Tell what was left out."""
+        """Log the counts of omitted lines."""
         for kind in list(self._left):
             self._tell(kind)
 
@@ -70,7 +70,7 @@ class LogLimiter:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # Nobody would call: the next line tells it, or the end.
+            # No event loop would call later, so the next line reports it, or `close`.
             return
         self._telling[kind] = loop.call_later(seconds, self._tell, kind)
 

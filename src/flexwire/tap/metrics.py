@@ -1,8 +1,8 @@
 """The counts of a tap, and the port at which a monitor reads them.
 
-Ours and not a library's: the counts are already there, so a registry would only repeat them, and
-what prometheus-client brings as a server has a thread for each connection and no bound on time or
-bytes. Anybody on the machine may ask for metrics, and the tap has other work.
+This is our own code, not a library's: the counts exist already, so a registry would only repeat
+them, and the server of prometheus-client has a thread for each connection and no limit on time or
+bytes. Anybody on the machine may read the metrics, and the tap has other work.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TapStatistics:
     reset: int = 0
     """Connections that ended with a reset, from either side."""
     left_early: int = 0
-    """Clients that ended their connection, as they may, while a response was on its way."""
+    """Clients that ended their connection, as they may, while they awaited a response."""
     broken_off: int = 0
     """Frames of either direction that ended before their length was reached."""
     requests: int = 0
@@ -67,7 +67,7 @@ class TapStatistics:
     gssapi: int = 0
     """Beginnings of GSSAPI, which holds only where the tap has the broker's own name."""
     withheld: int = 0
-    """Frames that hold credentials, which are not in the capture."""
+    """Frames with credentials, which are not in the capture."""
     rewritten: int = 0
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0
@@ -92,19 +92,21 @@ class TapStatistics:
     rehearsed_sent_on: int = 0
     """The same, in a version that brokers lack: sent on in their highest, answered in its own."""
     rehearsed_unsupported: int = 0
-    """The same, in a version that the rehearsed release lacks: the tap said so to the client."""
+    """The same, in a version that the rehearsed release lacks: the tap told the client so."""
     rehearsed_closed: int = 0
     """Requests that the rehearsed release does not read: the tap closed their connections."""
     faults: int = 0
-    """Requests and responses with which a fault was done, as asked for."""
+    """Requests and responses to which a fault was applied, as requested."""
     faults_impossible: int = 0
-    """The same with which it could not be done; passed on. The capture says why."""
+    """The same to which it could not be applied; passed on. The capture says why."""
     capture_failures: int = 0
     """Frames that were passed on but are not in the capture: it could not be written, or a file of
     it was deleted while it was written."""
     shortened_frames: int = 0
-    """Frames that were passed on and of which the capture has only the beginning, because more was
-    held than may be: see `flexwire.tap.limits`."""
+    """Frames that were passed on, but of which the capture has only the beginning.
+
+    Too many bytes were held: see `flexwire.tap.limits`.
+    """
     shortened_bytes: int = 0
     """The bytes of them that are not in the capture."""
     not_captured: int = 0
@@ -112,19 +114,19 @@ class TapStatistics:
     unended: int = 0
     """Connections whose end is not in the capture, because it could not be written."""
     removed_files: int = 0
-    """Capture files that made room for later ones, as asked for."""
+    """Capture files that were removed to make room for later ones, as requested."""
     removed_frames: int = 0
     """Frames that were in them."""
     removed_bytes: int = 0
     """How large they were."""
     unsampled_connections: int = 0
-    """Connections that were passed on and not captured, as asked for."""
+    """Connections that were passed on and not captured, as requested."""
     unsampled_frames: int = 0
-    """Frames that passed over them; of what is not frames, pieces."""
+    """Frames on them; for other bytes, pieces."""
     unsampled_bytes: int = 0
     """The bytes of both."""
     filtered_frames: int = 0
-    """Frames that were passed on and not captured, as a filter asks for."""
+    """Frames that were passed on and not captured because of a filter."""
     filtered_bytes: int = 0
     """Their bytes."""
     live_readers_dropped: int = 0
@@ -133,13 +135,13 @@ class TapStatistics:
     """Connections closed by a defect in the tap; the log has the traceback."""
 
     def count_stamped(self, reasons: Iterable[str | None]) -> None:
-        """Count requests where the tap stamps, by what kept each from being stamped; or nothing."""
+        """Count requests if the tap stamps, by the reason for not stamping each, or none."""
         for reason in reasons:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
 
     def count_removed(self, files: KeptFiles) -> None:
-        """Count capture files that made room for later ones."""
+        """Count the capture files that were removed."""
         for file in files.removed:
             self.removed_files += 1
             self.removed_frames += file.frames
@@ -147,12 +149,12 @@ class TapStatistics:
         files.removed.clear()
 
     def __add__(self, other: TapStatistics) -> TapStatistics:
-        """Both counts together."""
+        """Return the sum of both."""
         return TapStatistics(*map(operator.add, astuple(self), astuple(other)))
 
     @property
     def is_captured(self) -> bool:
-        """Whether the capture has everything that passed."""
+        """Whether the capture has all bytes that passed."""
         return not (
             self.capture_failures or self.not_captured or self.unended or self.shortened_frames
         )
@@ -161,7 +163,7 @@ class TapStatistics:
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _PREFIX: Final = "flexwire_tap_"
 _BYTES: Final = "bytes"
-# All else only ever grows.
+# All other counts only grow.
 GAUGES: Final = frozenset({"open_connections"})
 
 
@@ -199,9 +201,9 @@ def _family(name: str, kind: str, value: int) -> Iterator[str]:
 log = logging.getLogger("flexwire.tap")
 
 MOST_HEAD_BYTES: Final = 8 * 1024
-"""A longer request is not read to its end."""
+"""The rest of a longer request is not read."""
 MOST_CONNECTIONS: Final = 16
-"""A connection beyond these is closed at once."""
+"""A connection above this number is closed at once."""
 _SECONDS: Final = 5.0
 _PATH: Final = b"/metrics"
 _HEAD_ENDS: Final = b"\r\n\r\n"
@@ -212,7 +214,7 @@ class MetricsPort:
     """Answers ``GET /metrics`` from `start` until `close`.
 
     It listens on loopback only, unless ``beyond_loopback``; a port of 0 takes any free one.
-    ``seconds`` is what a connection may take from its first byte to its last.
+    ``seconds`` is the time limit of a connection from its first byte to its last.
     """
 
     def __init__(
@@ -236,9 +238,10 @@ class MetricsPort:
         return self._address
 
     async def start(self, render: Callable[[], bytes]) -> None:
-        """Begin to answer with what ``render`` gives.
+        """Begin to answer with the result of ``render``.
 
-        Raises `TapError` where it cannot listen, or would beyond loopback without being told to.
+        Raises `TapError` if it cannot listen, or if the address is not loopback without
+        ``beyond_loopback``.
         """
         self._render = render
         try:
@@ -254,7 +257,7 @@ class MetricsPort:
         self._address = HostPort(host, self._listener.port)
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         if self._listener is not None:
             await self._listener.close()
         left = dict(self._answering)
@@ -280,7 +283,7 @@ class MetricsPort:
             self._saying.say(logging.ERROR, line, line, error=error)
 
     async def _answer(self, client: socket.socket) -> None:
-        # A monitor that leaves early, sends too much or takes too long gets nothing more.
+        # A monitor that leaves early, sends too much or takes too long gets no more bytes.
         with suppress(OSError, EOFError, asyncio.LimitOverrunError):
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(MOST_HEAD_BYTES, loop)
@@ -315,7 +318,7 @@ def _response(status: str, body: bytes = b"", fields: str = "") -> bytes:
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close, once what was written is sent; drop a peer that does not take it in time."""
+    """Close after the written bytes were sent; drop a peer that does not take them in time."""
     writer.close()
     closed = asyncio.ensure_future(writer.wait_closed())
     try:

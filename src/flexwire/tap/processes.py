@@ -1,9 +1,9 @@
 """Several processes that carry connections behind one set of listeners, for several cores.
 
-The tap accepts, and hands each client's socket to the process with the fewest connections. It alone
-opens listeners, so that each broker has one port whichever process met it first, and it alone
-removes capture files, so that what is to be kept is a limit for all of them. Processes write files
-of their own, and say four times a second what they have counted.
+The tap accepts clients, and passes each socket to the process with the fewest connections. It alone
+opens listeners, so that each broker has one port for all processes, and it alone removes capture
+files, so that the limit holds for all of them together. Processes write files of their own, and
+report their counts four times a second.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ log = logging.getLogger("flexwire.tap")
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
 _EXIT_SECONDS: Final = 2.0
-# A process that ends at once is not to be started again at once.
+# A process that ends at once should not be restarted at once.
 _RESTART_SECONDS: Final = 5.0
 
 
 class _WorkerHandle:
-    """One process, as the tap knows it."""
+    """One process, in the tap's view."""
 
     def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
         self.process = process
@@ -109,7 +109,7 @@ class ProcessRunner:
         }
 
     async def start(self, host: str) -> None:
-        """Start all; raises `TlsError`, `CaptureError`, and `TapError` where one does not come."""
+        """Start all processes; raises `TlsError`, `CaptureError`, and `TapError` if one fails."""
         self._host = host
         TapContexts(self._config.security)
         try:
@@ -119,13 +119,13 @@ class ProcessRunner:
             raise
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Hand a client to the process with the fewest; closed where there is none."""
+        """Pass a client to the process with the fewest; close it if there is none."""
         ready = [worker for worker in self._running if worker.is_ready]
         try:
             host = client.getpeername()[0]
         except OSError:
             client.close()
-            return  # it left at once
+            return  # the client left at once
         if self._closing or not ready:
             client.close()
             self._own.failures += not self._closing
@@ -135,32 +135,32 @@ class ProcessRunner:
         self._say(chosen, {"client": number, "upstream": upstream}, client)
 
     def rotate(self) -> None:
-        """Have all go on in their next capture files."""
+        """Make all continue in their next capture files."""
         for worker in self._running:
             self._say(worker, {"rotate": True})
 
     def rehearse(self, plan: RehearsalPlan) -> None:
-        """Have all rehearse a release; they take the same clients."""
+        """Make all rehearse a release; they select the same clients."""
         self._config = dataclasses.replace(self._config, rehearsal=plan)
         self._rehearsal = Rehearsal(plan, self._config.only)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Have all let every request pass from now on."""
+        """Make all let every request pass from now on."""
         if self._rehearsal is None or self._config.rehearsal is None:
             return
         self._rehearsal.end(reason)
-        # A process that begins later rehearses nothing.
+        # A process that starts later rehearses nothing.
         self._config = dataclasses.replace(self._config, rehearsal=None)
         for worker in self._running:
             self._say(worker, {"rehearsed": reason})
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal of all processes, under way or over."""
+        """The rehearsal of all processes, running or over."""
         return self._rehearsal
 
     async def close(self) -> None:
-        """End all, and wait until what they captured is written; a second call does nothing."""
+        """End all, and wait until their captures are written; a second call does nothing."""
         self._closing = True
         for task in self._restarting:
             task.cancel()
@@ -181,7 +181,7 @@ class ProcessRunner:
                     self._end(worker)
         for worker in running:
             await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
-            # It has said all, and may still wait for the name of a broker.
+            # It has reported everything, and may still wait for a broker's name.
             worker.process.kill()
             await asyncio.to_thread(worker.process.join, _EXIT_SECONDS)
 
@@ -205,7 +205,7 @@ class ProcessRunner:
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files of all, without those that made room for later ones."""
+        """The capture files of all, without those that were removed to make room."""
         return list(self._paths)
 
     async def _start_one(self) -> None:
@@ -237,7 +237,7 @@ class ProcessRunner:
                 await asyncio.shield(worker.ready)
         except TimeoutError:
             if not worker.gone.is_set():
-                # Another one is tried, and this one is not to come in beside it.
+                # Another process is tried, and this one must not join later.
                 process.kill()
                 self._end(worker)
                 worker.ready.exception()
@@ -252,7 +252,7 @@ class ProcessRunner:
         self._send(worker)
 
     def _send(self, worker: _WorkerHandle) -> None:
-        """Send what waits; the rest once the process has taken that."""
+        """Send waiting messages; the rest follows when the process has taken them."""
         loop = asyncio.get_running_loop()
         while worker.waiting and not worker.gone.is_set():
             data, client = worker.waiting[0]
@@ -262,7 +262,7 @@ class ProcessRunner:
                 loop.add_writer(worker.control, self._send, worker)
                 return
             except OSError:
-                break  # that it is gone is read
+                break  # the next read reports that the process is gone
             worker.waiting.popleft()
             if client is not None:
                 client.close()
@@ -306,12 +306,12 @@ class ProcessRunner:
         self._make_room()
 
     def _take_over(self, worker: _WorkerHandle) -> None:
-        """Let files that a process left behind make room as all others do."""
+        """Manage the files that a process left behind like all others."""
         for path in worker.unfinished:
             with suppress(OSError):
                 status = path.stat(follow_symlinks=False)
                 inode = status.st_dev, status.st_ino
-                # How many frames are in it nobody has said.
+                # How many frames are in it is unknown.
                 self._files.add(FinishedFile(path, inode, status.st_size, 0))
         self._make_room()
 
@@ -354,7 +354,7 @@ class ProcessRunner:
             asyncio.get_running_loop().remove_reader(worker.ask)
 
     def _end(self, worker: _WorkerHandle) -> None:
-        """Take in that a process has reported everything and ends."""
+        """Note that a process has reported everything and ends."""
         loop = asyncio.get_running_loop()
         for channel in (worker.control, worker.ask):
             loop.remove_reader(channel)
@@ -394,8 +394,8 @@ class ProcessRunner:
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process to which no signal comes before it ignores them, as `run_worker` does."""
-    # This lets signals in when it begins, and would do so below.
+    """Start a process that gets no signal before it ignores them, as `run_worker` does."""
+    # A process allows signals when it begins, and would do so below.
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)
     try:
@@ -405,7 +405,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return a channel of whole messages; this side of it does not wait."""
+    """Return a channel of whole messages; this side of it does not block."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

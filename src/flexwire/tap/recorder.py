@@ -1,10 +1,10 @@
 """A recorder of one connection for the capture, without credentials.
 
-Credentials are not in it where they are withheld, and what cannot be written is counted.
+Withheld credentials are not in the capture, and frames that cannot be written are counted.
 
-`flexwire.protocol.credentials` says what a credential is, as for tables and the report. A body that
-may hold one and does not decode is filled as a whole, while its connection may be authenticating.
-So is a body of more than `flexwire.tap.limits.MOST_DECODED` bytes.
+`flexwire.protocol.credentials` defines credentials, as for tables and the report. A body that may
+hold one and does not decode is filled completely, while its connection may be authenticating. So is
+a body of more than `flexwire.tap.limits.MOST_DECODED` bytes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from flexwire.tap.metrics import TapStatistics
 
 
-# Api key, version and correlation id; a response has but the last of them.
+# Api key, version and correlation id; a response has only the last of them.
 _REQUEST_HEAD: Final = 8
 _RESPONSE_HEAD: Final = 4
 _API: Final = struct.Struct(">hh")
@@ -53,13 +53,13 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
-    """Return a frame's payload for the capture, itself if it has no credential. Its length stays.
+    """Return a frame's payload for the capture, unchanged without a credential. Its length stays.
 
-    ``asked_plainly`` says of a response that nothing was withheld of its request.
+    ``asked_plainly`` means, for a response, that nothing in its request was withheld.
     """
     request = turn.request
     if turn.kind == "unread" or request is None:
-        # A token too, which has no request, and comes when a connection is guarded.
+        # A token too, which has no request, and comes on a guarded connection.
         return make_filler(len(payload)) if turn.is_guarded else payload
     if turn.is_guarded and not is_believable(request):
         return make_filler(len(payload))
@@ -78,17 +78,17 @@ def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = Fa
 
 
 class CredentialMask:
-    """Withholds the frames of one connection, and remembers which requests hold no credential.
+    """Withholds the credentials in one connection's frames, and remembers the requests without any.
 
     A broker's text may quote its request, so it stays only in the response to such a request.
     """
 
     def __init__(self) -> None:
-        # Their pairs, the oldest first. A request that is forgotten costs the capture a text.
+        # Their pairs, the oldest first. Forgetting a request costs the capture only a text.
         self._plain: dict[int, None] = {}
 
     def shown(self, payload: bytes, turn: Turn) -> bytes:
-        """Return a frame's payload for the capture, itself if it has no credential."""
+        """Return a frame's payload for the capture, unchanged if it has no credential."""
         request, pair = turn.request, turn.pair
         if request is None or pair is None or not may_be_quoted(request.message_name):
             return withhold_credentials(payload, turn)
@@ -107,7 +107,7 @@ class CredentialMask:
 def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
     """Return an incomplete frame after its length, with filler after its head.
 
-    A frame of the client that does not begin as a request does may be a token, and has no head.
+    A client's frame that does not begin like a request may be a token, and has no head.
     """
     head = PREFIX_LENGTH
     if not is_request:
@@ -118,10 +118,10 @@ def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
 
 
 def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
-    """Return the beginning of a frame for the capture, its length before it; itself if it is safe.
+    """Return the beginning of a frame for the capture, with its length; unchanged if it is safe.
 
-    A request's header stays, as it holds no credential. What follows it stays where neither the
-    message nor the connection may carry one.
+    A request's header stays, because it holds no credential. The rest stays if neither the message
+    nor the connection may carry one.
     """
     request = turn.request
     if request is None or not is_believable(request):
@@ -135,14 +135,14 @@ def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
 def _body(
     payload: bytes, turn: Turn, place: tuple[str, int, int], *, asked_plainly: bool
 ) -> bytes | None:
-    """Return what stands for a message's body and what follows it; None stands for itself.
+    """Return the replacement of a message's body and the bytes after it; None keeps them.
 
     ``place`` is the message's name, its version, and where its body starts.
     """
     name, version, start = place
     hidden = make_filler(len(payload) - start)
     if len(payload) > MOST_DECODED:
-        # To find out which of a million configurations are secret takes too long here.
+        # Finding out which of a million configurations are secret would take too long here.
         return hidden
     try:
         body, end = message(name).decode_prefix(payload, version, start)
@@ -151,8 +151,7 @@ def _body(
     if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
         return None
     written = body.encode(version)
-    # A message that was read leniently may be written shorter; bytes after the body may be
-    # anything.
+    # A leniently read message may be written shorter, and bytes after the body may be anything.
     return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
 
 
@@ -160,13 +159,13 @@ _OF: Final = 1 << 53
 
 
 def is_sampled(share: float) -> bool:
-    """Return whether the next connection is captured; each is drawn anew."""
+    """Return whether the next connection is captured; each is drawn separately."""
     return secrets.randbelow(_OF) < share * _OF
 
 
 @dataclass(slots=True)
 class NoCapture:
-    """In the place of a connection's capture where there is none: counts, and keeps nothing."""
+    """The replacement of a connection's capture if there is none: it only counts."""
 
     statistics: TapStatistics
 
@@ -179,7 +178,7 @@ class NoCapture:
         frames: int = 1,
         comments: Sequence[bytes] = (),  # noqa: ARG002  # the same
     ) -> None:
-        """Count what passes."""
+        """Count the frames."""
         if data:
             self.statistics.unsampled_frames += frames
             self.statistics.unsampled_bytes += len(data)
@@ -192,19 +191,19 @@ class NoCapture:
         self.statistics.unsampled_bytes += missing
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
-        """Nothing is to be ended."""
+        """Do nothing."""
 
 
 log = logging.getLogger("flexwire.tap")
 
-# The comments of so many requests stand on one packet.
+# One packet has the comments of at most this many requests.
 _COMMENTED_TOGETHER: Final = 64
 
 
 class Recorder:
-    """Writes one connection to its capture, and counts what could not be written.
+    """Writes one connection to its capture, and counts the frames that could not be written.
 
-    A capture that fails cuts nobody off: a full disk must not keep clients from their brokers.
+    A failed capture disconnects nobody: a full disk must not keep clients from their brokers.
     """
 
     def __init__(
@@ -233,7 +232,7 @@ class Recorder:
         at_us: int,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write frames that came together, and what their conversation says they are."""
+        """Write frames that came together, with their roles in the conversation."""
         if self._filter is not None:
             frames, takes = self._filter.select(frames, turns)
             turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
@@ -247,7 +246,7 @@ class Recorder:
                 self._statistics.withheld += hidden
                 whole, payloads = b"".join(map(to_frame, shown)), shown
         if not any(comments):
-            # Frames that came together are written together: one call of the system for all.
+            # Frames that came together are written together, with one system call.
             self._write(direction, whole, at_us, len(payloads))
             return
         for start in range(0, len(payloads), _COMMENTED_TOGETHER):
@@ -262,9 +261,9 @@ class Recorder:
         self._write(direction, make_filler(len(data)) if hidden else data, at_us)
 
     def broken_off(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> None:
-        """Write what there is of a frame that will not be whole, and would be captured if it was.
+        """Write the bytes of a frame that will not be whole, if the whole frame would be captured.
 
-        ``turn`` is what its conversation says of that.
+        ``turn`` is its role in the conversation.
         """
         self._statistics.broken_off += 1
         self._saying.say(
@@ -280,7 +279,7 @@ class Recorder:
     def shortened(
         self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
     ) -> None:
-        """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
+        """Write the beginning of a frame that was not kept whole, with its ``turn``."""
         if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:

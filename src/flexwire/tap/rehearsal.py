@@ -1,10 +1,10 @@
-"""Rehearses an upgrade: clients meet the versions of another release, and no broker is changed.
+"""Rehearses an upgrade: clients get the versions of another release, and no broker is changed.
 
-A release offers and reads fewer versions than the brokers do. So the tap takes versions away: from
-the list in each ApiVersions response, and from the connection of a client that sends one which the
-release does not read, which is closed without an answer, as brokers do. Nothing is added: what the
-brokers do not read, they refuse themselves. `flexwire.protocol.audit.evidence` says what a release
-offers and reads, and `flexwire.tap.relay` keeps the order of answers.
+A release offers and reads fewer versions than the brokers do. So the tap removes versions from the
+list in each ApiVersions response. If a client sends a version that the release does not read, the
+tap closes its connection without a response, as brokers do. The tap adds nothing: versions that the
+brokers do not read are refused by the brokers. `flexwire.protocol.audit.evidence` says which
+versions a release offers and reads, and `flexwire.tap.relay` keeps the order of responses.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _OF: Final = 1 << 64
-# Clients that are told apart; one more ends the rehearsal.
+# At most this many clients are counted separately; one more ends the rehearsal.
 _MOST_CLIENTS: Final = 10_000
 _MOST_NAMED: Final = 10
 _HEAD: Final = struct.Struct(">hhi")
-# Where a replica names itself.
+# The place in which a replica names itself.
 _REPLICA_PATHS: Final = (("replica_id",), ("replica_state", "replica_id"))
 Client = tuple[str, str | None]
 """A client: its host and its client id."""
@@ -61,12 +61,12 @@ Client = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class RehearsalPlan:
-    """Which release the tap acts out, for whom, and until when.
+    """Which release the tap rehearses, for which clients, and until when.
 
-    ``release`` is a final release of the catalog, as "4.4". ``share`` of all clients meet it,
-    chosen by address and client id. It ends after so many ``seconds``, and when more than
+    ``release`` is a final release of the catalog, as "4.4". ``share`` of all clients get it, chosen
+    by address and client id. It ends after this many ``seconds``, and when more than
     ``most_failed`` clients were refused; None is no limit. ``read`` are the versions of ApiVersions
-    that the brokers read, which `flexwire.tap.Tap` asks for when it starts. Raises `ArgumentError`,
+    that the brokers read, which `flexwire.tap.Tap` requests when it starts. Raises `ArgumentError`,
     and `UnknownMessageError` for a release that the catalog lacks.
     """
 
@@ -88,7 +88,7 @@ class RehearsalPlan:
 
 
 def missing_apis(release: str, offered: Collection[int]) -> list[str]:
-    """Return the APIs of a release for clients that a broker with these api keys cannot act out.
+    """Return the client APIs of a release that a broker with these api keys cannot stand in for.
 
     >>> missing_apis("4.0.2", catalog().api_keys())
     []
@@ -104,7 +104,7 @@ def missing_apis(release: str, offered: Collection[int]) -> list[str]:
 
 
 class Rehearsal:
-    """A rehearsal under way, as one process knows it: whom it takes, who failed, when it is over.
+    """A running rehearsal in one process: its clients, its failed clients, and its end.
 
     Only one of several processes is not ``quiet`` about its end.
     """
@@ -119,7 +119,7 @@ class Rehearsal:
         self._quiet = quiet
 
     def takes(self, host: str, client_id: str | None) -> bool:
-        """Return whether a client meets the release: the same answer in every process and run."""
+        """Return whether a client gets the release: the same in every process and run."""
         if self.over is not None or not self._only.takes_client(client_id):
             return False
         if self.plan.share == 1:
@@ -129,7 +129,7 @@ class Rehearsal:
         return number < self.plan.share * _OF
 
     def fail(self, client: Client, request: str) -> None:
-        """Take in which request of a client was refused; after too many clients it ends."""
+        """Note a refused request of a client; after too many clients the rehearsal ends."""
         if self.over is not None or client in self.failed:
             return
         self.failed[client] = request
@@ -159,12 +159,15 @@ class Rehearsal:
 
 
 Did = Literal["narrowed", "sent on", "unsupported", "closed"]
-"""What the tap did with a request: it takes versions out of its response, sent it on in the
-broker's version, answered it that its version is unsupported, or closed the connection."""
+"""What the tap did with a request.
+
+It removed versions from the response, sent the request on in the broker's version, answered that
+its version is unsupported, or closed the connection.
+"""
 
 
 class RehearsingForwarder:
-    """Requests go on once they are whole, unless the rehearsed release would refuse them."""
+    """Forwards requests once they are whole, unless the rehearsed release would refuse them."""
 
     holds = True
 
@@ -179,15 +182,15 @@ class RehearsingForwarder:
         self._is_closed = False
         # The highest version of each API that the connection sent.
         self._sent: dict[int, int] = {}
-        # By pair the versions of a request for the list: the client's, and the one it went on in.
+        # By pair, the versions of an ApiVersions request: the client's, and the one sent on.
         self._asked: dict[int, tuple[int, int]] = {}
 
     def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
-        """Nothing: who knows what it is."""
+        """Return nothing, because a partial frame may be a refused request."""
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return what goes on, and the tap's own answers to what does not."""
+        """Return the bytes to send on, and the tap's own responses to other requests."""
         outgoing: list[bytes] = []
         comments: list[bytes] = []
         answers: dict[int, bytes | None] = {}
@@ -214,7 +217,7 @@ class RehearsingForwarder:
         return ForwardedRequests(b"".join(outgoing), comments, answers)
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return what goes on of a request that is not kept whole."""
+        """Return the bytes to send on for a request that is not kept whole."""
         if self._is_closed:
             return ForwardedRequests()
         payload = data[PREFIX_LENGTH:]
@@ -222,7 +225,7 @@ class RehearsingForwarder:
             request = read_request(beginning(payload))
         except (FrameError, CodecError):
             return ForwardedRequests(data)
-        # No list is asked for in as many bytes: who does so is refused, as the body cannot be read.
+        # No ApiVersions request is that long, and its body cannot be read, so it is refused.
         if self._decide(request, payload) not in {"closed", "sent on"}:
             return ForwardedRequests(data)
         self._close(request)
@@ -230,7 +233,7 @@ class RehearsingForwarder:
         return ForwardedRequests(answers={0: None})
 
     def rest(self, data: bytes) -> bytes:
-        """Return the bytes as they are, until the connection is to be closed."""
+        """Return the bytes unchanged, until the connection is to be closed."""
         return b"" if self._is_closed else data
 
     def alters(self, request: RequestFrame) -> bool:
@@ -249,7 +252,7 @@ class RehearsingForwarder:
             return PassedResponse(payload)
 
     def _decide(self, request: RequestFrame | None, payload: bytes) -> Did | None:
-        """Return what becomes of a frame; None where it passes as it is."""
+        """Return the decision about a frame; None if it passes unchanged."""
         if request is None:
             return self._decide_unread(payload)
         self._look_for_brokers(request, payload)
@@ -264,7 +267,7 @@ class RehearsingForwarder:
         return "sent on" if above else "narrowed"
 
     def _decide_unread(self, payload: bytes) -> Did | None:
-        """Decide about what is no request: of these brokers answer only negative versions."""
+        """Decide about a frame that is no request: brokers answer only negative versions."""
         if len(payload) < _HEAD.size:
             return None
         api_key, version, _ = _HEAD.unpack_from(payload)
@@ -280,7 +283,7 @@ class RehearsingForwarder:
         return "unsupported" if self._rehearsal.takes(self._host, fields.client_id) else None
 
     def _look_for_brokers(self, request: RequestFrame, payload: bytes) -> None:
-        """End the rehearsal where a broker or a controller is on the connection."""
+        """End the rehearsal if a broker or a controller is on the connection."""
         key, version = request.api_key, request.api_version
         if self._rehearsal.over is not None or self._sent.get(key, -1) >= version:
             return
@@ -299,7 +302,7 @@ class RehearsingForwarder:
         self._asked[pair] = version, min(version, self._rehearsal.plan.read.highest)
 
     def _sent_on(self, request: RequestFrame, payload: bytes) -> bytes | None:
-        """Return a request in the brokers' highest version; None where it cannot be read."""
+        """Return a request in the brokers' highest version; None if it cannot be read."""
         try:
             return translate(payload, request, self._rehearsal.plan.read.highest)
         except FlexwireError:
@@ -324,7 +327,7 @@ class RehearsingForwarder:
         )
 
     def _noted(self, did: Did | None, payload: bytes, request: RequestFrame | None) -> bytes:
-        """Count what was done, and return the comment that says it."""
+        """Count the decision, and return the comment about it."""
         if did is None:
             return b""
         name = f"rehearsed_{did.replace(' ', '_')}"
@@ -357,7 +360,7 @@ def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
 def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:
     """Return a request in another version of its API, with the same client and correlation id.
 
-    Fields that the version lacks are left out. Raises `FlexwireError` for what cannot be read.
+    Fields that the version lacks are left out. Raises `FlexwireError` if it cannot be read.
     """
     if len(payload) > MOST_DECODED:
         raise FrameError(f"expected at most {MOST_DECODED} bytes, got {len(payload)}")
@@ -392,8 +395,8 @@ def _keep_unknown(old: Message, new: Message) -> None:
 def narrow(payload: bytes, version: int, sent_version: int, release: str) -> bytes:
     """Return a broker's list of versions without those that the release does not offer.
 
-    It answers a request that came in ``version`` and went on in ``sent_version``, and is written in
-    the first of them. All other bytes stay. Raises `FlexwireError` for what cannot be read, or is
+    It answers a request that came in ``version`` and was sent on in ``sent_version``. The result is
+    in the first of them. All other bytes stay. Raises `FlexwireError` if it cannot be read, or is
     not written as Kafka writes it.
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
@@ -410,7 +413,7 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
 
 
 def _narrowed(offer: Any, release: str) -> Any | None:
-    """Return an API's range as far as the release offers it; None where nothing is left."""
+    """Return the part of an API's range that the release offers; None if there is none."""
     if not 0 <= offer.min_version <= offer.max_version <= HIGHEST:
         return offer
     common = Versions(offer.min_version, offer.max_version) & offered_versions(

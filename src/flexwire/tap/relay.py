@@ -1,4 +1,4 @@
-"""One connection through the tap: passed on both ways, captured, altered where it must be."""
+"""One connection through the tap: passed on both ways, captured, and altered where necessary."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("flexwire.tap")
 
-# A frame's length and the correlation id, by which a response is known.
+# A frame's length and the correlation id, by which a response is recognized.
 _RESPONSE_HEAD: Final = 8
 _SHORTENED: Final = "only its beginning was kept"
-# A TLS record of the handshake, version 3.x: as a frame's length it would be 369 million.
+# A TLS handshake record, version 3.x: as a frame's length it would be 369 million.
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
 
 class _OwnAnswer(NamedTuple):
-    """An answer of the tap's own, which goes out when the request of a pair is answered.
+    """The tap's own response, which is sent when the request of a pair is answered.
 
     Without ``payload`` the connection is closed then.
     """
@@ -59,9 +59,10 @@ class _OwnAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class _TakenResponses:
-    """Responses that came together: their turns, and the payloads that are still to go on.
+    """Responses that came together: their turns, and the payloads that are still to be sent on.
 
-    So many were ``sent`` already, or will not be. ``comments`` has one for each, or nothing.
+    The first ``sent`` of them were sent already, or will not be. ``comments`` has one for each, or
+    nothing.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -73,16 +74,17 @@ class _TakenResponses:
 class Relay:
     """Passes one connection's bytes on, both ways, until one side ends it.
 
-    Bytes go on as they come, before anything else is done with them, with backpressure from the
-    slower side. Only a response that may advertise addresses is held until it is whole, and what
-    ``passing`` holds. An answer of its own goes out after the answers to all earlier requests. The
-    capture gets every frame as its sender sent it, before anything is altered, and the bytes of a
-    frame that breaks off. A direction whose bytes are not frames is passed on and captured in
-    pieces as they come.
+    Bytes are sent on as they come, before anything else is done with them, with backpressure from
+    the slower side. Only two kinds of frames are held until they are whole: responses that may
+    advertise addresses, and frames that ``passing`` holds. The tap's own response is sent after the
+    responses to all earlier requests. The capture gets every frame as its sender sent it, before
+    anything is altered, and the bytes of a truncated frame. A direction whose bytes are not frames
+    is passed on and captured in pieces as they come.
 
-    A client that ends its direction (half-close) still gets what the broker has to say. A broker
-    that ends its direction ends the connection: no request would be answered any more. TLS ends in
-    both directions at once: so towards a broker with TLS it ends when all is answered.
+    A client that ends its direction (half-close) still gets the broker's remaining responses. A
+    broker that ends its direction ends the connection, because no request would be answered any
+    more. TLS ends in both directions at once, so towards a broker with TLS it ends when all
+    requests are answered.
     """
 
     def __init__(  # noqa: PLR0913  # the parts of a connection are what they are
@@ -114,9 +116,9 @@ class Relay:
         self._requests_are_frames = True
         self._responses_are_frames = True
         self._first_bytes = b""
-        # How much of the response that is not yet complete has gone to the client.
+        # How much of the incomplete response was sent to the client.
         self._passed_on = 0
-        # The pairs of the last request that went on, and of the last that was answered.
+        # The pairs of the last forwarded request, and of the last answered one.
         self._last_sent = 0
         self._last_answered = 0
         self._own: deque[_OwnAnswer] = deque()
@@ -128,7 +130,7 @@ class Relay:
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Pass on until the connection ends; then everything captured is written."""
+        """Pass on until the connection ends; then all captured bytes are written."""
         client, broker = self._client, self._broker
         was_reset = False
         try:
@@ -149,7 +151,7 @@ class Relay:
             self._responses.clear()
 
     def _take_rest(self) -> None:
-        """Take all that came: something is left only where the tap is closed meanwhile."""
+        """Take all bytes that came; some are left only if the tap is closed meanwhile."""
         for end in (self._client, self._broker):
             end.tell_rest_at_once()
 
@@ -161,7 +163,8 @@ class Relay:
 
     def _client_said(self, data: bytes) -> int:
         if self._requests_are_frames:
-            # The others wait here: the broker answers no request before the conversation has it.
+            # Later requests wait here: the broker answers no request before the conversation has
+            # it.
             data = data[: self._requests.reach(data, MOST_FRAMES)]
         self._broker.write(self._passing.at_once(data))
         at_us = time.time_ns() // 1000
@@ -183,7 +186,7 @@ class Relay:
         return len(data)
 
     def _let_go(self, at_us: int) -> None:
-        """Pass on and capture what came of a response that is not a frame's after all."""
+        """Pass on and capture the bytes of a held response that turned out to be no frame."""
         pending = self._responses.pending
         self._client.write(pending[self._passed_on :])
         self._record_piece("response", pending, at_us)
@@ -233,7 +236,7 @@ class Relay:
         self._own.append(_OwnAnswer(self._last_sent, payload, is_awaited=turn.pair is not None))
 
     def _give_answers(self) -> None:
-        """Send the answers of the tap's own that are due, unless a response is half sent."""
+        """Send the tap's own responses that are due, unless a response is half sent."""
         if not self._passed_on:
             self._client.write(b"".join(map(to_frame, self._due())))
             self._close_if_due()
@@ -256,7 +259,7 @@ class Relay:
             self._finish()
 
     def _skip_request(self, data: bytes, at_us: int) -> bytes:
-        """Pass on what belongs to a request that is not kept; return what follows it."""
+        """Pass on the bytes of a request that is not kept; return the bytes after it."""
         over, rest = self._requests.skip(data)
         self._broker.write(self._passing.rest(data[: len(data) - len(rest)]))
         if over is not None:
@@ -271,7 +274,7 @@ class Relay:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, kind: str, reason: str) -> None:
-        """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
+        """Log what a peer can repeat with every few bytes; the counts have the number."""
         level = logging.DEBUG if kind in self._said else logging.WARNING
         self._said.add(kind)
         self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
@@ -281,7 +284,7 @@ class Relay:
             self._statistics.not_requests += 1
             self._say_once("passed on what is not a request", turn.error)
         elif asks_for_tickets(turn.request, payload):
-            # The ticket of a handshake that was counted is none of its own.
+            # A ticket after a counted handshake is not counted again.
             self._statistics.gssapi += turn.request is not None or not self.asked_for_tickets
             self.asked_for_tickets = True
 
@@ -301,8 +304,8 @@ class Relay:
             self._end_when_answered()
 
     def _client_lost(self, error: Exception) -> None:
-        # To answer a client that has closed its socket gives an error too. The system calls it a
-        # broken pipe if the client had ended its direction first, and a reset if it had not.
+        # Writing to a client that has closed its socket gives an error too: a broken pipe if the
+        # client had ended its direction first, and otherwise a reset.
         if self._client_ended or isinstance(error, BrokenPipeError):
             self._left_early()
         else:
@@ -329,9 +332,9 @@ class Relay:
         return len(data)
 
     def _take_responses(self, data: bytes, at_us: int) -> None:
-        # How much of the first frame is on its way; that it goes unchanged was decided then.
+        # How much of the first frame was sent; the decision to send it unchanged was made then.
         begun = self._passed_on
-        # Whether all that came before has gone to the client, and what comes now goes unchanged.
+        # Whether all earlier bytes were sent to the client, and the new bytes are sent unchanged.
         unchanged = begun == self._responses.pending_length
         frames = self._cut(self._responses, data)
         taken = self._take_each(frames.payloads, begun)
@@ -367,7 +370,7 @@ class Relay:
         self._close_if_due()
 
     def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
-        """Take in whole responses; of the first, so many bytes have gone to the client."""
+        """Take in whole responses; ``begun`` bytes of the first were sent to the client."""
         taken = _TakenResponses()
         for number, payload in enumerate(payloads):
             turn = self._conversation.response(payload)
@@ -409,7 +412,7 @@ class Relay:
             self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
-        """Take in which request is answered; return the tap's own answers that follow."""
+        """Note which request is answered; return the tap's own responses that follow."""
         if turn.request is not None and turn.pair is not None:
             self._last_answered = max(self._last_answered, turn.pair)
         return self._due() if self._own else []
@@ -417,14 +420,14 @@ class Relay:
     def _shorten_response(self) -> None:
         pending = self._responses.pending_length
         if self._passed_on < pending:
-            # One that may advertise addresses was held.
+            # A response that may advertise addresses was held.
             self._client.write(self._responses.peek(self._passed_on, pending))
             self._passed_on = pending
             self._statistics.too_long_to_rewrite += 1
         self._responses.shorten()
 
     def _skip_response(self, data: bytes, at_us: int) -> bytes:
-        """Pass on what belongs to a response that is not kept; return what follows it."""
+        """Pass on the bytes of a response that is not kept; return the bytes after it."""
         over, rest = self._responses.skip(data)
         self._client.write(data[: len(data) - len(rest)])
         self._passed_on = self._responses.pending_length
@@ -449,7 +452,7 @@ class Relay:
 
     def _look_at_answer(self, turn: Turn) -> None:
         if turn.request is not None and not is_before_login(turn.request):
-            # A broker that asks for a login answers nothing else before it.
+            # A broker that requires a login answers nothing else before it.
             self._requests.most_kept = None
             self._conversation.in_flight = DEFAULT_IN_FLIGHT
         if turn.error is not None:
@@ -461,11 +464,11 @@ class Relay:
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _may_change(self, request: RequestFrame) -> bool:
-        """Return whether the response to a request may go on in another form."""
+        """Return whether the response to a request may be sent on in another form."""
         return may_advertise(request) or self._passing.alters(request)
 
     def _passed(self, payload: bytes, turn: Turn, request: RequestFrame) -> PassedResponse:
-        """Return what becomes of a response."""
+        """Return the handling of a response."""
         passed = self._passing.response(payload, turn)
         if not may_advertise(request):
             return passed
@@ -494,15 +497,15 @@ class Relay:
 
     def _broker_lost(self, error: Exception) -> None:
         if self._client_ended and is_data_after_end(error):
-            # It had an answer under way when it was told that the client had left.
+            # It was sending a response when it learned that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
-            # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
+            # With TLS 1.3 a broker checks our certificate after our side considers TLS begun.
             self._statistics.broker_handshakes_failed += 1
             self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
-            # All is answered, and the broker has not ended TLS in the time that it had for it.
+            # All is answered, and the broker has not ended TLS in time.
             log.debug("%s: the broker did not end TLS", self.name)
             self._finish()
         else:
@@ -510,7 +513,7 @@ class Relay:
 
     def _ended_by(self, error: Exception) -> None:
         if not isinstance(error, OSError | EOFError):
-            # asyncio closes a connection with whatever its protocol raises.
+            # asyncio closes a connection with any error that its protocol raises.
             if not self._over.done():
                 self._over.set_exception(error)
             return
@@ -559,7 +562,7 @@ class Relay:
         return True
 
     def _record_piece(self, direction: Direction, data: bytes, at_us: int) -> None:
-        # Where requests are not seen any more, one may have brought or asked for a credential.
+        # If requests are not read any more, one may have contained or requested a credential.
         is_sure = self._requests_are_frames and self._conversation.authentication.is_ruled_out
         self._recorder.piece(direction, data, at_us, may_be_secret=not is_sure)
 

@@ -1,6 +1,6 @@
-"""How a tap listens and how it connects: with which certificates, and as whom clients then come.
+"""How a tap listens and connects: with which certificates, and with which client principals.
 
-A throwaway CA needs the package cryptography, of the extra ``tls``; nothing else here does.
+A throwaway CA needs the package cryptography, of the extra ``tls``; nothing else here needs it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListenTls:
-    """A listener's certificate: a PEM chain, with its key in it or apart.
+    """A listener's certificate: a PEM chain, with its key in it or in a separate file.
 
-    With ``client_auth`` clients are asked for certificates of the authorities in ``ca``.
+    With ``client_auth`` clients must present certificates of the authorities in ``ca``.
     """
 
     certificate: Path
@@ -46,8 +46,8 @@ class ListenTls:
 class UpstreamTls:
     """The authorities that the tap trusts for brokers, and its own certificate, if any.
 
-    A broker's certificate is to be for the name that the broker advertises, and for the first
-    address for ``name``, where the tap connects to another (``127.0.0.1``, say).
+    A broker's certificate must be for the name that the broker advertises. For the first address it
+    must be for ``name``, if the tap connects to another one (``127.0.0.1``, say).
     """
 
     ca: Path | None = None
@@ -62,7 +62,7 @@ class UpstreamTls:
 class TapSecurity:
     """Both sides of a tap; None is a side without TLS.
 
-    ``with_credentials`` says whether the capture is to hold credentials; None: unless there is TLS.
+    ``with_credentials`` says whether the capture has credentials; None: unless there is TLS.
     """
 
     listen: ListenTls | None = None
@@ -83,7 +83,7 @@ class TapSecurity:
         return self.listen is not None and self.upstream is None
 
     def check(self) -> None:
-        """Refuse to take clients' principals away unasked, with `TapError`."""
+        """Raise `TapError` if clients would lose their principals without the user's consent."""
         if self.as_one_principal:
             return
         if self.upstream is not None and self.upstream.certificate is not None:
@@ -105,7 +105,7 @@ PLAIN: Final = TapSecurity()
 
 
 class TapContexts:
-    """What `TapSecurity` says, read from its files: `TlsError` says what is wrong with them."""
+    """The settings of `TapSecurity`, read from its files; `TlsError` says what is wrong."""
 
     def __init__(self, security: TapSecurity) -> None:
         self.listen: ssl.SSLContext | None = None
@@ -130,7 +130,7 @@ class TapContexts:
             )
 
     def name_asked_for(self, connection: object) -> str | None:
-        """By which name a client came (SNI): so it reaches the tap, whose certificate it took."""
+        """Return the name that a client asked for (SNI), by which it reaches the tap."""
         return None if connection is None else self._names.get(connection)
 
     def _named(self, connection: object, name: str | None, _context: ssl.SSLContext) -> None:
@@ -141,9 +141,9 @@ class TapContexts:
 def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
-    """Return the addresses of both sides, and the TLS settings that they and ``security`` ask for.
+    """Return the addresses of both sides, and the TLS settings that they and ``security`` require.
 
-    Raises `TapError` where one does not fit the other.
+    Raises `TapError` if they contradict each other.
     """
     if isinstance(listen, str):
         address, is_tls = parse_listener(listen)
@@ -193,10 +193,10 @@ def listener_names(host: str) -> tuple[str, ...]:
 def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
 
-    The authority's own key is not kept. Files of an earlier run are taken as they are, if they
-    hold for these hosts: then clients need not be told anew. Only their owner may read them. All
-    three are made, or none; nothing is written over, and no link is followed. Raises `TlsError`,
-    and `MissingExtraError` without the package cryptography.
+    The authority's own key is not kept. Files of an earlier run are used again, if they are valid
+    for these hosts, so that clients need no new ones. Only their owner may read them. All three are
+    made, or none; nothing is overwritten, and no link is followed. Raises `TlsError`, and
+    `MissingExtraError` without the package cryptography.
     """
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may lack
 
@@ -215,7 +215,7 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
         chain, key = authority.certificate("flexwire tap", hosts)
         _write_all({files.key: key, files.ca: authority.pem, files.certificate: chain})
     except OSError as error:
-        # Until all are written they have names that nobody else knows.
+        # Until all are written they have names that no other process knows.
         named, why = error.filename2 or directory, error.strerror or error
         raise TlsError(f"{named}: no throwaway CA: {why}") from error
     except ValueError as error:
@@ -224,7 +224,7 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
 
 
 def _write_all(contents: dict[Path, bytes]) -> None:
-    """Write new files, all or none; `FileExistsError` where one is there, or a link of its name."""
+    """Write new files, all or none; `FileExistsError` if one exists, or a link of its name."""
     written: list[Path] = []
     directory = next(iter(contents)).parent
     with tempfile.TemporaryDirectory(prefix=".making-", dir=directory) as drafts:
@@ -233,7 +233,7 @@ def _write_all(contents: dict[Path, bytes]) -> None:
                 draft = Path(drafts, path.name)
                 with closing(create_private_file(draft)) as file:
                     file.write(content)
-                # Unlike a rename, it takes no other file's place and follows no link.
+                # Unlike a rename, it replaces no other file and follows no link.
                 os.link(draft, path)
                 written.append(path)
         except BaseException:

@@ -1,4 +1,4 @@
-"""The tap: a proxy before every broker of a cluster that captures what passes through."""
+"""The tap: a proxy before every broker of a cluster that captures the traffic through it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _At: TypeAlias = "HostPort | tuple[str, int]"
 def _takes_options(
     config: Callable[Concatenate[HostPort, HostPort, Path, _Options], TapConfig],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Tap, _At, _At, Path, _Options], None]]:
-    """Have a type checker and ``help`` know the options of `Tap`, which `TapConfig` declares."""
+    """Show type checkers and ``help`` the options of `Tap`, which `TapConfig` declares."""
 
     def decorate(
         init: Callable[..., None],
@@ -73,36 +73,35 @@ class Tap:
 
     Clients bootstrap at `listen_address`. In responses each broker's address is replaced by a
     listener of the tap, opened when the address is first seen and kept while the tap runs: on the
-    ports after the first one, or on any free port where that is taken. So every connection to any
+    ports after the first one, or on any free port if that is taken. So every connection to any
     broker of the cluster passes through.
 
-    The capture holds what the client sent and what the broker really sent, before rewriting,
-    between the client's address and that of the broker it was passed on to. So a capture reads as
-    if taken on the broker's machine, and the addresses in it are the cluster's own.
+    The capture holds the bytes that the client sent and that the broker really sent, before
+    rewriting, between the client's address and that of its broker. So a capture looks as if it was
+    taken on the broker's machine, and the addresses in it are the cluster's own.
 
     With ``security`` it listens with TLS, on every listener, and connects with TLS to every broker,
     by the name that the broker advertises. The capture is then plain text, by default without
-    credentials. Without, TLS is passed on and captured but not read: see `TapStatistics.tls`.
+    credentials. Without it, TLS is passed on and captured but not read: see `TapStatistics.tls`.
 
-    Its own listeners are advertised by ``advertised_host``, or the name that the client asked for
-    by TLS (SNI), or the address in ``listen``. A tap that stands beside each broker, at the
-    broker's own name and port, is to ``keep_addresses`` as they are.
+    Its own listeners are advertised by ``advertised_host``, or the name that the client requested
+    by TLS (SNI), or the address in ``listen``. A tap beside each broker, with the broker's own name
+    and port, needs ``keep_addresses``, so that addresses stay unchanged.
 
     At most ``most_held`` bytes of unfinished frames are held, over all connections.
     Beyond that frames pass, and the capture has only their beginning; both are counted
     (`TapStatistics.shortened_frames`).
 
     A ``listen`` port of 0 takes any free port. ``out`` is a directory; ``max_bytes`` is the size of
-    one capture file, and ``keep`` how much of this run's stays there. With ``ports`` brokers'
-    listeners are in that range, and in the next run at the same ports, by a file in ``out``. Of all
-    connections the share ``sample`` is captured, each as a whole, and ``only`` some of their
-    frames; each file says so.
-    ``stamping`` says which tags request headers are sent on with; comments in the capture hold
-    them, beside what the client sent. ``rehearsal`` names a release whose versions clients meet in
-    the brokers' place. ``faults`` break requests on purpose; with an empty `FaultPlan` more may be
-    added while the tap runs (`add_fault`). Several ``processes`` take turns with clients, each with
-    capture files of its own; a script that starts such a tap is to be importable, as
-    `multiprocessing` has it.
+    one capture file, and ``keep`` limits the files of this run there. With ``ports`` brokers'
+    listeners are in that range, and in the next run at the same ports, by a file in ``out``. The
+    share ``sample`` of all connections is captured, each as a whole, and ``only`` selects some of
+    their frames; each file says so. ``stamping`` adds tags to the request headers that are sent on;
+    comments in the capture have them, beside the client's own bytes. ``rehearsal`` names a release
+    whose versions clients get instead of the brokers'. ``faults`` break requests on purpose; with
+    an empty `FaultPlan` more may be added while the tap runs (`add_fault`). Several ``processes``
+    take turns with clients, each with capture files of its own. A script that starts such a tap
+    must be importable, for `multiprocessing`.
     """
 
     @_takes_options(TapConfig)
@@ -130,8 +129,8 @@ class Tap:
     async def start(self) -> None:
         """Begin to listen.
 
-        Raises `TapError` when it cannot, `TlsError` for certificates and keys, `CaptureError` for
-        the directory.
+        Raises `TapError` if it cannot listen, `TlsError` for certificates and keys, `CaptureError`
+        for the directory.
         """
         config = self._config
         config.security.check()
@@ -154,15 +153,15 @@ class Tap:
             _LOG.warning("breaking requests on purpose, with seed %d: %s", self.faults.seed, texts)
 
     async def rehearse(self, plan: RehearsalPlan) -> None:
-        """Rehearse a release with all connections that come from now on, on the running tap.
+        """Rehearse a release with all new connections, on the running tap.
 
-        A rehearsal under way ends. The capture goes on in the next file, which says so. Raises
+        A running rehearsal ends. The capture continues in the next file, which notes it. Raises
         `ArgumentError` if the tap has several processes, or adds header tags; `TapError` if the
-        brokers do not say what they read, and `CaptureError` if there can be no such file.
+        brokers do not report the versions that they read, and `CaptureError` if that file fails.
         """
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
-        dataclasses.replace(self._config, rehearsal=plan)  # or it refuses them together
+        dataclasses.replace(self._config, rehearsal=plan)  # this refuses wrong combinations
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
         learned = await asyncio.to_thread(self._learn, plan)
@@ -182,19 +181,19 @@ class Tap:
     async def close(self) -> None:
         """End every connection and close the capture; a second call does nothing."""
         self._end_after(None)
-        # First the connections: while one runs, it may open a listener more.
+        # Connections end first, because a running one may open another listener.
         await self._carrier.close()
-        # By now its processes have said who failed.
+        # By now its processes have reported the failed clients.
         self.end_rehearsal("the tap has stopped")
         await self._listeners.close()
 
     def rotate(self) -> None:
-        """Go on in the next capture file, so that those until now are finished."""
+        """Continue in the next capture file, so that the earlier ones are finished."""
         self._carrier.rotate()
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, under way or over; None where the tap was asked for none."""
+        """The rehearsal, running or over; None if there is none."""
         return self._carrier.rehearsal
 
     def end_rehearsal(self, reason: str = "it was asked to end") -> None:
@@ -202,7 +201,7 @@ class Tap:
         self._carrier.end_rehearsal(reason)
 
     def add_fault(self, fault: Fault | str) -> None:
-        """Do one fault more, on all connections; a text is read by `parse_fault`.
+        """Add one fault, on all connections; a text is read by `parse_fault`.
 
         Raises `ArgumentError` if the text is no fault, if there are too many faults, if the tap was
         started without ``faults`` or adds header tags, and during a rehearsal.
@@ -222,7 +221,7 @@ class Tap:
     def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
         """Return a plan with the versions of ApiVersions that the brokers read.
 
-        They are asked for on a connection of its own: on one with SASL a second request for them
+        They are requested on a separate connection: on one with SASL a second ApiVersions request
         would be refused. Raises `TapError`.
         """
         theirs = self._config.security.upstream
@@ -250,11 +249,11 @@ class Tap:
         return self._carrier.stats
 
     def counts(self) -> TapStatistics:
-        """`stats` as they are now, with what became of capture files."""
+        """Return the current `stats`, with the counts of capture files."""
         return self._carrier.counts()
 
     def openmetrics(self) -> bytes:
-        """`counts`, and how many there are now of some things, for a monitor."""
+        """Return `counts` and some current numbers, for a monitor."""
         gauges = {
             "clients": self._carrier.clients,
             "listeners": len(self.listeners),
@@ -264,7 +263,7 @@ class Tap:
 
     @property
     def listen_address(self) -> HostPort:
-        """Where clients bootstrap, with the port that was taken."""
+        """The address at which clients bootstrap, with the port that was taken."""
         return self.listeners[self._config.upstream]
 
     @property
@@ -274,7 +273,7 @@ class Tap:
 
     @property
     def capture_paths(self) -> list[Path]:
-        """The capture files written so far, without those that made room for later ones."""
+        """The capture files so far, without those that were removed to make room."""
         return self._carrier.capture_paths
 
     async def __aenter__(self) -> Self:
@@ -315,11 +314,11 @@ async def run_tap(
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 
-    SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
-    SIGUSR1 ends a rehearsal and all faults.
-    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
-    once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
-    Raises what `Tap.start` and `MetricsPort.start` raise.
+    SIGHUP makes it continue in the next capture file, or stop if it means that the terminal is
+    gone. SIGUSR1 ends a rehearsal and all faults. Addresses may have their security protocol, as in
+    ``ssl://127.0.0.1:19093``. ``ready`` is called once clients can connect. ``metrics`` is started
+    and closed with the tap, and serves its counts. Raises the errors of `Tap.start` and
+    `MetricsPort.start`.
     """
     listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:

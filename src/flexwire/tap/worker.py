@@ -1,7 +1,8 @@
-"""One of a tap's processes: carries the clients that are handed to it, and says what it counts.
+"""One of a tap's processes: carries the clients that are passed to it, and reports its counts.
 
-It listens nowhere. Sockets of clients come over one channel, and all else that its tap and it have
-to say; over another it asks for the port of a broker that it has not met, and waits for that.
+It does not listen. One channel carries the sockets of clients, and all other messages between the
+tap and the process. Over another channel it asks for the port of a new broker, and waits for the
+answer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.tap.config import TapConfig
 
 
-# Of glibc's malloc.h.
+# Constants of glibc's malloc.h.
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -39,11 +40,11 @@ _MAPPED_FROM: Final = 16 * 1024 * 1024
 
 
 def keep_freed_memory() -> None:
-    """Have the C library keep what is freed, up to `KEPT_BYTES`, for what is taken next.
+    """Make the C library keep freed memory, up to `KEPT_BYTES`, for the next allocations.
 
-    By default it gives large blocks back to the system at once, and the system hands out the next
-    ones page by page: with frames of 1 MB that is a third of the tap's time. It holds for the whole
-    process, so a program asks for it, not a library. Other C libraries than glibc have no such
+    By default it returns large blocks to the system at once, and the system provides the next ones
+    page by page: with frames of 1 MB that is a third of the tap's time. It affects the whole
+    process, so a program calls it, not a library. Other C libraries than glibc have no such
     settings.
     """
     with suppress(OSError, AttributeError, TypeError):
@@ -57,13 +58,14 @@ log = logging.getLogger("flexwire.tap")
 MESSAGE_BYTES: Final = 64 * 1024
 """No message between a tap and its processes is longer."""
 IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-"""Ctrl-C goes to all processes of a terminal; when it is over is the tap's to say."""
+"""Ctrl-C goes to all processes of a terminal, but only the tap decides when to end."""
 _TELL_SECONDS: Final = 0.25
-# The tap answers at once, unless it is gone or stuck; all connections of this process wait so long.
+# The tap answers at once, unless it is gone or stuck. All connections of this process wait this
+# long.
 _ASK_SECONDS: Final = 2.0
-# Then it is not asked again for so long, and clients are told brokers' own addresses.
+# Then it is not asked again for this long, and clients get the brokers' own addresses.
 _SILENT_SECONDS: Final = 10.0
-# So many paths and numbers are well below the most bytes of a message.
+# This many paths and numbers are well below the most bytes of a message.
 _TOLD_TOGETHER: Final = 100
 _MOST_LINES: Final = 1000
 # Each may take 12 bytes as JSON.
@@ -71,7 +73,7 @@ _MOST_CHARACTERS: Final = 5000
 
 
 class FileReporter(KeptFiles):
-    """Remembers which files are finished, for the tap: the limit is that of all its processes.
+    """Remembers which files are finished, for the tap, because all its processes share one limit.
 
     ``begun`` is called with each file that begins.
     """
@@ -83,7 +85,7 @@ class FileReporter(KeptFiles):
         self._with_limit = with_limit
 
     def begin(self, path: Path) -> None:  # noqa: ARG002 - the carrier has the paths
-        """Say at once that there is a file: a process that is killed says nothing later."""
+        """Report a new file at once: a process that is killed reports nothing later."""
         self._begun()
 
     def add(self, file: FinishedFile) -> None:
@@ -93,7 +95,7 @@ class FileReporter(KeptFiles):
 
 
 class _LineBuffer(logging.Handler):
-    """Keeps what is logged for the tap, whose log it is; beyond a bound it counts."""
+    """Keeps log lines for the tap, which owns the log; above a limit it only counts them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +110,7 @@ class _LineBuffer(logging.Handler):
             self._lost += 1
 
     def taken(self) -> list[tuple[int, str]]:
-        """Return what was kept since the last call."""
+        """Return the lines since the last call."""
         lines, self.lines = self.lines, []
         if self._lost:
             lines.append((logging.WARNING, f"{self._lost} more lines were not logged"))
@@ -117,7 +119,7 @@ class _LineBuffer(logging.Handler):
 
 
 class Worker:
-    """Carries what comes over ``control``, until it says that it is over or breaks off."""
+    """Carries the clients that come over ``control``, until it ends or breaks."""
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class Worker:
         self._saying = LogLimiter(log)
 
     async def run(self, host: str) -> None:
-        """Carry until it is over; then all is captured and told."""
+        """Carry clients until the end; then everything is captured and reported."""
         try:
             await self._carrier.start(host)
         except FlexwireError as error:
@@ -193,7 +195,7 @@ class Worker:
 
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
-            # The system closes a socket for which this process has no more files to open.
+            # The system closes a socket if this process has no more files to open.
             line = "a client was closed: a process of the tap has too many open files"
             self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
@@ -216,13 +218,13 @@ class Worker:
 
     def _asked(self, address: HostPort) -> int | None:
         if time.monotonic() < self._asks_again:
-            return None  # not to wait for each address that a broker names
+            return None  # to avoid a wait for each address that a broker names
         try:
             self._ask.send(json.dumps(address).encode())
             while answer := self._ask.recv(MESSAGE_BYTES):
                 port: int | None
                 asked, port = json.loads(answer)
-                # An answer that is no longer awaited may still come, and is for another broker.
+                # A late response may still come for another broker.
                 if HostPort(*asked) == address:
                     return port
             reason = "it is gone"
@@ -233,7 +235,7 @@ class Worker:
         return None
 
     def _say_path(self) -> None:
-        """Say which file was begun, unless the tap has to be waited for: then `_tell` does."""
+        """Report the new file, unless the tap has to be waited for: then `_tell` does."""
         paths = self._carrier.capture_paths
         if self._told_paths == len(paths) - 1:
             with suppress(OSError):
@@ -241,12 +243,12 @@ class Worker:
                 self._told_paths += 1
 
     async def _tell(self) -> None:
-        """Say what was counted, and what has happened to files and connections."""
+        """Report the counts, and the events of files and connections."""
         for level, line in self._lines.taken():
             await self._say("line", (level, line))
-        # Said last: by then the tap has all that is counted, and knows of no client that has left.
+        # Reported last: by then the tap has all counts, and knows no client that has left.
         counts = dataclasses.asdict(self._carrier.counts())
-        # Taken before the paths, so that the tap has the path of each file that is finished.
+        # Read before the paths, so that the tap has the path of each finished file.
         finished: list[FinishedFile]
         finished, self._files.finished = self._files.finished, []
         paths = self._carrier.capture_paths
@@ -264,7 +266,7 @@ class Worker:
         await self._say("counts", counts)
 
     async def _tell_rehearsal(self) -> None:
-        """Say which clients failed in the rehearsal since the last time, and why it ended here."""
+        """Report the clients that failed the rehearsal since the last call, and why it ended."""
         rehearsal = self._carrier.rehearsal
         if rehearsal is None:
             return
@@ -287,7 +289,7 @@ class Worker:
 def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
-    """Be one of a tap's processes."""
+    """Run one of a tap's processes."""
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)

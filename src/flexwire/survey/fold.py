@@ -35,7 +35,6 @@ class Fold:
 
     ``survey`` is what is already known. ``before`` is the saved state of an earlier analysis.
     Raises `SavedStateError` if that state cannot be used.
-    `SavedStateError` if that cannot be used.
     """
 
     def __init__(

@@ -1,16 +1,17 @@
 """Frames, requests, responses and the conversations they make: Kafka's protocol without sockets.
 
 A connection is two streams of frames, and a frame does not say what it is. So this room reads in
-steps: bytes are cut into frames (`FrameSplitter`), a frame's header is read (`parse_request`,
-`parse_response`), and a `Conversation` says of each frame, by those before it, what it is: a
-request, the response to which request, or a SASL token. Beside these stand what Kafka's releases
-say of a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold credentials.
-Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the codec.
+steps. Bytes are cut into frames (`FrameSplitter`), and a frame's header is read (`parse_request`,
+`parse_response`). A `Conversation` then decides from the earlier frames what each frame is: a
+request, the response to a certain request, or a SASL token. Further modules say what Kafka's
+releases do with a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold
+credentials. Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the
+codec.
 
 The laws of this room (tests below `tests/`):
 
-- `conversation` alone decides what a frame is and which request a response answers, or the tap,
-  captures and Spark would pair differently (`protocol/test_conversation.py`).
+- `conversation` alone decides what a frame is and which request a response answers. Otherwise the
+  tap, captures and Spark would pair differently (`protocol/test_conversation.py`).
 - `error_codes` alone says which field is an error code (`protocol/test_error_codes.py`).
 - A log does not name the release that wrote it, so `record_types` alone decides how its records are
   read (`protocol/test_record_types.py`).

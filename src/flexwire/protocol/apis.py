@@ -25,14 +25,14 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
     """Return every request of clients that ever had this api key, the newest name first.
 
-    An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple
-    is empty where no release has the key.
+    An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple is
+    empty if no release has the key.
     """
     bundled = catalog()
     if api_key not in bundled.api_keys():
         return ()
     newest = bundled.by_api_key(api_key, MessageType.REQUEST)
-    # Other modules number their records from 0 as well, hence the type and the module.
+    # Other modules also number their records from 0, so the type and the module are checked.
     older = (
         entry
         for entry in map(bundled.entry, bundled.names())
@@ -44,7 +44,7 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 @per_catalog
 @cache
 def released_versions(api_key: int) -> Versions:
-    """Return the versions of an API's request that any release has, maybe none.
+    """Return the versions of an API's request that any release has, possibly none.
 
     >>> released_versions(18)
     Versions('0-5')
@@ -99,9 +99,9 @@ def api_key_of(name: str) -> int:
 
 
 def find_api(text: str) -> CatalogEntry:
-    """Return the newest request of the API that a person means.
+    """Return the newest request of the API that a text names.
 
-    ``text`` is an api key, or a name in any case, with "Request" or "Response" behind it or not.
+    ``text`` is an api key, or a name in any case, with or without "Request" or "Response" after it.
     An old name stands for the API that has its key. Raises `UnknownMessageError`, with the nearest
     name.
 
@@ -142,16 +142,17 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     """Return what a release (None: the newest) does with a request version.
 
-    "deprecated" is accepted there and removed by the newest final release in the catalog.
-    "removed" was accepted by an older release; "unknown" was not: the version is newer than the
-    release, or of no release. Raises `UnknownMessageError` for a release that the catalog does not
-    have.
+    "deprecated" is accepted by the release and removed by the newest final release in the catalog.
+    "removed" was accepted by an older release. "unknown" was not: the version is newer than the
+    release, or belongs to no release. Raises `UnknownMessageError` for a release that the catalog
+    lacks.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
     """
-    # What was removed is sure, and what a spec once announced (``deprecatedVersions``, KIP-896)
-    # is not: Metadata 0-3 was to go with 4.0, and is still there.
+    # A removal is certain. A version that a spec once announced as deprecated
+    # (``deprecatedVersions``, KIP-896) may stay: Metadata 0-3 was to go with 4.0, and is still
+    # there.
     newest = _newest_final_release()
     release = newest if release is None else catalog().release(release)
     releases = catalog().releases

@@ -1,10 +1,9 @@
-"""The client instance id: which message gives it, and to whom it belongs (KIP-714, KIP-1313).
+"""The client instance id: which message has it, and whose it is (KIP-714, KIP-1313).
 
 A client instance is one producer, consumer or admin client of a process, on all its connections. Up
 to Kafka 4.4 a broker assigns the id in the response to the client's first request for telemetry
-subscriptions, and later telemetry requests give it in their bodies. With request header 3 the
-client makes the id itself and gives it in the header. The zero uuid stands for no id everywhere.
-
+subscriptions, and later telemetry requests have it in their bodies. With request header 3 the
+client makes the id itself and sends it in the header. The zero uuid always means no id.
 The specs say where the id is (`FieldSpec.identifies_client_instance`).
 """
 
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from flexwire.protocol.headers import RequestFrame, ResponseFrame
 
 _NO_ID: Final = UUID(int=0)
-# So many elements and tagged fields before the id are walked over. No release has any there.
+# At most this many elements and tagged fields are skipped before the id. No release has any there.
 _MOST_WALKED: Final = 1_000
 
 
 def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
-    """Return the client instance id that a request gives in its header or its body, or None.
+    """Return the client instance id in a request's header or body, or None.
 
-    ``payload`` is that of the request's frame. The header counts before the body. None too for a
-    body that breaks off before the id, and for a version that the catalog lacks.
+    ``payload`` is that of the request's frame. The header counts before the body. Also None for a
+    body that ends before the id, and for a version that the catalog lacks.
     """
     return header_instance_id(request) or _in_body(
         request.message_name, request.api_version, payload, request.body_offset
@@ -41,7 +40,7 @@ def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
 
 
 def header_instance_id(request: RequestFrame) -> UUID | None:
-    """Return the client instance id that a request's header gives, or None."""
+    """Return the client instance id in a request's header, or None."""
     attribute = client_instance_field(HEADER_NAMES[MessageType.REQUEST])
     given: UUID = _NO_ID if attribute is None else getattr(request.header, attribute)
     return given if given != _NO_ID else None
@@ -50,7 +49,7 @@ def header_instance_id(request: RequestFrame) -> UUID | None:
 def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:
     """Return the client instance id that a response assigns to its client, or None.
 
-    ``payload`` is that of the response's frame. None too for a body that breaks off before the id.
+    ``payload`` is that of the response's frame. Also None for a body that ends before the id.
     """
     return _in_body(response.message_name, response.body_version, payload, response.body_offset)
 
@@ -58,9 +57,9 @@ def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID
 @per_catalog
 @cache
 def client_instance_field(name: str) -> str | None:
-    """Return the attribute of a message that holds its client's instance id; None without one.
+    """Return the attribute of a message with its client's instance id; None without one.
 
-    ``name`` is in the catalog, also that of a header. Only fields outside structures count.
+    ``name`` is in the catalog, and may be that of a header. Only fields outside structures count.
     """
     fields = (field for spec in catalog().entry(name).all_specs() for field in spec.fields)
     return next((field.attribute for field in fields if field.identifies_client_instance), None)

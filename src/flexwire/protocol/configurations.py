@@ -1,9 +1,9 @@
-"""Which configurations of topics and brokers Kafka's releases know, and which are gone.
+"""Which configurations of topics and brokers Kafka's releases know, and which were removed.
 
 `configurations.json` has the names by release, from each release's jars (`tools.config_names`). A
-broker checks the names of a topic's configurations: one that it does not know is INVALID_CONFIG
-(40). It does not check the names of a broker's own, because plug-ins have settings there, so a name
-that is gone is accepted and does nothing. Measured on Kafka 3.9.2 and 4.4.0.
+broker checks the names of a topic's configurations: an unknown name is INVALID_CONFIG (40). It does
+not check the names of its own configurations, because plug-ins have settings there, so a removed
+name is accepted and has no effect. Measured on Kafka 3.9.2 and 4.4.0.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def known_releases() -> tuple[str, ...]:
 
 @cache
 def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
-    """Return the names that a release knows; a release between two is like the older one.
+    """Return the names that a release knows; a release in between counts as the older one.
 
     Empty before the first release whose names are known.
 
@@ -78,7 +78,7 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 @cache
 def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
-    """Return since when a release lacks a configuration that an older one knew, else None.
+    """Return the removal of a configuration that an older release knew, otherwise None.
 
     None for a name that no known release has: a plug-in may have it.
 
@@ -101,7 +101,7 @@ def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfig
 
 @cache
 def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
-    """Return the configurations that some known release has and a later one has not."""
+    """Return the configurations that some known release has and a later one lacks."""
     newest = known_releases()[-1]
     return frozenset(
         (kind, name)

@@ -1,19 +1,19 @@
-"""A conversation: the frames of one connection, each understood by those that came before it.
+"""A conversation: the frames of one connection, each interpreted by the earlier ones.
 
 A frame does not say what it is. Whether it is a request or a bare SASL token depends on the last
-request; a response names its request by a correlation id alone, which clients use again; and what
-is not understood may be a credential until the connection has shown that it is not. All of that is
-decided here, once: give a `Conversation` the payloads of a connection in the order in which they
-were seen, and it says of each what it is, and of which pair.
+request. A response names its request only by a correlation id, which clients use again. Bytes that
+cannot be decoded may be a credential until the connection has shown that they are not. All of that
+is decided here, once: give a `Conversation` the payloads of a connection in their order, and it
+returns for each frame what it is, and to which pair it belongs.
 
 A request that expects a response and the response to it have the same ``pair``, a number that no
-other pair of the connection has. So they can be joined at once, where both are at hand
-(``Turn.request``), or long after by connection and pair, as Spark joins rows. Bodies are decoded
-elsewhere; here only where it takes one to say whether the request is answered.
+other pair of the connection has. So they can be joined at once, if both are present
+(``Turn.request``), or much later by connection and pair, as Spark joins rows. Bodies are decoded
+elsewhere; here only if that decides whether the request is answered.
 
-A response says nothing of its request but the correlation id, and a client may use one again. If
-several wait under one id, the oldest is answered first, because a broker answers the requests of a
-connection in order. Some are never answered, so beyond a bound the one that waits longest gives up.
+A response has only the correlation id of its request, and a client may use an id again. If several
+requests wait under one id, the oldest is answered first, because a broker answers the requests of a
+connection in order. Some are never answered, so above a limit the oldest one stops waiting.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 DEFAULT_IN_FLIGHT: Final = 10_000
-"""Clients keep a handful of requests in flight; the bound is for those that never get an answer."""
+"""Clients keep a handful of requests in flight; the limit is for those that are never answered."""
 
 T = TypeVar("T")
 
 
 class InFlight(Generic[T]):
-    """Items by correlation id, in the order in which they came, at most so many.
+    """Items by correlation id, in the order in which they came, with a limit.
 
     One more than ``most`` removes the oldest of all, which is counted in ``forgotten``. A request
     without a correlation id waits under None.
@@ -72,11 +72,11 @@ class InFlight(Generic[T]):
 
     @property
     def oldest_id(self) -> int | None:
-        """The correlation id of the item that waits longest; None if nothing waits."""
+        """The correlation id of the item that has waited longest; None if nothing waits."""
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
-        """Let an item wait."""
+        """Add an item that waits."""
         if len(self._waiting) >= self.most:
             self.forgotten += 1
             self.take(next(iter(self._waiting.values()))[0])
@@ -101,7 +101,7 @@ class InFlight(Generic[T]):
 
 
 ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
-"""The one request that may expect no response, and its field which then is 0."""
+"""The one request that may expect no response, and its field that is 0 in that case."""
 
 _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
@@ -110,10 +110,10 @@ class Turn(NamedTuple):
     """The role of a frame in its conversation.
 
     ``kind``: "token" is a frame of a SASL exchange, the client's or the broker's, which is never
-    decoded; "unread" was not understood, or is damaged, for the reason ``error``. ``request`` is
-    the request itself, or the one that a response answers: None where no such request waits.
-    ``pair`` is what a request and its response have in common, None for a request that expects no
-    response. A damaged frame has ``request``, ``correlation_id`` and ``pair`` too where its header
+    decoded. "unread" could not be decoded, or is damaged, for the reason ``error``. ``request`` is
+    the request itself, or the one that a response answers: None if no such request waits. ``pair``
+    is the number that a request and its response share, None for a request that expects no
+    response. A damaged frame also has ``request``, ``correlation_id`` and ``pair`` if its header
     can be read. ``is_guarded``: the bytes may be those of a credential, unless they decode
     (`Authentication`).
     """
@@ -127,10 +127,10 @@ class Turn(NamedTuple):
 
 
 class PendingPairs(NamedTuple):
-    """What waits in a conversation.
+    """The waiting frames of a conversation.
 
     ``asked`` are correlation ids of requests with their pairs; a token's is None. ``early`` are
-    correlation ids of responses without a request, with their pairs and when they were seen.
+    correlation ids of responses without a request, with their pairs and times.
     """
 
     asked: list[tuple[int | None, int]]
@@ -138,33 +138,34 @@ class PendingPairs(NamedTuple):
 
 
 class _PendingRequest(NamedTuple):
-    """A request that waits for its response; a token of the client's has no request."""
+    """A request that waits for its response; a client's token has no request."""
 
     pair: int
     request: RequestFrame | None
 
 
 class _EarlyResponse(NamedTuple):
-    """A response for which no request waited."""
+    """A response for which no request was waiting."""
 
     pair: int
     seen: int
 
 
 class Conversation:
-    """Takes the frames of one connection in order, and says of each what it is.
+    """Takes the frames of one connection in order, and returns the role of each.
 
-    A response answers the oldest request with its correlation id that waits for one: so the n-th
-    with an id answers the n-th. Requests that expect no response (`expects_response`) do not count,
-    nor does what was not understood. At most ``in_flight`` requests wait; the oldest then gives up
-    its place and is counted in ``forgotten``, as ``unpaired`` counts responses to no request.
+    A response answers the oldest waiting request with its correlation id, so the n-th response with
+    an id answers the n-th request. Requests that expect no response (`expects_response`) do not
+    count, nor do frames that cannot be decoded. At most ``in_flight`` requests wait. One more
+    removes the oldest, which is counted in ``forgotten``. ``unpaired`` counts responses without a
+    request.
 
-    Who the client is belongs to the connection, and may be said once (KIP-1313). So a ``request``
-    whose header has no client id has the last one that was said, if there was one.
+    The client id belongs to the connection, and may be sent once (KIP-1313). So a ``request``
+    without a client id in its header has the last one that was sent, if there was one.
 
-    Where a capture lacks parts, a request may be known only after its response. It is then of the
-    response's pair if it was ``seen`` no later, by whatever clock the caller has; without one the
-    frames were seen in the order in which they are given.
+    If a capture lacks parts, a request may come after its response. It then belongs to the
+    response's pair if it was ``seen`` no later, by the caller's clock. Without a clock, the order
+    of the calls counts.
     """
 
     def __init__(
@@ -176,17 +177,17 @@ class Conversation:
         *,
         is_exchanging: bool = False,
     ) -> None:
-        """Begin; ``authentication`` and ``client_id`` are what is known from earlier frames.
+        """Begin; ``authentication`` and ``client_id`` are known from earlier frames.
 
-        So is ``is_exchanging``, that bare tokens may come next.
+        So is ``is_exchanging``: that bare tokens may come next.
 
-        ``most_read`` bounds how many bytes of a frame become objects, for a caller that must not
-        stop: a longer request is understood by its header and by the beginning of its body.
+        ``most_read`` limits how many bytes of a frame become objects, for a caller that must not
+        block: a longer request is read by its header and by the beginning of its body.
         """
         self.unpaired = 0
         self._exchange = SaslExchange(is_exchanging=is_exchanging)
         self.authentication = authentication or Authentication()
-        # What the last request that is surely one said, other than null.
+        # The last client id, other than null, in a frame that is surely a request.
         self.client_id = client_id
         self._most_read = most_read
         self._asked: InFlight[_PendingRequest] = InFlight(in_flight)
@@ -196,7 +197,7 @@ class Conversation:
 
     @property
     def forgotten(self) -> int:
-        """How many requests gave up waiting."""
+        """How many requests stopped waiting."""
         return self._asked.forgotten
 
     @property
@@ -215,14 +216,14 @@ class Conversation:
     def resume_request(self, request: RequestFrame) -> int:
         """Add a request that was read elsewhere and expects a response. Return its pair.
 
-        Those of a connection are given oldest first, before any frame.
+        Those of a connection must come oldest first, before any frame.
         """
         pair = self._new_pair()
         self._asked.add(request.correlation_id, _PendingRequest(pair, request))
         return pair
 
     def resume_token(self) -> None:
-        """Add a token of the client's that waits for the broker's."""
+        """Add a client's token that waits for the broker's."""
         self._wait_for_token()
 
     @property
@@ -231,7 +232,7 @@ class Conversation:
         return self._exchange.is_exchanging
 
     def waiting(self) -> PendingPairs:
-        """Return what waits for its counterpart, by correlation id, the oldest first."""
+        """Return the waiting frames by correlation id, the oldest first."""
         asked = [(number, pending.pair) for number, pending in self._asked.items()]
         early = [
             (number, one.pair, one.seen)
@@ -241,13 +242,13 @@ class Conversation:
         return PendingPairs(asked, early)
 
     def resume_response(self, correlation_id: int, seen: int) -> int:
-        """Know of a response for which no request waited; gives its pair."""
+        """Add a response for which no request was waiting; return its pair."""
         pair = self._new_pair()
         self._early.add(correlation_id, _EarlyResponse(pair, seen))
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the client; if it expects a response, wait for that."""
+        """Take in a frame of the client; if it expects a response, it waits for that."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
         start = payload if is_whole else payload[: self._most_read]
@@ -263,7 +264,7 @@ class Conversation:
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Take in a frame of the broker; the request that it answers waits no more."""
+        """Take in a frame of the broker; the request that it answers stops waiting."""
         seen = self._moment(seen)
         try:
             return self._respond(payload, seen)
@@ -280,7 +281,7 @@ class Conversation:
             return Turn("response", self._is_guarded, None, correlation_id, pair)
         if asked.request is None:
             return Turn("token", self._is_guarded, pair=asked.pair)
-        # Brokers answer in order: tokens from before the request are not answered any more.
+        # Brokers answer in order: tokens from before the request get no answer any more.
         while (token := self._asked.first(None)) is not None and token.pair < asked.pair:
             self._asked.take(None)
         return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
@@ -288,10 +289,10 @@ class Conversation:
     def damaged_request(
         self, payload: bytes, reason: str, seen: int | None = None, *, is_placed: bool
     ) -> Turn:
-        """Take in what is left of a frame of the client; if it ``is_placed``, from its header on.
+        """Take in the remaining bytes of a client's frame; if ``is_placed``, from its header on.
 
-        Where its header can be read, and is of a released version, it is the ``request``, and its
-        response is waited for. Other bytes must not be taken for a request.
+        If its header can be read, and is of a released version, it is the ``request``, and its
+        response is awaited. Other bytes must not be taken for a request.
         """
         seen = self._moment(seen)
         if not is_placed:
@@ -312,9 +313,9 @@ class Conversation:
     def damaged_response(
         self, reason: str, payload: bytes = b"", seen: int | None = None, *, is_placed: bool = False
     ) -> Turn:
-        """Take in what is left of a frame of the broker; if it ``is_placed``, from its header on.
+        """Take in the remaining bytes of a broker's frame; if ``is_placed``, from its header on.
 
-        Where its header can be read, the request that it answers waits no more.
+        If its header can be read, the request that it answers stops waiting.
         """
         seen = self._moment(seen)
         unread = Turn("unread", self._is_guarded, error=reason)
@@ -326,8 +327,8 @@ class Conversation:
     def expected(self, head: bytes) -> RequestFrame | None:
         """Return the request that a response with this head will answer; None if none waits.
 
-        The first 4 bytes of the payload are enough. Raises `FrameError` when there are fewer, and
-        no token waits for an answer.
+        The first 4 bytes of the payload are enough. Raises `FrameError` if there are fewer and no
+        token waits for an answer.
         """
         _, asked = self._find(head)
         return None if asked is None else asked.request
@@ -341,7 +342,7 @@ class Conversation:
         return self._frames if seen is None else seen
 
     def _parsed(self, payload: bytes) -> RequestFrame | None:
-        """Read a request, and give it the connection's client id where its header has none."""
+        """Read a request, and set the connection's client id if its header has none."""
         request = self._exchange.parse(payload)
         if request is None or request.client_id == self.client_id:
             return request
@@ -376,7 +377,7 @@ class Conversation:
     def _answered_early(self, correlation_id: int, seen: int) -> int | None:
         """Return the pair of a response that came before its request was known."""
         while (early := self._early.take(correlation_id)) is not None:
-            # Others answered requests from before the capture.
+            # Other responses answered requests from before the capture.
             if seen <= early.seen:
                 return early.pair
         return None
@@ -395,16 +396,16 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request: always, but for a Produce with acks 0.
+    """Return whether a broker answers the request: always, except for a Produce with acks 0.
 
-    A Produce request that does not decode counts as one that is answered. Unless it ``is_whole``,
-    the payload is what is known of its start, and acks decide if they can be read.
+    A Produce request that does not decode counts as answered. Unless it ``is_whole``, the payload
+    is the known part of its start, and acks decide if they can be read.
     """
     if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True
     acks = _acks(request, payload)
     if acks != 0 or not is_whole:
-        # What comes after acks changes nothing, or is not known.
+        # The bytes after acks change nothing, or are unknown.
         return acks != 0
     kind = message(request.message_name)
     try:
@@ -415,7 +416,7 @@ def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = 
 
 
 def _acks(request: RequestFrame, payload: bytes) -> int | None:
-    """Return the field that is 0 where no response is wanted; None if it cannot be read."""
+    """Return the field that is 0 if no response is wanted; None if it cannot be read."""
     if request.api_version not in catalog().entry(request.message_name).versions:
         return None
     reader = Reader(payload, request.body_offset)

@@ -1,8 +1,8 @@
 """The fields of messages that carry credentials, and how they are withheld.
 
-One list names the fields; everything that shows messages withholds by it. It errs towards
-withholding: a configuration counts as secret by its name, by its value, or where a broker says so.
-A frame that cannot be decoded has no fields, and is withheld as a whole (`flexwire.protocol.sasl`).
+One list names the fields, and everything that shows messages withholds by it. In doubt it
+withholds: a configuration counts as secret by its name, by its value, or if a broker says so. A
+frame that cannot be decoded has no fields, and is withheld as a whole (`flexwire.protocol.sasl`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
 
-# The configurations that Kafka itself types as passwords, under any listener's prefix, and what
-# plugins and clients are likely to call theirs.
+# The configurations that Kafka itself types as passwords, under any listener's prefix, and likely
+# names in plugins and clients.
 _SECRET_CONFIG: Final = re.compile(
     r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
     r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"
@@ -36,20 +36,20 @@ _SECRET_CONFIG: Final = re.compile(
     r"|connection[._-]?string|connection[._-]?url",
     re.IGNORECASE,
 )
-# A value that carries its own secret: options of JAAS, user and password of a URL, a PEM key.
+# A value that contains its own secret: options of JAAS, user and password of a URL, a PEM key.
 _SECRET_VALUE: Final = re.compile(
     r"(passw|secret|token|credential)[\w.-]*[\"']?\s*[=:]|://[^/\s@]*:[^/\s@]*@|PRIVATE KEY",
     re.IGNORECASE,
 )
 SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
-"""What is found in the name of a configuration that is a secret, in any case; for Java too."""
+"""A pattern for the names of secret configurations, in any case; for Java too."""
 SECRET_VALUE: Final = _SECRET_VALUE.pattern
-"""What is found in the value of one."""
-# The log of the cluster's own metadata, by its name and by the id that it always has (KIP-595):
-# the salts and keys of SCRAM and all configurations are records in it.
+"""A pattern for the values of secret configurations."""
+# The log of the cluster's metadata, by its name and by the id that it always has (KIP-595): the
+# salts and keys of SCRAM and all configurations are records in it.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-# The message that brings its records: the attributes of its topics, and of a topic's name and id.
+# The message that carries its records: the attributes of its topics, and of a topic's name and id.
 METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
@@ -57,8 +57,8 @@ METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 class CredentialField:
     """A field that holds a credential: its message, its path in the spec's names, the reason.
 
-    With ``if_secret`` the value is a configuration's, which the field of that name beside it names:
-    it is a credential when the name, the value or a broker's ``IsSensitive`` says so. With
+    With ``if_secret`` the value belongs to the configuration that a sibling field of that name
+    names. It is a credential if the name, the value or a broker's ``IsSensitive`` says so. With
     ``if_quoting`` the field is a broker's text, which may quote its request. It is a credential
     unless the request is known to hold none.
     """
@@ -144,7 +144,7 @@ _OF_MESSAGE: Final = {
     name: tuple(field for field in CREDENTIALS if field.message_name == name)
     for name in {field.message_name for field in CREDENTIALS}
 }
-# What asks for records, those of the cluster's metadata among them.
+# Requests for records, which may be those of the cluster's metadata.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
 # Requests that carry credentials, or whose responses do.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
@@ -156,7 +156,7 @@ def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
 
 
 def carries_credentials(message_name: str) -> bool:
-    """Return whether the message's bytes must not be shown as they are.
+    """Return whether the message's bytes must not be shown unchanged.
 
     >>> carries_credentials("SaslAuthenticateRequest"), carries_credentials("FetchRequest")
     (True, False)
@@ -167,7 +167,7 @@ def carries_credentials(message_name: str) -> bool:
 def hides_credentials(message_name: str, payload: bytes) -> bool:
     """Return whether a request, its response or the records in it may carry credentials.
 
-    What comes after it on its connection and is not understood may be one of them.
+    Later bytes on its connection that cannot be decoded may be one of them.
     """
     if message_name in _HIDING:
         return True
@@ -186,7 +186,7 @@ def may_hide_credentials(message_name: str) -> bool:
 
 
 def may_be_quoted(request_name: str) -> bool:
-    """Return whether a text in the response may quote a credential that the request holds.
+    """Return whether a text in the response may quote a credential in the request.
 
     >>> may_be_quoted("CreateTopicsRequest"), may_be_quoted("DeleteTopicsRequest")
     (True, False)
@@ -196,12 +196,12 @@ def may_be_quoted(request_name: str) -> bool:
 
 
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
-    """Put "withheld" in the place of every credential in a decoded message; return how many.
+    """Replace every credential in a decoded message by "withheld"; return their number.
 
-    The message is altered. Null stays null, because it reveals nothing. In a message that
-    carries credentials, tagged fields that its spec does not know may be credentials too. To
-    ``keep_length``, asterisks stand there instead, and the message takes as many bytes as before.
-    ``asked_plainly`` says that the message answers a request of which nothing was withheld. Texts
+    The message is altered. Null stays null, because it reveals nothing. In a message that carries
+    credentials, tagged fields that its spec does not know may be credentials too. With
+    ``keep_length``, the replacement is asterisks, and the message takes as many bytes as before.
+    ``asked_plainly`` means that the message answers a request in which nothing was withheld. Texts
     that could only quote this request then stay.
     """
     name = type(message).__name__
@@ -235,7 +235,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """Return so many bytes in place of a possible credential; no request reads like them."""
+    """Return this many bytes to replace a possible credential; no request looks like them."""
     return b"*" * length
 
 
@@ -266,12 +266,12 @@ def _withhold_unknown(struct: Any, hide: _Hide) -> int:
 
 
 def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> bool:
-    # A synonym stands within the configuration whose value it may be.
+    # A synonym is inside the configuration whose value it may be.
     configs = [holders[-1], *(outer for outer in holders if hasattr(outer, "is_sensitive"))]
     names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
-        # One without its name, which a request log may leave out, may be any.
+        # A configuration without its name, which a request log may leave out, may be any.
         or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )

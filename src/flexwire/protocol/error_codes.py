@@ -1,9 +1,9 @@
-"""Error codes: their names, the releases that brought them, and which are worth another try.
+"""Error codes: their names, the releases that added them, and which of them are retriable.
 
-Source: the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4, and whether the exception
-of each is a ``RetriableException`` in 4.4. Codes are never given anew and names seldom change, so
-the names of the newest release serve all. Which fields hold such a code, their names and types say:
-Kafka's specs have no other sign of it.
+Source: the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4, and whether the exception of
+each is a ``RetriableException`` in 4.4. Codes are never reused and names seldom change, so the
+names of the newest release serve all. The names and types of fields show which of them hold an
+error code: Kafka's specs have no other mark for it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _FIELD: Final = ("ErrorCode", "int16")
 
 _LOWEST: Final = -1
 _NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
-# Names whose likeness is so little below the best are suggested too.
+# Names whose likeness is at most this much below the best are suggested too.
 _AS_NEAR: Final = 0.02
-# By the release that brought them, in the order of their codes; those of 2.4 may be older.
+# By the release that added them, in the order of their codes; those of 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
         UNKNOWN_SERVER_ERROR NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION
@@ -95,11 +95,11 @@ _NAMES: Final = {
     """,
 }
 
-# By code, the name before and the first release with the one of now.
+# By code, the old name and the first release with the current one.
 _RENAMED: Final = {6: ("NOT_LEADER_FOR_PARTITION", "2.6")}
 
 ERROR_NAMES: Final = dict(enumerate(" ".join(_NAMES.values()).split(), _LOWEST))
-"""By error code its name.
+"""The name of each error code.
 
 >>> ERROR_NAMES[3]
 'UNKNOWN_TOPIC_OR_PARTITION'
@@ -111,14 +111,14 @@ RETRIABLE: Final = frozenset((
     88, 89, 100, 103, 106, 122, 123, 133,
 ))
 # fmt: on
-"""The codes after which a client may send the same again, and it may succeed."""
+"""The codes after which a client may repeat the request, and it may succeed."""
 
 
 class ErrorCode(NamedTuple):
-    """An error code: its name, the release with which it came, and what else it was called.
+    """An error code: its name, the release that added it, and its former name.
 
-    ``since`` is "2.4" for all that 2.4 has. ``former_name`` is what releases before ``renamed``
-    call it. ``is_retriable``: the same may succeed later. ``meaning`` is in our words.
+    ``since`` is "2.4" for all codes of 2.4. ``former_name`` is its name in releases before
+    ``renamed``. ``is_retriable``: a retry may succeed. ``meaning`` is in our words.
     """
 
     code: int
@@ -130,7 +130,7 @@ class ErrorCode(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What has happened, and how or by whom it is mended."""
+        """What has happened, and the remedy."""
         return MEANINGS[self.name]
 
 
@@ -158,9 +158,9 @@ def error_name(code: int) -> str | None:
 
 
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
-    """Return the error codes that somebody may have meant, the nearest first; at least one.
+    """Return the error codes that a text may mean, the nearest first; at least one.
 
-    A number has the nearest code. Other text has up to three names, or parts of names, like it.
+    A number gives the nearest code. Other text gives up to three similar names, or parts of names.
 
     >>> [one.name for one in nearest_codes("NOT_LEADR")]
     ['NOT_LEADER_OR_FOLLOWER']

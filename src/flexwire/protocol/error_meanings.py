@@ -1,14 +1,14 @@
 """The meaning of error codes and their remedies, in our own words.
 
-A name says little to whoever meets it for the first time, and a client that handles a code by
-itself looks broken in a report to whoever does not know that it does.
+A name says little to somebody who sees it for the first time. A client that handles a code by
+itself looks broken in a report to somebody who does not know that it does.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# A name stands at the margin, what is said of it beneath; names in lower case are settings.
+# A name is at the margin, with its meaning beneath; names in lower case are settings.
 _TEXT: Final = """
 UNKNOWN_SERVER_ERROR
     The broker failed in a way that it has no code for; its log says how.
@@ -329,7 +329,7 @@ def _read(text: str) -> dict[str, str]:
 
 
 MEANINGS: Final = _read(_TEXT)
-"""By an error code's name what it means.
+"""The meaning of each error code, by name.
 
 >>> MEANINGS["TOPIC_ALREADY_EXISTS"]
 'There is a topic with this name already.'

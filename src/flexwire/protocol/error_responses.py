@@ -1,20 +1,20 @@
-"""Responses that say an error: made from a request alone, or from a broker's own response.
+"""Responses with an error: made from a request alone, or from a broker's own response.
 
-Source: the method ``getErrorResponse`` of the requests in Kafka's clients, 3.9 and 4.4. It builds
-what a broker answers where a request fails as a whole. Most of these methods follow one pattern,
-and the specs of the request and the response suffice for it:
+Source: the method ``getErrorResponse`` of the requests in Kafka's clients, 3.9 and 4.4. It builds a
+broker's response if a request fails as a whole. Most of these methods follow one pattern, and the
+specs of the request and the response are enough for it:
 
-- An error field takes the code, and a structure that has one leaves its lists empty.
+- An error field gets the code, and a structure that has one leaves its lists empty.
 - Another list has an element for each element of a list of the request: the list whose elements
   are identified by the same fields (the name or id of a topic, the index of a partition, a group).
   These fields are copied.
 - All other fields have their default.
 
-The tables below hold what Kafka's methods do otherwise.
+The tables below hold the exceptions in Kafka's methods.
 
-The code is written as it is given. Where a broker replaces a code that an old version does not
-know, it does so before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5, PRODUCER_FENCED
-in EndTxn up to 1.
+The code is written unchanged. If a broker replaces a code that an old version does not know, it
+does so before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5, PRODUCER_FENCED in EndTxn
+up to 1.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 _CODE_BITS: Final = 16
 _DEFAULT: Final = object()
 _RECORDS: Final = "records"
-# "Partitions" and "PartitionIndexes" are lists of what "PartitionIndex" and "PartitionId" are.
+# "Partitions" and "PartitionIndexes" are lists of "PartitionIndex" and "PartitionId" values.
 _PLURAL: Final = re.compile(r"(?:Index(?:es)?|Ids?|s)$")
 
-# Where Kafka's methods do not follow the pattern, by API and path of fields in the response.
+# Exceptions from the pattern in Kafka's methods, by API and path of fields in the response.
 
 # Values that are neither the spec's default nor the request's.
 _VALUES: Final[dict[_Place, Any]] = {
@@ -68,10 +68,10 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("CreateDelegationToken", "IssueTimestampMs"): -1,  # no token has a time
     ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
     ("CreateDelegationToken", "MaxTimestampMs"): -1,
-    ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,  # of reading configurations; not tried
-    ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # not known
+    ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,  # of reading them, which was not tried
+    ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # unknown
     ("DescribeClientQuotas", "Entries"): None,  # "null if there was an error", as its spec says
-    ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # not known
+    ("Fetch", "Responses.Partitions.HighWatermark"): -1,  # unknown
     ("FindCoordinator", "NodeId"): -1,  # no broker is the coordinator
     ("FindCoordinator", "Port"): -1,
     ("FindCoordinator", "Coordinators.NodeId"): -1,
@@ -84,52 +84,52 @@ _VALUES: Final[dict[_Place, Any]] = {
 }
 # Lists that are filled although a structure around them has an error field, and the versions.
 _FILLED: Final = {
-    ("AlterClientQuotas", "Entries.Entity"): "0+",  # it says which entry failed
-    ("AlterPartitionReassignments", "Responses"): "0+",  # each partition says the error again
+    ("AlterClientQuotas", "Entries.Entity"): "0+",  # it shows which entry failed
+    ("AlterPartitionReassignments", "Responses"): "0+",  # each partition repeats the error
     ("DescribeUserScramCredentials", "Results"): "0+",  # one for each user, without the name
-    ("ElectLeaders", "ReplicaElectionResults"): "0+",  # each partition says the error again
+    ("ElectLeaders", "ReplicaElectionResults"): "0+",  # each partition repeats the error
     ("Fetch", "Responses"): "0-12",  # each partition, unless topics have ids
-    ("LeaderAndIsr", "PartitionErrors"): "0-4",  # each partition says the error again
+    ("LeaderAndIsr", "PartitionErrors"): "0-4",  # each partition repeats the error
     ("LeaderAndIsr", "Topics"): "5+",
     ("ListPartitionReassignments", "Topics"): "0+",  # each partition, without an error
     ("ListPartitionReassignments", "Topics.Partitions"): "0+",
-    ("Metadata", "Topics"): "0+",  # each topic says the error, also where the message does
-    ("StopReplica", "PartitionErrors"): "0+",  # each partition says the error again
+    ("Metadata", "Topics"): "0+",  # each topic has the error, even if the message has it
+    ("StopReplica", "PartitionErrors"): "0+",  # each partition repeats the error
 }
-# Identifying texts that are empty where they are null in the request.
+# Identifying texts that are empty if they are null in the request.
 _NEVER_NULL: Final = frozenset(
     {
-        ("Metadata", "Topics.Name"),  # the request may have the topic's id alone
+        ("Metadata", "Topics.Name"),  # the request may have only the topic's id
     }
 )
-# Other fields, of the response itself, that are those of the request.
+# Other fields, in the response itself, that are copied from the request.
 _COPIED: Final = frozenset(
     {
-        ("Fetch", "SessionId"),  # the client's session goes on
+        ("Fetch", "SessionId"),  # the client's session continues
     }
 )
-# Lists with an element for each of the request's that nothing in the specs links, or that several
-# lists of the request have a part in.
+# Lists with an element for each of the request's that the specs do not link, or for several lists
+# of the request.
 _MIRRORED: Final = {
     ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),  # a result for each
     ("CreateAcls", "Results"): ("Creations",),  # in the order of the request
     ("DeleteAcls", "FilterResults"): ("Filters",),  # in the order of the request
     ("DescribeUserScramCredentials", "Results"): ("Users",),  # in the order of the request
 }
-# Lists that have one element where elements for several of the request would be equal.
+# Lists with one element if the elements for several of the request would be equal.
 _ONCE: Final = frozenset(
     {
         ("AlterUserScramCredentials", "Results"),  # a user may have several mechanisms
     }
 )
-# What the response calls a field of the request that identifies.
+# The response's names for identifying fields of the request.
 _NAMES: Final = {
     ("AlterUserScramCredentials", "Name"): "User",
     ("FindCoordinator", "CoordinatorKeys"): "Key",
 }
-# Lists of the request that ask for all there is where they are empty, and the versions.
+# Lists of the request that mean everything if they are empty, and the versions.
 _ALL: Final = {
-    ("Metadata", "Topics"): "0",  # which has no null
+    ("Metadata", "Topics"): "0",  # the version without null
 }
 
 
@@ -137,10 +137,10 @@ def error_response(request: Message, version: int, code: int) -> Message:
     """Return the body of the response that Kafka builds for a request that fails as a whole.
 
     ``version`` is that of the request, and the response is written in it too. ``code`` is an error
-    code of 16 bits. Texts of errors are null, or empty where they cannot be null: Kafka's are prose
-    of its releases. Raises `ArgumentError` where there is no response (Produce with acks 0), and
-    where only a broker knows what the response holds: the error stands in elements of a list, and
-    the request has no such list, or one that asks for all there is.
+    code of 16 bits. Texts of errors are null, or empty if they cannot be null: Kafka's texts are
+    prose of its releases. Raises `ArgumentError` if there is no response (Produce with acks 0), and
+    if only a broker knows the content of the response: the error is in elements of a list, and the
+    request has no such list, or one that means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -167,11 +167,11 @@ def set_errors(
 
     ``response`` is changed in place. With ``topics``, only the error fields of topics are set:
     those in a structure that names a topic for which ``topics(name, topic_id)`` is true, and in the
-    structures inside it. The name is None where the structure has only the id, and the reverse.
+    structures inside it. The name is None if the structure has only the id, and the reverse.
 
-    Beside an error field, records become empty and the text of the error null, or empty where it
-    cannot be null. Nothing else changes. The result is 0 where the version has no error field, or
-    where no element has one.
+    Next to an error field, records become empty and the text of the error null, or empty if it
+    cannot be null. Nothing else changes. The result is 0 if the version has no error field, or if
+    no element has one.
 
     >>> kind = message("HeartbeatResponse")
     >>> response = kind.decode(bytes(6), 3)
@@ -185,9 +185,9 @@ def set_errors(
 
 
 def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
-    """Return the answer of brokers to a version of ApiVersions that they do not have (KIP-511).
+    """Return the response of brokers to a version of ApiVersions that they lack (KIP-511).
 
-    It is in version 0, and lists the versions of this API alone.
+    It is in version 0, and lists only the versions of this API.
     """
     kind: Any = message(FALLING_BACK)
     versions = {"min_version": offered.lowest, "max_version": offered.highest}
@@ -198,10 +198,10 @@ def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> 
 
 
 class _Structure(NamedTuple):
-    """The fields of a structure in one version, and what an error makes of them."""
+    """The fields of a structure in one version, and their values in case of an error."""
 
     fields: tuple[FieldSpec, ...]
-    # Attributes of error fields; of fields that hold nothing beside an error, with their value.
+    # Attributes of error fields; of fields that are empty in case of an error, with that value.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
     # Attributes that name a topic, or None.
@@ -210,7 +210,7 @@ class _Structure(NamedTuple):
 
 
 class _Layout:
-    """The fields that a version of a message has, by structure, as the spec describes them."""
+    """The fields in a version of a message, by structure, as the spec describes them."""
 
     def __init__(self, kind: type[Message], version: int) -> None:
         self.api = kind.entry.type.api_name(kind.entry.name)
@@ -221,7 +221,7 @@ class _Layout:
         self._wire: dict[str, Mapping[str, Field]] = {}
         self._see(kind.entry.name, kind.definition.schema(version), specs)
         self.structures = {name: self._structure(name, specs[name]) for name in self._wire}
-        # By structure, the fields with structures in which there is an error field.
+        # By structure, the fields with structures that contain an error field.
         self.inner = {
             name: [
                 field
@@ -232,7 +232,7 @@ class _Layout:
         }
 
     def _see(self, name: str, schema: Schema, specs: Mapping[str, tuple[FieldSpec, ...]]) -> None:
-        """Note the fields of a structure, and of those inside it."""
+        """Record the fields of a structure, and of those inside it."""
         self._wire[name] = schema.by_attribute
         for field in specs[name]:
             if field.type.is_struct and field.type.name not in self._wire:
@@ -280,7 +280,7 @@ class _Layout:
         return {self.key(one): one.attribute for one in fields if _is_identifying(one)}
 
     def key(self, field: FieldSpec) -> str:
-        """Return what a field of a request and one of a response share that identify the same."""
+        """Return the key that fields of a request and a response share for the same identity."""
         name = field.entity_type or _NAMES.get((self.api, field.name), field.name)
         return f"{field.type.name} {_PLURAL.sub('', name)}"
 
@@ -311,13 +311,13 @@ def _is_error(field: FieldSpec) -> bool:
 
 
 def _is_data(field: FieldSpec) -> bool:
-    """Return whether a field holds what an error comes without: records, or Kafka's prose."""
+    """Return whether an error leaves a field empty: records, or Kafka's prose."""
     is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
     return is_text or field.type.name == _RECORDS
 
 
 def _is_identifying(field: FieldSpec) -> bool:
-    """Return whether a field may identify a structure: it has no default, so it is always said."""
+    """Return whether a field may identify a structure: it has no default, so it is always set."""
     kind = field.type
     if kind.is_array or kind.is_struct or _is_error(field) or _is_data(field):
         return False
@@ -325,20 +325,20 @@ def _is_identifying(field: FieldSpec) -> bool:
 
 
 class _Element(NamedTuple):
-    """An element of a request's list: the structure, if it is one, and what identifies it."""
+    """An element of a request's list: the structure, if it is one, and its identity."""
 
     structure: MessageStruct | None
     identity: Mapping[str, Any]
 
 
 class _Plan(NamedTuple):
-    """What a structure of the response is made of, at one place."""
+    """The content of a structure of the response, at one place."""
 
     # By attribute, the values that are the same in each element.
     fixed: dict[str, Any]
-    # By attribute, the key of what is copied, and whether null becomes an empty text.
+    # By attribute, the key of the copied field, and whether null becomes an empty text.
     copied: dict[str, tuple[str, bool]]
-    # Lists that are filled, with their paths.
+    # Lists to fill, with their paths.
     lists: list[tuple[FieldSpec, str]]
 
 
@@ -354,10 +354,10 @@ class _Builder:
         self._version = version
         self._code = code
         self._plans: dict[str, _Plan] = {}
-        # By a list's path and the request's structure that it is looked for in.
+        # By a list's path and the request's structure in which it is searched for.
         self._mirrored: dict[tuple[str, str], list[_Chain]] = {}
         self._has_error = False
-        # Why lists of the response are empty that may not be so in a broker's.
+        # Why lists of the response are empty that may be filled in a broker's.
         self._unknown: list[str] = []
 
     def response(self) -> Message:
@@ -446,7 +446,7 @@ class _Builder:
         return []
 
     def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
-        """Yield the elements of a list; those around them identify them too."""
+        """Yield the elements of a list; the elements around them are part of their identity."""
         field, *inner = chain
         values = getattr(structure, field.attribute)
         if values is None or (
@@ -488,7 +488,7 @@ def _set_errors(
 
 
 def _is_topic(structure: MessageStruct, of_it: _Structure, topics: _IsTopic) -> bool:
-    """Return whether a structure names a topic that ``topics`` is true for."""
+    """Return whether a structure names a topic for which ``topics`` is true."""
     if of_it.topic is None and of_it.topic_id is None:
         return False
     name = None if of_it.topic is None else getattr(structure, of_it.topic)

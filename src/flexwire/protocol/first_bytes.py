@@ -1,7 +1,7 @@
-"""The meaning of four bytes that stand in the place of a frame's length.
+"""The meaning of four bytes in the place of a frame's length.
 
-A peer that does not speak Kafka's protocol sends bytes all the same, and whoever reads them takes
-the first four for a size. The sizes that people find in their logs are therefore always the same.
+A peer that does not use Kafka's protocol also sends bytes, and their reader takes the first four
+for a size. So the same sizes appear in many logs.
 
 Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
 (SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
@@ -38,7 +38,7 @@ _RECORDS: Final = {
     24: "a TLS heartbeat record",
 }
 _ALERT: Final = 21
-# The version in a record is that of an older TLS where this lets more peers read it.
+# A TLS record may name an older version, which lets more peers read it.
 _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
@@ -73,7 +73,7 @@ _WORDS: Final = (
     "check at ZooKeeper, or remove it."
 )
 
-# By the first four bytes, as text: what begins so, and what to do.
+# By the first four bytes, as text: what begins this way, and the remedy.
 _TEXTS: Final = {
     **{
         word: (f"the beginning of an HTTP request ({name})", _HTTP_REQUEST)
@@ -114,7 +114,7 @@ _TEXTS: Final = {
 _TPKT: Final = b"\x03\x00\x00"
 _SSL2: Final = 0x80
 _MQTT_CONNECT: Final = 0x10
-# librdkafka reports a size without the correlation id, which it counts to the header.
+# librdkafka reports a size without the correlation id, which it counts as part of the header.
 _LEFT_OUT: Final = 4
 _TEXT: Final = string.ascii_letters + string.digits + string.punctuation + " \r\n"
 _PRINTABLE: Final = frozenset(_TEXT.encode())
@@ -127,7 +127,7 @@ _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
 
 
 def identify_first_bytes(first: bytes) -> FirstBytes:
-    r"""Say what the first four bytes of a connection are.
+    r"""Return the meaning of the first four bytes of a connection.
 
     >>> identify_first_bytes(b"\x16\x03\x01\x02").what
     'a TLS handshake, the hello that begins a connection'
@@ -142,14 +142,14 @@ def identify_first_bytes(first: bytes) -> FirstBytes:
 
 
 def find_foreign_protocol(first: bytes) -> FirstBytes | None:
-    """Return what four bytes begin that is not Kafka's protocol; None if they may be a length."""
+    """Return the other protocol that four bytes begin; None if they may be a length."""
     return _tls(first) or _text(first) or _binary(first)
 
 
 def parse_size(text: str) -> bytes:
-    r"""Return the four bytes that a person means: a number as a log has it, hex or four characters.
+    r"""Return the four bytes in a text: a number from a log, hex, or four characters.
 
-    Raises `ArgumentError` for what is none of these.
+    Raises `ArgumentError` for any other text.
 
     >>> parse_size("369295616"), parse_size("0x16030100"), parse_size("POST")
     (b'\x16\x03\x01\x00', b'\x16\x03\x01\x00', b'POST')
@@ -161,7 +161,7 @@ def parse_size(text: str) -> bytes:
     elif (match := _HEX.fullmatch(text)) is not None:
         return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
-        # A shell's quotes lose the space of "GET " easily.
+        # The space of "GET " is easily lost in a shell's quotes.
         return text.ljust(PREFIX_LENGTH).encode()
     raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
 
@@ -197,7 +197,7 @@ def _binary(first: bytes) -> FirstBytes | None:
 
 
 def _doubtful(first: bytes) -> str | None:
-    """Return what else the length of a frame of 50 MB or more may be."""
+    """Return another meaning of the length of a frame of 50 MB or more."""
     if first[:3] == _TPKT and first[3]:
         return "the beginning of RDP (TPKT), as port scanners send it"
     if first[:2] == b"\x05\x01" and first[2] == 0:

@@ -1,7 +1,7 @@
 """Frames on a connection: an int32 length, then as many bytes of payload.
 
-For bytes that arrive in order and without gaps, as from a socket. A capture may lack some, and
-`flexwire.capture.reassembly.framing` finds frames again after that.
+This is for bytes that arrive in order and without gaps, as from a socket. A capture may lack some;
+`flexwire.capture.reassembly.framing` then finds frames again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 SENT_FRAME_LIMIT: Final = 104_857_600
 """The longest payload of a frame that is sent or received here.
 
-A broker takes so much by default (``socket.request.max.bytes``), and clients ask for less in one
-response (``fetch.max.bytes``).
+A broker accepts this much by default (``socket.request.max.bytes``), and clients request less in
+one response (``fetch.max.bytes``).
 """
 DEFAULT_FRAME_LIMIT: Final = SENT_FRAME_LIMIT
 """The name of `SENT_FRAME_LIMIT` until the next release."""
 
 _LENGTH: Final = struct.Struct(">i")
-# Pieces shorter than this are joined, until they are so many bytes together. TLS gives out 16 KiB
-# at once, each in a block of memory that was made for more.
+# Pieces shorter than this are joined, up to this many bytes together. TLS returns 16 KiB at once,
+# each in a block of memory that was allocated for more.
 _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 
@@ -32,7 +32,7 @@ BEGINNING_BYTES: Final = 4096
 
 
 def begins_with_length(data: bytes) -> bool:
-    r"""Return whether the first four bytes say how many bytes follow, as in one whole frame.
+    r"""Return whether the first four bytes equal the number of bytes after them, as in one frame.
 
     >>> begins_with_length(b"\0\0\0\2hi"), begins_with_length(b"\0\0\0\2hi!")
     (True, False)
@@ -52,14 +52,14 @@ def to_frame(payload: bytes) -> bytes:
 
 
 class FrameGroup(NamedTuple):
-    """Frames that came together: as they stood on the connection, and the payload of each."""
+    """Frames that came together: their bytes on the connection, and the payload of each."""
 
     whole: bytes
     payloads: list[bytes]
 
 
 class TruncatedFrame(NamedTuple):
-    """A frame of which only the first bytes were kept, its length among them.
+    """A frame of which only the first bytes were kept, with its length.
 
     ``missing`` bytes followed them.
     """
@@ -76,8 +76,8 @@ class TruncatedFrame(NamedTuple):
 class FrameBudget:
     """The bytes that all connections together hold of incomplete frames.
 
-    The bound of one connection does not bound a thousand. ``limit`` is not enforced here: whoever
-    holds a frame while the room ``is_full`` shortens it (`FrameSplitter.shorten`).
+    A limit for one connection does not limit a thousand. ``limit`` is not enforced here: a holder
+    of a frame shortens it while the room ``is_full`` (`FrameSplitter.shorten`).
     """
 
     __slots__ = ("held", "limit")
@@ -98,12 +98,11 @@ _NOTHING: Final = FrameGroup(b"", [])
 class FrameSplitter:
     r"""Cuts one direction of a connection into the payloads of its frames, as bytes arrive.
 
-    Holds at most one frame that is not yet complete, of at most ``limit`` bytes of payload. A
-    length that is negative or above the limit is not a frame's: the payloads before it are given
-    out, `error` is set, and every later `feed` raises it. The bytes from that length on stay in
-    `pending`.
+    It holds at most one incomplete frame, of at most ``limit`` bytes of payload. A length that is
+    negative or above the limit is not a frame's: the payloads before it are returned, `error` is
+    set, and every later `feed` raises it. The bytes from that length on stay in `pending`.
 
-    What it holds counts in the ``room``, if one is given. The caller may keep only the beginning of
+    Its held bytes count in the ``room``, if one is given. The caller may keep only the beginning of
     a frame that `is_too_long`: after `shorten`, bytes go through `skip` until that frame ends.
 
     >>> splitter = FrameSplitter()
@@ -124,28 +123,28 @@ class FrameSplitter:
         """Bytes of one frame that are kept; None for all."""
         self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
-        # As they came, and joined when the frame is whole: a buffer that grows is copied each time.
+        # As they came, joined when the frame is whole: a growing buffer would be copied each time.
         self._parts: list[bytes | bytearray] = []
         self._length = 0
-        # Bytes of `pending` before which nothing can be said.
+        # As long as `pending` is shorter, nothing is known.
         self._wanted = PREFIX_LENGTH
         # Bytes of the frame that came and are not in the parts.
         self._missing = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take in bytes; give out the payloads, without length, of the frames now complete.
+        """Take in bytes; return the payloads, without length, of the frames now complete.
 
-        Raises `FrameError` when the very next length cannot be a frame's.
+        Raises `FrameError` if the very next length cannot be a frame's.
         """
         return self.cut(data).payloads
 
     def cut(self, data: bytes) -> FrameGroup:
-        """Do what `feed` does, and give the frames as they stood too.
+        """Do the same as `feed`, and return the bytes of the frames too.
 
-        Those that came whole are not copied.
+        Frames that came whole are not copied.
         """
         if self.error is not None:
-            # Kept out of what is pending: after an error nothing here is bounded by a frame.
+            # Not added to the pending bytes: after an error, no frame limits their size.
             raise self.error
         if self._parts:
             self._add(data)
@@ -172,10 +171,10 @@ class FrameSplitter:
         return FrameGroup(data if start == len(data) else data[:start], payloads)
 
     def reach(self, data: bytes, most: int) -> int:
-        r"""Return how many of the bytes that come next end no more than ``most`` frames.
+        r"""Return how many of the next bytes complete at most ``most`` frames.
 
-        That is all of ``data`` where it ends fewer, or where a length in it is not a frame's. It
-        takes nothing in.
+        That is all of ``data`` if it completes fewer, or if a length in it is not a frame's.
+        Nothing is taken in.
 
         >>> splitter = FrameSplitter()
         >>> splitter.reach(b"\0\0\0\2hi\0\0\0\1m\0\0", most=1)
@@ -197,14 +196,14 @@ class FrameSplitter:
         return start
 
     def _hold(self, data: bytes, start: int) -> None:
-        """Keep what follows the frames that were cut from ``data``, which has all that came."""
+        """Keep the bytes after the frames that were cut from ``data``, which has all so far."""
         if start or not self._parts:
             self.clear()
             if start < len(data):
                 self._add(data[start:])
 
     def clear(self) -> None:
-        """Forget what is held, and give its room back."""
+        """Drop the held bytes, and release their room."""
         self._room.held -= self._length
         self._parts.clear()
         self._length = self._missing = 0
@@ -222,7 +221,7 @@ class FrameSplitter:
         return self._missing > 0
 
     def shorten(self) -> None:
-        """Keep only the beginning of the frame that is not yet complete; see `skip`."""
+        """Keep only the beginning of the incomplete frame; see `skip`."""
         beginning, length = self.peek(0, BEGINNING_BYTES), self._length
         self.clear()
         self._add(beginning)
@@ -231,7 +230,7 @@ class FrameSplitter:
     def skip(self, data: bytes) -> tuple[TruncatedFrame | None, bytes]:
         """Take in bytes while the frame `is_shortened`, and keep none of them.
 
-        Returns the frame once it is over, and the bytes that follow it.
+        Returns the frame once it has ended, and the bytes after it.
         """
         left = self._wanted - self.pending_length
         if len(data) < left:
@@ -249,7 +248,7 @@ class FrameSplitter:
         if len(data) >= _SMALL:
             self._parts.append(data)
         elif isinstance(last, bytearray) and len(last) < _ENOUGH:
-            # A frame that comes byte by byte is not to be as many objects.
+            # A frame that comes byte by byte should not become as many objects.
             last += data
         else:
             self._parts.append(bytearray(data))
@@ -265,7 +264,7 @@ class FrameSplitter:
         return self._length + self._missing
 
     def rest(self) -> TruncatedFrame | None:
-        """Return what is kept of the frame that is not yet complete; None where none has begun."""
+        """Return the kept part of the incomplete frame; None if none has begun."""
         return TruncatedFrame(self.pending, self._missing) if self._length else None
 
     def peek(self, start: int, stop: int) -> bytes:

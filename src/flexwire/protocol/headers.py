@@ -1,17 +1,17 @@
-"""Request and response headers: their versions, what they say, and where the body begins.
+"""Request and response headers: their versions, their facts, and where the body begins.
 
 `flexwire.schema.header_versions` decides which header stands before which version, by the spec or,
 up to Kafka 4.4, by the flexible versions. Ranges are open-ended, so a version above the catalog has
-a header version too. But a request of such a version is read as brokers read what they lack: its
+a header version too. But a request of such a version is read as brokers read unknown versions: its
 header as version 1, with which every later version begins, and its body not at all (KAFKA-21160).
+The text of KIP-482 numbers its headers differently, and knows no exceptions; `Numbering` selects
+it.
 
-The text of KIP-482 numbers its headers otherwise, and knows no exceptions; `Numbering` selects it.
+A request has everything that is needed to read it, unlike a response
+(`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all
+(`flexwire.protocol.conversation`).
 
-A request says of itself all that it takes to read it, unlike a response
-(`flexwire.protocol.responses`). Whether a frame is a request at all is not decided by its bytes
-alone (`flexwire.protocol.conversation`).
-
-A response carries a correlation id and neither api key nor version. So it is read with those of its
+A response has a correlation id, but neither api key nor version. So it is read with those of its
 request, which `flexwire.protocol.conversation` finds.
 """
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 
-# The two headers as the text of KIP-482 has them, "RequestHeader Version 1" and "ResponseHeader
-# Version 1". A client id could be null before, and so it still can.
+# The two headers in the text of KIP-482, "RequestHeader Version 1" and "ResponseHeader Version 1".
+# A client id could be null before, so it still can.
 _KIP_482_REQUEST_HEADER: Final = """{
   "type": "header", "name": "RequestHeader", "validVersions": "0-1", "flexibleVersions": "1+",
   "fields": [
@@ -60,7 +60,7 @@ class Numbering(Enum):
     """The numbering of header versions: that of released Kafka, or of KIP-482's text.
 
     In the KIP, header version 1 is that of all flexible versions and 0 that of all others, for
-    requests and for responses; the client id of request header 1 is compact.
+    requests and for responses. The client id of request header 1 is compact.
     """
 
     KAFKA = "kafka"
@@ -70,7 +70,7 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return a request header's version: 2 and up has tagged fields, 0 has no client id.
+    """Return a request header's version: from 2 on it has tagged fields, 0 has no client id.
 
     Only a catalog of Kafka 4.5 or later has requests with header 3.
 
@@ -93,7 +93,7 @@ def request_header_version(
 
 
 def header_version_read(api_key: int, version: int) -> int:
-    """Return the version as which a request's header is read: 1 where no release has the request.
+    """Return the version in which a request's header is read: 1 if no release has the request.
 
     Raises `UnknownMessageError` for an api key that no release has.
 
@@ -105,9 +105,9 @@ def header_version_read(api_key: int, version: int) -> int:
 
 
 def has_newest_header(payload: bytes) -> bool:
-    """Return whether a request begins with all of the header that writers give its version.
+    """Return whether a request begins with the complete header that writers use in its version.
 
-    Of a version that no release has, `read_request` reads less. False too if it is no request.
+    In a version that no release has, `read_request` reads less. Also False if it is no request.
     """
     if len(payload) < _HEAD.size:
         return False
@@ -139,7 +139,7 @@ def response_header_version(
 
 
 def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """Return the class of the request header whose versions are numbered so.
+    """Return the class of the request header with this numbering of versions.
 
     >>> header = request_header(Numbering.KIP_482)
     >>> header(correlation_id=7, client_id="a").encode(1).hex(" ")
@@ -151,7 +151,7 @@ def request_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
 
 
 def response_header(numbering: Numbering = Numbering.KAFKA) -> type[Message]:
-    """Return the class of the response header whose versions are numbered so."""
+    """Return the class of the response header with this numbering of versions."""
     if numbering is Numbering.KAFKA:
         return message("ResponseHeader")
     return message_of(parse_spec(_KIP_482_RESPONSE_HEADER, "ResponseHeader (KIP-482)", mode="kip"))
@@ -165,7 +165,7 @@ def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
 
 def _header_version(api_key: int, kind: MessageType, version: int) -> int:
     headers = _header_versions(api_key, kind)
-    # No broker has a negative version, so it answers as to any version that it lacks.
+    # No broker has a negative version, so it answers as for any version that it lacks.
     return headers.of(version) if version >= 0 else READ_BY_ALL[HEADER_NAMES[kind]]
 
 
@@ -191,7 +191,7 @@ def first_with_tags(kind: MessageType) -> int:
     return catalog().entry(HEADER_NAMES[kind]).flexible_versions.lowest
 
 
-# Every version of the request header begins so: api key, api version, correlation id.
+# Every version of the request header begins this way: api key, api version, correlation id.
 _HEAD: Final = struct.Struct(">hhi")
 # Bytes; most client ids are shorter.
 _SHORT_HEADER: Final = 256
@@ -203,9 +203,9 @@ class RequestFrame:
     """A request as its header describes it; the body is `payload[body_offset:]`, not yet decoded.
 
     ``message_name`` is the newest name of a request with this api key and version. The catalog may
-    lack the version; then the header was read as version 1 (`header_version_read`), and the body,
-    which may begin with the header's tagged fields, cannot be decoded. A conversation gives the
-    connection's ``client_id`` where the header has null.
+    lack the version. Then the header was read as version 1 (`header_version_read`), and the body,
+    which may begin with the header's tagged fields, cannot be decoded. A conversation sets the
+    connection's ``client_id`` if the header has null.
     """
 
     api_key: int
@@ -225,7 +225,7 @@ class RequestFrame:
     def without_header(self) -> RequestFrame:
         """Return the same without what a client may make long: its id and its header's tags.
 
-        A frame with a short header is returned itself.
+        A frame with a short header is returned unchanged.
         """
         if self.body_offset <= _SHORT_HEADER:
             return self
@@ -235,9 +235,9 @@ class RequestFrame:
 def parse_request(payload: bytes) -> RequestFrame:
     """Read a request's header from the payload of a frame.
 
-    Raises `FrameError` when the payload cannot be a request (too short, an api key that no
-    release has, a negative version) or begins with its own length as a frame does, and
-    `DecodeError` when the header is broken further on.
+    Raises `FrameError` if the payload cannot be a request (too short, an api key that no release
+    has, a negative version) or begins with its own length as a frame does, and `DecodeError` if the
+    header is damaged further on.
     """
     if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
         raise FrameError(
@@ -248,10 +248,10 @@ def parse_request(payload: bytes) -> RequestFrame:
 
 
 def read_request(payload: bytes) -> RequestFrame:
-    """Read a request's header from what is known to be the payload of a frame.
+    """Read a request's header from bytes that are known to be the payload of a frame.
 
-    Raises what `parse_request` does, and takes what begins with its own length as it is: so does a
-    Produce request of a version that is not released yet.
+    Raises the errors of `parse_request`, but accepts a payload that begins with its own length: so
+    does a Produce request of a version that is not released yet.
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
@@ -275,7 +275,7 @@ def read_request(payload: bytes) -> RequestFrame:
 
 
 def read_released(payload: bytes) -> RequestFrame | None:
-    """Return the request that a frame begins with, None unless it is of a released version."""
+    """Return the request at the start of a frame, None unless it is of a released version."""
     try:
         request = read_request(payload)
     except (FrameError, CodecError, UnknownMessageError):
@@ -284,7 +284,7 @@ def read_released(payload: bytes) -> RequestFrame | None:
 
 
 def check_request(api_key: int, api_version: int) -> None:
-    """Raise `FrameError` if no request has these two numbers in front."""
+    """Raise `FrameError` if no request begins with these two numbers."""
     if not request_entries(api_key):
         raise FrameError(f"not a request: no Kafka release in the catalog has api key {api_key}")
     if api_version < 0:
@@ -294,7 +294,7 @@ def check_request(api_key: int, api_version: int) -> None:
 def known_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> RequestFrame:
-    """Return a request of which only these facts are known, and of which no more is asked."""
+    """Return a request of which only these facts are known, and no others are needed."""
     return RequestFrame(
         api_key=api_key,
         api_version=api_version,
@@ -326,7 +326,7 @@ def decodes(message_name: str, body: bytes, version: int) -> bool:
 
 UNSUPPORTED_VERSION: Final = 35
 FALLING_BACK: Final = "ApiVersionsResponse"
-"""The response that a broker gives in version 0 to a request of a version that it does not have."""
+"""The response that a broker sends in version 0 to a request of a version that it lacks."""
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 
@@ -334,8 +334,8 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 class ResponseFrame:
     """A response as its header and its request describe it; the body is `payload[body_offset:]`.
 
-    ``body_version`` is the request's version, but 0 where a broker that does not have the version
-    of an ApiVersions request answers in version 0 (KIP-511).
+    ``body_version`` is the request's version, or 0 if a broker that lacks the version of an
+    ApiVersions request answers in version 0 (KIP-511).
     """
 
     correlation_id: int
@@ -349,8 +349,8 @@ class ResponseFrame:
 def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFrame:
     """Read a response's header from the payload of a frame, given the request that it answers.
 
-    Raises `FrameError` when the payload is too short to be a response, `DecodeError` when the
-    header is broken further on, `UnknownMessageError` for an api key that no release has.
+    Raises `FrameError` if the payload is too short to be a response, `DecodeError` if the header is
+    damaged further on, `UnknownMessageError` for an api key that no release has.
     """
     correlation_id = parse_correlation_id(payload)
     header_version = response_header_version(api_key, api_version)
@@ -384,7 +384,7 @@ def parse_correlation_id(payload: bytes) -> int:
 
 
 def _is_fallback(body: bytes, api_version: int) -> bool:
-    # No v0 body is also a later one: up to v2 the throttle time is missing, and from v3 the
+    # No v0 body is also a later one: up to v2 the throttle time is missing, and from v3 on the
     # first byte of the int32 count reads as a null array, which the field does not allow.
     if api_version == 0:
         return False

@@ -1,4 +1,4 @@
-"""Keys and values of internal topics by the name of the topic: short for `internal_topics`."""
+"""Decodes keys and values of internal topics by topic name: a short form of `internal_topics`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _Given = bytes | bytearray | memoryview
 def decode_key(
     topic: str, key: _Given | None, *, release: str | None = None
 ) -> TypedMessage | None:
-    r"""Decode the key of a record of an internal topic; None where the topic's have none.
+    r"""Decode the key of a record of an internal topic; None if the topic's records have no key.
 
-    ``topic`` is its name, as "__consumer_offsets", or that of its decoder, as "consumer-offsets".
-    ``release`` is the one that wrote the record, where that is known. Raises `DecodeError`, and
+    ``topic`` is its name, such as "__consumer_offsets", or that of its decoder, "consumer-offsets".
+    ``release`` is the one that wrote the record, if that is known. Raises `DecodeError`, and
     `UnknownMessageError` for a type that no release has.
 
     >>> key = decode_key("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7")
@@ -35,8 +35,8 @@ def decode_value(
 ) -> TypedMessage | None:
     r"""Decode the value of a record of an internal topic; None for a tombstone.
 
-    ``key`` is the record's, as bytes or as `decode_key` gave it: it says which message the value
-    is, but in topics whose records have no key. Raises as `decode_key` does.
+    ``key`` is the record's, as bytes or as the result of `decode_key`. It decides which message the
+    value is, except in topics whose records have no key. Raises the errors of `decode_key`.
 
     >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None
     True

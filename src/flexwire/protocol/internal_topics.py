@@ -1,12 +1,12 @@
-"""Kafka's internal topics: which messages the keys and values of their records are.
+"""Kafka's internal topics: the messages in the keys and values of their records.
 
-The topics of the coordinators begin a key with the int16 type of the record, and a value with the
-int16 version of its message. The others have no key, and a value there begins with three unsigned
-varints: frame version 1, api key and version.
+In the topics of the coordinators, a key begins with the int16 type of the record, and a value with
+the int16 version of its message. The other topics have no keys, and a value there begins with three
+unsigned varints: frame version 1, api key and version.
 
-A log does not say which release wrote it. So a type or version is what it is in the newest release
-that has it, and bytes that do not fit that layout are read by an older release's, if one fits.
-A caller that knows the release names it, and then no other layout is tried.
+A log does not say which release wrote it. So a type or version has its meaning in the newest
+release that has it. Bytes that do not fit that layout are read with an older release's, if one
+fits. If a caller knows the release, it names it, and no other layout is tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FRAME_VERSION = 1
 
 
 class InternalTopic(enum.StrEnum):
-    """An internal topic, by the name that its decoder goes by.
+    """An internal topic, by the name of its decoder.
 
     >>> InternalTopic("transactions").topic
     '__transaction_state'
@@ -57,7 +57,7 @@ class InternalTopic(enum.StrEnum):
 
     @property
     def has_keys(self) -> bool:
-        """Whether the type of a record stands in its key."""
+        """Whether the type of a record is in its key."""
         return self not in {InternalTopic.METADATA, InternalTopic.REMOTE_LOG}
 
 
@@ -73,8 +73,8 @@ _TOPICS = {
 class TypedMessage(NamedTuple):
     """The key or value of a record of an internal topic.
 
-    ``type`` is the record's type, or the message's api key. ``release`` is None but for bytes that
-    only the layout of this older release fits.
+    ``type`` is the record's type, or the message's api key. ``release`` is None, except for bytes
+    that only the layout of this older release fits.
     """
 
     type: int
@@ -86,7 +86,7 @@ class TypedMessage(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the message with its name and version, and with the messages inside it.
 
-        What Kafka keeps as a number for a state is there by name too, beside ``data``.
+        For a state that Kafka keeps as a number, the name is added, beside ``data``.
         """
         data = self.message.to_json(self.version)
         form = {"type": self.type, "message": self.name, "version": self.version, "data": data}
@@ -137,7 +137,7 @@ _STATES = {
 
 
 def state_names(message: str) -> tuple[str, ...]:
-    """Return the names of the states that a message numbers, in that order.
+    """Return the names of the numbered states in a message, in that order.
 
     >>> state_names("TransactionLogValue")[1]
     'Ongoing'
@@ -154,8 +154,8 @@ def decode_key(
 ) -> TypedMessage | None:
     """Decode the key of a record; None in a topic whose records have no key.
 
-    Raises `UnknownMessageError` for a type that no bundled release has, or not the ``release`` that
-    is known to have written it, and `DecodeError`.
+    Raises `UnknownMessageError` for a type that no bundled release has, or that the known
+    ``release`` lacks, and `DecodeError`.
     """
     if not topic.has_keys:
         return None
@@ -176,10 +176,10 @@ def decode_value(
     value: bytes | None,
     release: str | None = None,
 ) -> TypedMessage | None:
-    """Decode the value of a record whose key `decode_key` gave; None for a tombstone.
+    """Decode the value of a record with the result of `decode_key`; None for a tombstone.
 
-    Raises `UnknownMessageError` for a version that no bundled release has, or not the ``release``
-    that is known to have written it, and `DecodeError`.
+    Raises `UnknownMessageError` for a version that no bundled release has, or that the known
+    ``release`` lacks, and `DecodeError`.
     """
     if key is None:
         return _decode_framed(topic, value, release)
@@ -214,7 +214,7 @@ def _nowhere(release: str | None) -> str:
 def _decode(
     name: str, version: int, data: bytes, start: int, release: str | None
 ) -> tuple[Message, str | None]:
-    """Decode all that is after ``start``; gives an older release too, where the layout is its."""
+    """Decode all after ``start``; return also the older release whose layout it has, if any."""
     try:
         return _decode_whole(message(name, release), version, data, start), None
     except DecodeError:
@@ -243,9 +243,9 @@ def _read_int16(data: bytes, what: str) -> int:
 
 
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
-    """Replace the bytes that a consumer gave to its group by the messages they are.
+    """Replace the bytes that a consumer gave to its group by the messages in them.
 
-    A client may put anything there, so bytes that are something else stay as they are.
+    A client may put anything there, so other bytes stay unchanged.
     """
     for field, name in _CONSUMER_PROTOCOL_MESSAGES.items():
         data = base64.b64decode(member[field])

@@ -1,9 +1,8 @@
-"""Bytes within a message that are a message themselves: what members give their group, above all.
+"""Bytes within a message that are a message themselves, above all the data of group members.
 
-A broker passes on what group members put there, and the protocol type of the group says what it is:
-"consumer" is KafkaConsumer's and what imitates it, "connect" that of Connect's workers. Both begin
-with an int16 version. A member may put anything there, so bytes that are something else stay as
-they are.
+A broker passes on the data of group members, and the protocol type of the group says what it is:
+"consumer" for KafkaConsumer and its imitations, "connect" for Connect's workers. Both begin with an
+int16 version. A member may put anything there, so other bytes stay unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
 specs: its layout is that of ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION_BYTES: Final = 2
-"""The int16 version before a message that says its own."""
+"""The size of the int16 version before a message that contains its version."""
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _PROTOCOL_TYPE: Final = "protocolType"
@@ -68,7 +67,7 @@ GROUP_MESSAGES: Final = {
     CONSUMERS: GroupMessages("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
     "connect": GroupMessages("ConnectWorkerState", "ConnectAssignment"),
 }
-"""By the protocol type of a group."""
+"""The messages by the protocol type of a group."""
 
 _SUBSCRIPTION, _ASSIGNMENT = 0, 1
 # By message and path, without indexes: which of the two it is.
@@ -82,7 +81,7 @@ _OF_GROUPS: Final = {
     ("GroupMetadataValue", "members.subscription"): _SUBSCRIPTION,
     ("GroupMetadataValue", "members.assignment"): _ASSIGNMENT,
 }
-# Those whose message is always the same.
+# Fields that always have the same message.
 _ALWAYS: Final = {
     ("ConnectWorkerState", "allocation"): "ConnectAssignment",
     ("EnvelopeRequest", "requestPrincipal"): "DefaultPrincipalData",
@@ -90,7 +89,7 @@ _ALWAYS: Final = {
 SELF_VERSIONED: Final = frozenset(
     name for names in [*GROUP_MESSAGES.values(), _ALWAYS.values()] for name in names
 )
-"""The messages that stand after an int16 with their version."""
+"""The messages that follow an int16 with their version."""
 
 
 @cache
@@ -104,17 +103,17 @@ def _class(name: str) -> type[Message]:
 
 
 def with_nested(explanation: Explanation, message_name: str) -> Explanation:
-    """Return an explanation in which bytes that are a message are explained too."""
+    """Return an explanation that also explains the messages inside bytes."""
     return Explanation(
         tuple(_opened(explanation, message_name)), explanation.rest, explanation.error
     )
 
 
 def read_versioned(name: str, data: bytes) -> Message:
-    """Return a message of a name that stands after its int16 version.
+    """Return the message of this name after its int16 version.
 
-    A version above the highest is read as the highest, and bytes after the message are left, as
-    Kafka's own reader does. Raises `CodecError` and `UnknownMessageError` for other bytes.
+    A version above the highest is read as the highest, and bytes after the message are ignored, as
+    in Kafka's own reader. Raises `CodecError` and `UnknownMessageError` for other bytes.
     """
     kind = _class(name)
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
@@ -123,7 +122,7 @@ def read_versioned(name: str, data: bytes) -> Message:
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
-    """Explain a message after its int16 version; None where the bytes are no such message.
+    """Explain a message after its int16 version; None if the bytes are no such message.
 
     Offsets count from the first byte of the version, which is returned too.
     """
@@ -145,7 +144,7 @@ def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, in
 
 
 def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
-    # The type of a group stands before what its members say, if its version says it.
+    # The group's type comes before its members' data, if the version has it.
     protocol_type = None
     for annotation in explanation.annotations:
         if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:

@@ -1,4 +1,4 @@
-"""A message as a person reads it: JSON with names beside error codes, and records as records."""
+"""A message in readable form: JSON with names beside error codes, and with decoded records."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class JsonStructure(NamedTuple):
 def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
-    """Yield every structure, outer before inner; values of another shape are left out.
+    """Yield every structure, outer before inner; values of another shape are skipped.
 
-    ``names`` are what fields are called in other releases (`Served.former_names`). A structure may
-    be altered when it is given: those inside it are looked for after that.
+    ``names`` are the field names in other releases (`Served.former_names`). A structure may be
+    altered after it is yielded: the inner ones are searched after that.
     """
     if not isinstance(form, dict):
         return
@@ -61,9 +61,8 @@ def to_readable_json(
 ) -> dict[str, Any]:
     """Return the JSON form of a message, with names that the bare form lacks.
 
-    With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
-    ``records`` the batches of a field are JSON (`records_form`), where they can be read and do not
-    inflate beyond bounds.
+    With ``names`` Kafka's name of an error code follows it, as ``"_errorName"``. With ``records``
+    the batches of a field are JSON (`records_form`), if they can be read within the size limits.
     """
     return make_readable(
         message.to_json(version), type(message), version, names=names, records=records
@@ -78,7 +77,7 @@ def make_readable(
     names: bool = True,
     records: bool = True,
 ) -> dict[str, Any]:
-    """Add to a JSON form what `to_readable_json` adds, and return it.
+    """Add the same to a JSON form as `to_readable_json`, and return it.
 
     ``form`` is that of a message of this class, or of its first part. It is altered.
     """
@@ -118,7 +117,7 @@ def describe_error_code(code: int) -> str:
 
 
 def error_name_key(name: str) -> str:
-    """Under what key the name of the error code in field ``name`` stands.
+    """Return the key under which the name of the error code in field ``name`` stands.
 
     >>> error_name_key("errorCode")
     '_errorName'

@@ -1,9 +1,10 @@
 """The messages in the records of internal topics, control records included.
 
-Where no release is asked for, the newest that has a type, a version or a layout answers.
+If no release is given, the newest one that has a type, a version or a layout is used.
 
-The key is int16 version and int16 type. The value of an ABORT or COMMIT is an int16 version and the
-marker; the others' values are messages that begin with a version of their own.
+The key of a control record is an int16 version and an int16 type. The value of an ABORT or COMMIT
+is an int16 version and the marker. Other values are messages that begin with a version of their
+own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _KEY, _VALUE = "Key", "Value"
 @per_catalog
 @cache
 def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str, int]]:
-    """By record type: the message of the key, and its version.
+    """Return by record type: the message of the key, and its version.
 
     >>> record_keys("share-coordinator")
     {0: ('ShareSnapshotKey', 0), 1: ('ShareUpdateKey', 0)}
@@ -44,7 +45,7 @@ def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str,
 @per_catalog
 @cache
 def record_values(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """By record type: the messages of the value, the newest release's first."""
+    """Return by record type: the messages of the value, the newest release's first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for record_type, key, _ in _keys_in(module, candidate):
@@ -55,7 +56,7 @@ def record_values(module: str, release: str | None = None) -> dict[int, tuple[st
 @per_catalog
 @cache
 def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """By api key: the messages of values with a frame, the newest release's first."""
+    """Return by api key: the messages of values with a frame, the newest release's first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for entry in _entries(module, MessageType.METADATA):
@@ -65,7 +66,7 @@ def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[
 
 
 def record_name(key: str) -> str:
-    """Return the name of a record by the message of its key: the part that key and value share.
+    """Return the name of a record from its key's message: the part that key and value share.
 
     >>> record_name("OffsetCommitKey")
     'OffsetCommit'
@@ -73,7 +74,7 @@ def record_name(key: str) -> str:
     return key.removesuffix(_KEY)
 
 
-# Bounded, because a version comes from the bytes.
+# The cache is limited, because a version comes from the bytes.
 @per_catalog
 @lru_cache(maxsize=4096)
 def with_version(names: tuple[str, ...], version: int, release: str | None = None) -> str:
@@ -100,8 +101,8 @@ def other_layouts(name: str, version: int) -> Iterator[str]:
 def _keys_in(module: str, release: str) -> list[tuple[int, str, int]]:
     """Return every record type of a release, with the message and version of its key.
 
-    Up to Kafka 4.0 the version of a key is its type, so that no two keys have the same. From 4.1 on
-    the type is the key's api key, and all are of version 0.
+    Up to Kafka 4.0 the version of a key is its type, so no two keys have the same. From 4.1 on the
+    type is the key's api key, and all keys are of version 0.
     """
     keys = [
         (entry, version)
@@ -170,11 +171,11 @@ class ControlRecord(NamedTuple):
 def decode_control_record(
     key: bytes | None, value: bytes | None, release: str | None = None
 ) -> ControlRecord:
-    """Decode the key and value of a control record, by the layout of a ``release`` or the newest.
+    """Decode the key and value of a control record, with the layout of ``release`` or the newest.
 
-    As in Kafka, a key or marker of a version newer than what is known is read as the known one,
-    and a type that is not known is no error. Raises `DecodeError`, and `UnknownMessageError` for a
-    version of another value that no bundled release has, or not the one asked for.
+    As in Kafka, a key or marker of an unknown newer version is read as the known one, and an
+    unknown type is no error. Raises `DecodeError`, and `UnknownMessageError` for a version of
+    another value that no bundled release has, or that ``release`` lacks.
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \
@@ -193,7 +194,7 @@ def decode_control_record(
 
 
 def _read_versioned(name: str, newest: int, data: bytes | None) -> Any:
-    """Read a message that follows the version of its writer."""
+    """Read a message that follows its writer's version."""
     version = _version(name, data)
     decoded, end = message(name).decode_prefix(data or b"", newest, _INT16_SIZE)
     if data is not None and end != len(data) and version <= newest:

@@ -1,8 +1,8 @@
-"""Records as JSON: what a person writes in the place of a field's bytes, and reads there.
+"""Records as JSON: the form in which people write and read the bytes of a field.
 
-A batch is ``{"records": […]}`` with what its header says by the names of `RecordBatch`, in JSON's
-spelling; a record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
-``{"base64": …}`` and ``{"hex": …}`` for what is not text. The JSON form can be sent again.
+A batch is ``{"records": […]}`` with the facts in its header by the names of `RecordBatch`, in
+JSON's spelling. A record has ``key``, ``value``, ``headers`` and ``timestamp``. Bytes are text, or
+``{"base64": …}`` and ``{"hex": …}`` if they are not text. The JSON form can be sent again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _RECORDS: Final = "records"
 _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
 MOST_SHOWN: Final = 128 * 1024 * 1024
-"""So many bytes of records a message shows; a record or record header counts for 256 more."""
-# What is shown of a batch, unless it says nothing: by name, the value that says nothing.
+"""The limit of record bytes in a message's JSON; a record or record header counts as 256 more."""
+# The shown facts of a batch, with the value of each that is left out.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
     "last_offset": None,
@@ -45,7 +45,7 @@ _SHOWN: Final[dict[str, Any]] = {
 def encode_records(form: Any, path: str) -> bytes:
     """Return the bytes of records in JSON: a list of records, one batch, or a list of batches.
 
-    Raises `JsonFormError` with the path of what does not fit.
+    Raises `JsonFormError` with the path of the part that does not fit.
     """
     if isinstance(form, list) and form and all(_is_batch(batch) for batch in form):
         return b"".join(_encode(batch, f"{path}[{at}]") for at, batch in enumerate(form))
@@ -57,22 +57,22 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The room that is left: records inflate, and as JSON take many times their bytes."""
+    """The remaining room: records decompress, and take many times their bytes as JSON."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left
 
     def has_for(self, records: list[Record]) -> bool:
-        """Take the room of records; whether there was enough."""
+        """Take the room for records; return whether there was enough."""
         self._left -= count_bytes(records)
         return self._left >= 0
 
 
 def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
-    """Return the batches in a field's bytes as JSON; None if they are not batches to the end.
+    """Return the batches in a field's bytes as JSON; None if not all bytes are batches.
 
-    A batch of which a fetch gave only the first part is left out, as consumers do, but where no
-    other is there: then bytes would seem to be none. None as well where there is no room.
+    A batch that a fetch cut off is left out, as consumers do, unless it is the only one: otherwise
+    the bytes would seem empty. Also None if there is no room.
     """
     room = RecordBudget() if room is None else room
     batches = []

@@ -1,7 +1,7 @@
-"""Frames made up for tests and fuzzers: a length, a header and a body, valid or damaged.
+"""Synthetic frames for tests and fuzzers: a length, a header and a body, valid or damaged.
 
 The messages are those of `flexwire.codec.samples`. So the body of a valid frame is the message that
-the same seed makes without a frame.
+the same seed gives without a frame.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def random_frame(message_class: type[Message], version: int, seed: int) -> Sampl
 def hostile_frame(message_class: type[Message], version: int, seed: int) -> HostileBytes:
     """Return a frame with one damage: of its body, its length or its header.
 
-    The same seed gives the same frame. ``error`` is the error of a strict reader that waits for
-    this message and gets these bytes alone. Raises what `random_frame` raises.
+    The same seed gives the same frame. ``error`` is the error of a strict reader that expects this
+    message and gets only these bytes. Raises the errors of `random_frame`.
 
     >>> hostile_frame(message("HeartbeatRequest"), 4, 2).damage
     "the frame's length is -1, in place of 179"

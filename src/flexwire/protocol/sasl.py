@@ -1,8 +1,9 @@
-"""Authentication on a connection: when it may be under way, and SASL tokens as bare frames.
+"""Authentication on a connection: when it may be running, and SASL tokens as bare frames.
 
-Tokens hold credentials and look like anything. So nothing here tries to recognize one, but for the
-first of GSSAPI: a token is what is not a request where one may come, and what is not understood is
-guarded as a credential until the connection has shown that it is not authenticating.
+Tokens hold credentials and may look like anything. So nothing here tries to recognize one, except
+for the first of GSSAPI. Where a token may come, every frame that is not a request is a token. Bytes
+that cannot be decoded are guarded as a credential until the connection has shown that it is not
+authenticating.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.headers import RequestFrame, decodes, read_released, read_request
 
-# The requests that may come before authentication, in versions of no release too (KIP-511).
+# The requests that may come before authentication, also in versions of no release (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
 # The mechanism that is bound to a host's name.
 TICKETS: Final = b"GSSAPI"
 AUTHENTICATES: Final = "SaslAuthenticateRequest"
-# How the first token of Kerberos begins (RFC 2743, section 3.1, and RFC 4121, section 4.1): read as
-# a request, its api key is 0x60 and one more byte, which no release comes near.
+# The beginning of Kerberos's first token (RFC 2743, section 3.1, and RFC 4121, section 4.1). Read
+# as a request, its api key is 0x60 and one more byte, far above any in a release.
 _TICKET = re.compile(
     rb"\x60(?:[\x00-\x7f]|\x81.|\x82..)\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02", re.DOTALL
 )
 
 
 class Authentication:
-    """Whether bytes of one connection may be those of credentials, by its requests until now.
+    """Whether bytes of one connection may be those of credentials, by its requests so far.
 
-    A broker that wants authentication takes nothing else before it. So a first request other than
-    ApiVersions that decodes by its spec rules it out. But a client may authenticate anew at any
-    time (KIP-368): once a request was not understood, or may have carried credentials
-    (`hides_credentials`), authentication may be under way for the rest of the connection.
+    A broker that requires authentication accepts nothing else before it. So a first request other
+    than ApiVersions that decodes by its spec rules it out. But a client may authenticate again at
+    any time (KIP-368): after a request that could not be decoded, or may have carried credentials
+    (`hides_credentials`), authentication may be running for the rest of the connection.
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # A request has ruled it out; it may be under way all the same.
+        # A request has ruled it out; it may be running all the same.
         self.is_open = is_open
         self.is_guarded = is_guarded
 
@@ -47,9 +48,9 @@ class Authentication:
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Take in a request in the order of the stream; it is None if it was not understood.
+        """Take in a request in the order of the stream; None if it could not be decoded.
 
-        Unless it ``is_whole``, the payload is what is known of its start.
+        Unless it ``is_whole``, the payload is the known part of its start.
         """
         if self.is_guarded:
             return
@@ -74,7 +75,7 @@ def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
 
     Its ticket names the host that it connects to.
 
-    The request is None where the frame is a token.
+    The request is None if the frame is a token.
     """
     if request is None:
         return is_ticket(payload)
@@ -84,7 +85,7 @@ def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
 def is_ticket(payload: bytes) -> bool:
     """Return whether a frame is GSSAPI's first token, which needs no handshake before it.
 
-    Clients of Kafka 0.9 send none, and brokers before 4.0 take what is not a request for GSSAPI.
+    Clients of Kafka 0.9 send no handshake, and brokers before 4.0 treat other bytes as GSSAPI.
     """
     return _TICKET.match(payload) is not None
 
@@ -92,11 +93,11 @@ def is_ticket(payload: bytes) -> bool:
 class SaslExchange:
     """Tells the SASL tokens of one connection's client from its requests.
 
-    SaslHandshake v0 says that the next frames hold the mechanism's own tokens, with no header
-    (KIP-43); from v1 on they travel inside SaslAuthenticate (KIP-152). Nothing on the wire says
-    when the tokens end: they end with the first frame that is a request of a released version.
-    GSSAPI's may come with no handshake at all (`is_ticket`).
-    Tokens hold credentials, so nothing of them is read beyond what that question needs.
+    After SaslHandshake v0 the next frames hold the mechanism's own tokens, with no header (KIP-43).
+    From v1 on they are inside SaslAuthenticate (KIP-152). Nothing on the wire says when the tokens
+    end: they end with the first frame that is a request of a released version. GSSAPI's tokens may
+    come with no handshake at all (`is_ticket`). Tokens hold credentials, so only the bytes that are
+    needed for that decision are read.
     """
 
     def __init__(self, *, is_exchanging: bool = False) -> None:
@@ -105,7 +106,7 @@ class SaslExchange:
     def parse(self, payload: bytes) -> RequestFrame | None:
         """Return the request in a frame of the client, or None if the frame is a token.
 
-        Raises what `read_request` raises, outside the exchange of tokens.
+        Raises the errors of `read_request`, outside the exchange of tokens.
         """
         # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", GSSAPI with
         # 0x60 or 0x05: no such token reads as an api key with a released version and a whole
@@ -124,10 +125,10 @@ def begins_raw_tokens(request: RequestFrame) -> bool:
 
 
 def is_sasl(request: RequestFrame) -> bool:
-    """Return whether a request is a part of authentication by SASL."""
+    """Return whether a request is part of SASL authentication."""
     return request.message_name in {HANDSHAKES, AUTHENTICATES}
 
 
 def is_before_login(request: RequestFrame) -> bool:
-    """Return whether a broker that asks for a login answers the request without one."""
+    """Return whether a broker that requires a login answers the request without one."""
     return request.message_name == NEGOTIATES or is_sasl(request)

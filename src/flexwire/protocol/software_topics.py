@@ -1,7 +1,7 @@
-"""Topics that software keeps for itself, by their names: `software_of`.
+"""Internal topics of other software, recognized by their names: `software_of`.
 
 Such a topic is read when its software starts, by consumers that assign partitions to themselves and
-commit nothing. So the offsets of groups do not say whether anybody needs it.
+commit nothing. So the offsets of groups do not show whether the topic is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class SoftwareTopics(NamedTuple):
-    """A pattern of whole names, and the software whose topics are called so by default.
+    """A pattern of whole names, and the software whose default topic names match it.
 
     The pattern means the same in Python and in Java.
     """
@@ -25,13 +25,13 @@ SOFTWARE_TOPICS: Final = (
     SoftwareTopics(
         "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
     ),
-    # KIP-382: what MirrorMaker 2 and its connectors write.
+    # KIP-382: the topics of MirrorMaker 2 and its connectors.
     SoftwareTopics("MirrorMaker", r"(mm2-.*|.*\.checkpoints)\.internal|mm2-offset-syncs\..*"),
     SoftwareTopics("MirrorMaker", r"(.*\.)?heartbeats"),
     SoftwareTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
     SoftwareTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
     SoftwareTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
-    # Its application id stands before it; tables by foreign keys have the last two.
+    # The application id comes first; foreign-key joins of tables have the last two.
     SoftwareTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
     SoftwareTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
     SoftwareTopics(
@@ -40,14 +40,14 @@ SOFTWARE_TOPICS: Final = (
     SoftwareTopics("Strimzi", r"__strimzi.*|strimzi\.cruisecontrol\..*"),
     SoftwareTopics("Cruise Control", r"__CruiseControl.*|__KafkaCruiseControl.*"),
     SoftwareTopics("Confluent", r"_confluent.*"),
-    # Kafka's own, and those that other software calls alike to say that they are internal.
+    # Kafka's own topics, and those that other software marks as internal in the same way.
     SoftwareTopics("internal by its name", r"__.*"),
 )
-"""The first whose pattern a name has says whose topic it is."""
+"""The first pattern that matches a name decides whose topic it is."""
 
 
 def software_of(topic: str) -> str | None:
-    """Return whose topic this is by its name; None where the name says nothing.
+    """Return the software that owns a topic, by its name; None if the name does not show it.
 
     >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
     ('Kafka Connect', 'Kafka Streams', None)

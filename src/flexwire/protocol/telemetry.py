@@ -1,7 +1,7 @@
 """The metrics that clients push to brokers (KIP-714): bytes of OTLP, compressed, as rows.
 
 OpenTelemetry's own generated classes read them (``pip install 'flexwire[telemetry]'``): this format
-belongs to others, and has its libraries. Nothing inflates beyond what it may.
+belongs to others, and has its libraries. Decompression is limited.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_INFLATED: Final = 4 * 1024 * 1024
-"""Metrics that inflate beyond this are refused; a broker takes 1 MiB as they come, by default."""
+"""Metrics that inflate beyond this are refused; a broker accepts 1 MiB compressed, by default."""
 MOST_POINTS: Final = 100_000
 """More values in one push are refused: each may be two bytes on the wire, and takes a kB here."""
 
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"
 _LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
-# The streams of magic 2: lz4 and snappy as clients of today write them.
+# The formats of magic 2: lz4 and snappy as current clients write them.
 _MAGIC: Final = 2
-# By the number that a metric has: what came since the last one, or since the beginning.
+# By the metric's number: the values since the last push, or since the beginning.
 _TEMPORALITIES: Final = (None, "delta", "cumulative")
 
 
@@ -38,9 +38,9 @@ class ClientMetric:
     """A data point of a metric.
 
     ``kind`` is "gauge", "sum", "histogram", "exponential_histogram" or "summary". ``temporality``
-    says what a sum or histogram counts from: "delta" since the last push, "cumulative" since
+    is the start of a sum or histogram: "delta" since the last push, "cumulative" since
     ``start_us``. A gauge and a sum have a ``value``, the others a ``count`` and a ``sum``. Times
-    are microseconds since the epoch, 0 where none is given.
+    are microseconds since the epoch, 0 if none is given.
     """
 
     name: str
@@ -59,11 +59,11 @@ class ClientMetric:
 def read_client_metrics(
     metrics: bytes, compression_type: int = 0, *, limit: int = MOST_INFLATED
 ) -> list[ClientMetric]:
-    """Read what a PushTelemetry request has in its metrics, by its compression type.
+    """Read the metrics of a PushTelemetry request, by its compression type.
 
     Raises `DecodeError` for bytes that are not metrics, or inflate beyond ``limit`` bytes, and
-    `CodecError` where OpenTelemetry's classes are not installed. Metrics of a kind that these do
-    not know are passed over.
+    `CodecError` if OpenTelemetry's classes are not installed. Metrics of an unknown kind are
+    skipped.
     """
     raw = to_bytes(metrics, "metrics")
     number = to_int(compression_type, "compression_type")
@@ -83,7 +83,7 @@ def read_client_metrics(
         raise _refused(f"not metrics of OpenTelemetry: {error}") from None
     held, count = [], 0
     for metric in _metrics(data_read):
-        # A metric without a value takes as much as one with one.
+        # A metric without a value takes as much memory as one with a value.
         count += max(1, len(metric[2].data_points))
         if count > MOST_POINTS:
             raise _refused(f"more than {MOST_POINTS} values in one push are not read")
@@ -118,7 +118,7 @@ def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
 
 def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
     number = getattr(data, "aggregation_temporality", 0)
-    # A number that OpenTelemetry does not have yet is kept by its classes.
+    # OpenTelemetry's classes keep a number that they do not know yet.
     temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
     is_monotonic = bool(getattr(data, "is_monotonic", False))
     for point in data.data_points:

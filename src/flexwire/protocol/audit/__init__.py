@@ -1,9 +1,9 @@
 """The audit of clients against a Kafka release: evidence in, verdicts out, without Spark.
 
-A broker's release refuses a request version or reads it; whether a client breaks is another
+A broker's release refuses a request version or reads it. Whether a client breaks is another
 question. A client that negotiates sends the lower of both maxima, so an old version may be the
-broker's limit and not its own. So a verdict needs evidence besides the version (`Use`): what the
-broker offered, whether the client asked, and how the connection ended.
+broker's limit and not the client's. So a verdict needs evidence besides the version (`Use`): what
+the broker offered, whether the client asked, and how the connection ended.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The cluster's own gate: what must be true of a cluster before its brokers become a 4.x.
+"""The cluster's own gates: the conditions for upgrading the brokers of a cluster to 4.x.
 
-Clients are judged one by one (`flexwire.protocol.audit.verdicts`); here stands what concerns the
-cluster as a whole. The evidence comes from captures or from the log of the cluster's metadata, and
-has the same verdicts. Each gate gives a finding for each release, "nothing seen against it" and
-"cannot say" too, so that nobody takes a gate that was not looked at for one that is open.
+Clients are judged one by one (`flexwire.protocol.audit.verdicts`). This module judges the cluster
+as a whole. The evidence comes from captures or from the log of the cluster's metadata, and has the
+same verdicts. Each gate gives a finding for each release, including "nothing seen against it" and
+"cannot say", so that an unchecked gate is not mistaken for an open one.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Gate = Literal[
 """The kinds of gates."""
 
 METADATA_VERSION: Final = "metadata.version"
-# Where a broker in ZooKeeper mode listens, in the "listeners" of request specs.
+# The listener of a broker in ZooKeeper mode, in the "listeners" of request specs.
 _ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
 """The first release without ZooKeeper, and with gates."""
 _LEAST_LEVEL: Final = 7
 """metadata.version 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
 _UNBLOCKED: Final = "4.2.1"
-"""From here on a topic's removed configuration is left out when the log is read (KAFKA-19851).
+"""From this release on, reading the log drops a topic's removed configuration (KAFKA-19851).
 
 Measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic; 4.2.1, 4.3.0, 4.3.1 and 4.4.0
 do not.
@@ -59,7 +59,7 @@ class _Feature(NamedTuple):
     api_keys: tuple[int, ...]
 
 
-# By KIP-848, KIP-932 and KIP-1071; only the APIs that clients use.
+# From KIP-848, KIP-932 and KIP-1071; only the APIs that clients use.
 _FEATURES: Final = (
     _Feature("group.version", "4.0.0", (68, 69)),
     _Feature("share.version", "4.1.0", (76, 77, 78, 79)),
@@ -69,7 +69,7 @@ _FEATURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NameSample:
-    """The first names in alphabetical order, and how many there are."""
+    """The first names in alphabetical order, and the number of all."""
 
     names: tuple[str, ...] = ()
     count: int = 0
@@ -79,13 +79,12 @@ class NameSample:
 class ClusterSeen:
     """The evidence about a cluster.
 
-    ``features`` are the finalized levels by the broker that told them; a broker that told none is
-    not among them. ``configured`` are the topics or brokers by configuration, of configurations
-    that some release lacks; ``described`` counts the topics and brokers whose configurations were
+    ``features`` are the finalized levels by the broker that reported them; a broker that reported
+    none is missing. ``configured`` are the topics or brokers by configuration, for configurations
+    that some release lacks. ``described`` counts the topics and brokers whose configurations were
     seen. ``offered`` are the API keys in ApiVersions responses, ``uses`` the requests by API key.
-    ``old_batches`` are the batches of magic 0 and 1 by topic, None where no log was read.
-    ``is_whole`` means that the log of the cluster's metadata was read: then what is not there is
-    not set.
+    ``old_batches`` are the batches of magic 0 and 1 by topic, None if no log was read. ``is_whole``
+    means that the log of the cluster's metadata was read: then a missing configuration is not set.
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -98,14 +97,14 @@ class ClusterSeen:
 
     @property
     def source(self) -> str:
-        """Where the evidence comes from."""
+        """The source of the evidence."""
         return "the log of the cluster's metadata" if self.is_whole else "captured traffic"
 
 
 @per_catalog
 @cache
 def zookeeper_apis() -> tuple[int, ...]:
-    """Return the APIs that only brokers in ZooKeeper mode take, by the listeners of their specs.
+    """Return the APIs that only brokers in ZooKeeper mode accept, by the listeners of their specs.
 
     >>> [api_name(key) for key in zookeeper_apis()]
     ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']
@@ -115,7 +114,7 @@ def zookeeper_apis() -> tuple[int, ...]:
 
 def _is_zookeepers(api_key: int) -> bool:
     for entry in request_entries(api_key):
-        # The newest release that still reads the request: 4.x keeps specs of what it has removed.
+        # The newest release that still reads the request: 4.x keeps specs of removed requests.
         for release, versions in reversed(entry.releases.items()):
             if versions:
                 return entry.spec(versions.highest, release).listeners == (_ZOOKEEPER_LISTENER,)
@@ -123,9 +122,9 @@ def _is_zookeepers(api_key: int) -> bool:
 
 
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
-    """Return what every gate says of a cluster on a release, the gravest first.
+    """Return the findings of every gate about a cluster on a release, the gravest first.
 
-    Empty for a release before 4.0, whose brokers take a cluster as it is.
+    Empty for a release before 4.0, which has no gates.
     """
     if not is_since(release, _FIRST):
         return []

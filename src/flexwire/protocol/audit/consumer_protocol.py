@@ -1,11 +1,11 @@
-"""Whether a group can move from the classic protocol to the consumer protocol (KIP-848, KIP-1274).
+"""Decides whether a group can move from the classic to the consumer protocol (KIP-848, KIP-1274).
 
-In Kafka 5.0 Java's KafkaConsumer takes the consumer protocol by default, and no other client does.
-A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the group
-with its classic members, unless something stands against it.
+From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default, and no other client
+does. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the
+group with its classic members, unless something prevents it.
 
-`consumer_protocol.json` has what is known of libraries, with sources and the day on which somebody
-looked at them. Sources for what brokers refuse: `GroupMetadataManager`, and
+`consumer_protocol.json` has the known facts about libraries, with sources and the day on which they
+were checked. Sources for the refusals of brokers: `GroupMetadataManager`, and
 `tests/kafka/test_consumer_protocol.py`, which asks brokers.
 """
 
@@ -37,7 +37,7 @@ GROUP_VERDICTS: Final[tuple[GroupVerdict, ...]] = get_args(GroupVerdict)
 
 @dataclass(frozen=True, slots=True)
 class ProtocolSupport:
-    """What a library knows of the consumer protocol.
+    """The support of a library for the consumer protocol.
 
     ``works_from`` is the first release whose protocol its authors call ready. ``setting`` turns it
     on. ``is_default_from`` is the release in which it is the default, None if none is planned.
@@ -53,7 +53,7 @@ class ProtocolSupport:
 
     @property
     def citation(self) -> str:
-        """Its sources and the day on which they were looked at, in one line."""
+        """The sources and the day on which they were checked, in one line."""
         return cite_sources(self.sources, _FACTS["checked"])
 
 
@@ -61,16 +61,16 @@ SUPPORT: Final = {
     row["software"]: ProtocolSupport(**{**row, "sources": tuple(row["sources"])})
     for row in _FACTS["libraries"]
 }
-"""What is known of libraries, by the name that they have in ApiVersions."""
+"""The known facts about libraries, by their names in ApiVersions."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTraits:
-    """What traffic or a coordinator's log shows of a group.
+    """The facts about a group that traffic or a coordinator's log shows.
 
     ``software`` are the names and versions of its members' libraries. ``assignors`` are the lists
-    that members offered. ``has_user_data`` says whether an assignment carried user data, None if
-    none was seen. ``uses_it`` says whether a member spoke the consumer protocol.
+    that members offered. ``has_user_data`` says whether an assignment had user data, None if no
+    assignment was seen. ``uses_it`` says whether a member used the consumer protocol.
     """
 
     protocol_type: str | None
@@ -82,7 +82,7 @@ class GroupTraits:
 
 
 class GroupJudgement(NamedTuple):
-    """A verdict about a group: why, what to do, and where that is written."""
+    """A verdict about a group, with the reason, the remedy, and the source."""
 
     verdict: GroupVerdict
     reason: str
@@ -91,7 +91,7 @@ class GroupJudgement(NamedTuple):
 
 
 def judge_group(traits: GroupTraits) -> GroupJudgement:
-    """Return the verdict about a group, the gravest of all that is known of it.
+    """Return the verdict about a group: the gravest one that its facts give.
 
     >>> java = GroupTraits("consumer", (("apache-kafka-java", "4.1.0"),), (("range", "sticky"),))
     >>> judge_group(java).verdict
@@ -177,7 +177,7 @@ def _with_settings(traits: GroupTraits, support: ProtocolSupport) -> GroupJudgem
 
 
 def _java_settings(traits: GroupTraits) -> Iterator[str]:
-    """Yield the settings of a Java consumer that were changed, as far as JoinGroup shows them."""
+    """Yield the changed settings of a Java consumer, as far as JoinGroup shows them."""
     defaults = {tuple(names) for names in _JAVA["assignors"]}
     if any(assignors not in defaults for assignors in traits.assignors):
         yield "partition.assignment.strategy"

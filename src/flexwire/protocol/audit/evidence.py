@@ -1,7 +1,7 @@
 """The evidence of an audit about a client: its requests, and the release of its broker.
 
-The evidence is gathered elsewhere and judged elsewhere (`flexwire.protocol.audit.verdicts`): here
-stands what the two say to each other.
+Other modules gather the evidence, and `flexwire.protocol.audit.verdicts` judges it. This module
+defines the types that the two share.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 
 
 NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
-"""Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
-nowhere although the capture saw this connection from its start ("never"), or perhaps before the
-capture began ("unseen")."""
+"""Where a client sent ApiVersions.
+
+"here": on this connection. "elsewhere": on another one. "never": nowhere, although the capture has
+this connection from its start. "unseen": perhaps before the capture began.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """One client's requests of one API at one version, on connections with the same evidence.
 
-    ``offered`` is the range of the API in the ApiVersions responses of the captured broker: None
-    where no response was seen, `Versions.NONE` where it does not name the API. ``closed`` means
-    that the broker closed these connections without an answer to this version.
+    ``offered`` is the range of the API in the ApiVersions responses of the captured broker: None if
+    no response was seen, `Versions.NONE` if it does not name the API. ``closed`` means that the
+    broker closed these connections without a response to this version.
     """
 
     api_key: int
@@ -52,7 +54,7 @@ class Use:
 
 
 class ConfigurationUse(NamedTuple):
-    """A configuration that a request sets: of what, by which API, and its name."""
+    """A configuration that a request sets: the resource type, the API, and the name."""
 
     kind: ConfiguredKind
     api_key: int
@@ -61,12 +63,12 @@ class ConfigurationUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conduct:
-    """All that was seen of one client, and with which evidence.
+    """Everything that was seen of one client, with the evidence.
 
     ``connections`` are those that count for it: each connection counts for one client.
-    ``configured`` are configurations that it set and some release lacks. ``mechanisms`` are those
-    of its SASL handshakes. ``whole`` means that the capture saw all of its connections from their
-    start, and so each handshake there was.
+    ``configured`` are configurations that it set and that some release lacks. ``mechanisms`` are
+    those of its SASL handshakes. ``whole`` means that the capture has all of its connections from
+    their start, and so all of its handshakes.
     """
 
     role: Role
@@ -91,11 +93,11 @@ class Conduct:
 class ClientFinding:
     """A verdict about one client on one release, with its evidence.
 
-    ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.
-    A finding about a version has ``api_key`` and ``version``, with all of the client's requests
-    at that version counted; one about the software, or about the client as a whole, has neither.
-    ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first
-    after it; either is None where the catalog has no such release.
+    ``evidence`` names the rule behind the verdict. ``reason`` is a sentence with its figures. A
+    finding about a version has ``api_key`` and ``version``, and counts all of the client's requests
+    at that version. A finding about the software, or about the client as a whole, has neither.
+    ``last_accepting`` is the last release that reads the version, ``first_refusing`` the first one
+    after it; either is None if the catalog has no such release.
     """
 
     release: str
@@ -114,10 +116,10 @@ class ClientFinding:
     source: str = ""
 
 
-# Advertised from 0 whatever is read, for clients that take its absence for a very old broker
-# (KAFKA-18659).
+# Advertised from 0 even if fewer versions are read, for clients that take its absence for a very
+# old broker (KAFKA-18659).
 _PRODUCE = 0
-# Without a known release of the brokers: an upgrade seldom skips more.
+# Used if the brokers' release is unknown: an upgrade seldom skips more.
 _MAJORS = 2
 _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 
@@ -125,7 +127,7 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 @per_catalog
 @cache
 def read_versions(api_key: int, release: str) -> Versions:
-    """Return the request versions that a broker of exactly that release reads, maybe none.
+    """Return the request versions that a broker of exactly that release reads, possibly none.
 
     A broker may advertise more versions than it reads: 4.x advertises Produce from 0, and reads it
     from 3.
@@ -155,7 +157,7 @@ def stable_versions(api_key: int, release: str) -> Versions:
 
 
 def offered_versions(api_key: int, release: str) -> Versions:
-    """Return the range that a broker of the release says it has; none without the API.
+    """Return the range that a broker of the release advertises; none without the API.
 
     >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
     (Versions('0-12'), Versions('3-12'))
@@ -202,9 +204,9 @@ def find_release_reading_again(api_key: int, version: int, release: str) -> str 
 def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
     """Return the releases whose brokers answer ApiVersions with these ranges, oldest first.
 
-    The range of each API has to be the release's own, with its unstable version or without. An API
-    may be absent, as listeners and ZooKeeper mode leave some out, and api keys of no release at
-    all are a vendor's own. Nothing fits brokers that are not Apache Kafka's.
+    The range of each API must equal the release's own, with its unstable version or without. An API
+    may be missing, because listeners and ZooKeeper mode leave some out. Api keys of no release are
+    a vendor's own. No release fits brokers that are not Apache Kafka's.
     """
     released = {key: versions for key, versions in offered.items() if request_entries(key)}
     if not released:
@@ -226,12 +228,12 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 
 
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the releases to judge by if none is named: of every major from the brokers' on.
+    """Return the releases to judge by if none is named: one for every major from the brokers' on.
 
-    ``brokers`` are the releases that the captured brokers may be, of which the oldest counts.
-    If that is not known, they are of the catalog's newest two majors. The newest release of a
-    major stands for it, because an upgrade leads there. Each finding says where the refusal began.
-    Previews of releases are left out.
+    ``brokers`` are the releases that the captured brokers may have; the oldest counts. If that is
+    unknown, the catalog's newest two majors are used. The newest release of a major stands for it,
+    because an upgrade leads there. Each finding says where the refusal began. Previews of releases
+    are left out.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
@@ -242,7 +244,7 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the releases of the catalog that somebody names, each once.
+    """Return the named releases of the catalog, each once.
 
     Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
     preview of a release: it can still change, so nothing is judged by it.
@@ -257,14 +259,14 @@ def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
 
 def _major(release: str) -> int:
     number = _NUMBER.match(release)
-    # A release with another kind of name is in a catalog of one's own, and newer than any.
+    # A release with another kind of name is in a custom catalog, and counts as the newest.
     return int(number[0]) if number else _UNNUMBERED
 
 
-# Where clients connect, in the "listeners" of request specs: what brokers in ZooKeeper mode alone
-# take ("zkBroker") in the newest release that has the request is no client's.
+# The listeners of clients, in the "listeners" of request specs. A request that only brokers in
+# ZooKeeper mode accept ("zkBroker"), in the newest release that has it, is not a client's.
 _CLIENTS_LISTENER = "broker"
-# Requests on no clients' listener are brokers' and controllers' own, and no spec says whose.
+# Requests on no client listener belong to brokers and controllers, but no spec says to which.
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
@@ -275,7 +277,7 @@ _CONTROLLERS = {
     70: "ControllerRegistration: a controller registers with the active one (KIP-919)",
     82: "UpdateRaftVoter: a controller tells the quorum its address (KIP-853)",
 }
-# Requests that brokers send each other on the clients' listener.
+# Requests that brokers send to each other on the clients' listener.
 _BROKERS = {
     83: "InitializeShareGroupState: a group coordinator asks a share coordinator (KIP-932)",
     84: "ReadShareGroupState: a share partition's leader asks a share coordinator (KIP-932)",
@@ -283,11 +285,11 @@ _BROKERS = {
     86: "DeleteShareGroupState: a group coordinator tells a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: a group coordinator asks a share coordinator (KIP-932)",
 }
-# Requests that clients send in lower versions, and only brokers from these on.
+# Requests that clients send in lower versions, and only brokers from these versions on.
 _BROKERS_FROM = {
     24: (4, "AddPartitionsToTxn: a partition's leader asks a transaction coordinator (KIP-890)"),
 }
-# Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
+# Tools abort transactions with it too (KIP-664), after other requests. A transaction coordinator
 # sends nothing else.
 _WRITE_TXN_MARKERS = 27
 # The requests with which any connection may begin, a client's or a broker's.
@@ -301,11 +303,11 @@ def role_of(
     is_replica: bool = False,
     highest: Mapping[int, int] = MappingProxyType({}),
 ) -> Role:
-    """Return whose requests these are, by all the APIs used under one client id and address.
+    """Return the role of a sender, by all the APIs used under one client id and address.
 
     ``is_replica`` means that a Fetch among them names a replica that fetches (its id is not
     negative), which consumers never do. ``highest`` is the highest version that was sent of each
-    API, where that is known: some requests are brokers' own from a version on.
+    API, if it is known: some requests belong to brokers from a version on.
 
     >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
     ('controller', 'broker', 'broker', 'client')
@@ -336,7 +338,7 @@ def _is_brokers_own(api_key: int) -> bool:
 
 
 def _has_clients_listener(entry: CatalogEntry) -> bool:
-    # The newest release that still reads the request: 4.x keeps specs of what it has removed.
+    # The newest release that still reads the request: 4.x keeps specs of removed requests.
     for release, versions in reversed(entry.releases.items()):
         if versions:
             listeners = entry.spec(versions.highest, release).listeners

@@ -1,7 +1,8 @@
-"""Whether a client and a release have a version of an API in common, and what follows if not.
+"""Whether a client and a release share a version of an API, and what follows if they do not.
 
-A client that negotiates sends the lower of both maxima. That helps only if there is a version that
-both speak: a release may lack an API altogether, or may have dropped all that the client knows.
+A client that negotiates sends the lower of both maxima. That helps only if both support a common
+version: a release may lack an API altogether, or may have dropped all versions that the client
+knows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.parties import AuditVerdict, Party
     from flexwire.protocol.audit.evidence import Use
 
-# Early access versions are offered by brokers only with this setting.
+# Brokers offer early access versions only with this setting.
 _UNSTABLE = "unstable.api.versions.enable"
 
 
@@ -31,15 +32,15 @@ class UseVerdict(NamedTuple):
 
 
 def negotiates(party: Party, use: Use) -> bool:
-    """Return whether the client asks what the broker offers, and heeds the answer."""
+    """Return whether the client asks for the broker's versions, and uses the response."""
     return use.asked in {"here", "elsewhere"} and not heeds_offers_from(party)
 
 
 def common_versions(party: Party, use: Use, release: str) -> Versions:
-    """Return the versions that the client may speak and that the release offers.
+    """Return the versions that the client may use and that the release offers.
 
-    The client may speak every version that some release has beside the one that was seen. Where
-    software is known to speak just one version, it is that one.
+    The client may use every version that some release has together with the one that was seen. If
+    its software is known to use just one version, the result is that version.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is not None and missing_api.speaks:
@@ -53,9 +54,9 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
 @per_catalog
 @lru_cache(maxsize=4096)
 def versions_spoken_with(api_key: int, version: int) -> Versions:
-    """Return every version that some release reads beside this one.
+    """Return every version that some release reads together with this one.
 
-    A version that is newer than the catalog is taken to come with those of the newest release.
+    A version that is newer than the catalog is assumed to come with those of the newest release.
 
     >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
     (Versions('0'), Versions('1'), Versions('0-1'))
@@ -72,7 +73,7 @@ def versions_spoken_with(api_key: int, version: int) -> Versions:
 
 
 def first_common_release(party: Party, use: Use) -> str | None:
-    """Return the first release that offers a version which the client may speak."""
+    """Return the first release that offers a version that the client may use."""
     releases = catalog().final_releases
     return next((release for release in releases if common_versions(party, use, release)), None)
 
@@ -85,9 +86,9 @@ def first_release_reading(use: Use) -> str | None:
 
 
 def find_documented_fallback(party: Party, use: Use, release: str) -> str:
-    """Return what a client is documented to do instead of an API; empty where nothing is.
+    """Return the documented behaviour of a client without an API; empty if there is none.
 
-    That takes a client that asks what the broker has, and no version in common.
+    It applies only to a client that asks for the broker's versions, and has none in common.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is None or missing_api.outcome != "goes on" or not negotiates(party, use):
@@ -96,7 +97,7 @@ def find_documented_fallback(party: Party, use: Use, release: str) -> str:
 
 
 def judge_without_common_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return what it means that there is no version to negotiate; None where the client goes on."""
+    """Return the verdict on a missing common version; None if the client continues."""
     if find_documented_fallback(party, use, release):
         return None
     lacks, evidence = _what_lacks(use, release)
@@ -122,7 +123,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
 
 
 def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return what a version in early access means; None where the client may send another."""
+    """Return the verdict on a version in early access; None if the client may send another."""
     if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"

@@ -34,7 +34,7 @@ _CAPTURE = "capture it from the start of a connection, where it asks for ApiVers
 
 
 def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
-    """Return what to do about one version of a client, and where that is said.
+    """Return the remedy for one version of a client, and its source.
 
     Without ``is_certain`` the first step is to find out whether the client breaks.
     """
@@ -73,7 +73,7 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
 
 
 def _about_newer(party: Party, use: Use, release: str) -> str:
-    """Return what to do about a client that sends a version which the release does not know yet."""
+    """Return the remedy for a client that sends a version which the release does not know yet."""
     reads = f"{name_of(use.api_key)} {read_versions(use.api_key, release)}"
     pins, first = pinning_settings(party), heeds_offers_from(party)
     if find_library(party) is None and party.software_name is None:
@@ -91,11 +91,11 @@ def _about_newer(party: Party, use: Use, release: str) -> str:
 def _unpinning(party: Party, release: str) -> list[str]:
     library = find_library(party)
     if library is not None and library.remedy and libraries_are_about(release):
-        return []  # it says what to do with the setting
+        return []  # the remedy already says what to do with the setting
     pins = pinning_settings(party)
     if library is not None or party.software_name is not None:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]
-    # All of each client's settings are in the list that the report shows.
+    # The report's list has all settings of each client.
     settings = ", ".join(f"{pin.setting.partition(',')[0]} of {_short(pin.client)}" for pin in pins)
     return [f"remove the setting that pins the version, if one does ({settings})"]
 
@@ -128,7 +128,7 @@ def _short(library: str) -> str:
 
 
 def name_of(api_key: int) -> str:
-    """Return the name of an API, or its key where the catalog has none."""
+    """Return the name of an API, or its key if the catalog has none."""
     try:
         return api_name(api_key)
     except UnknownMessageError:

@@ -1,6 +1,6 @@
-"""The known facts about client software: what breaks, what is documented, and what to do.
+"""The known facts about client software: known breakage, documented behaviour, and remedies.
 
-`software.json` has the facts. Each has its sources, and a date on which somebody looked at them.
+`software.json` has the facts. Each has its sources, and the date on which they were checked.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _FACTS: dict[str, Any] = json.loads(
     (resources.files(__package__) / "software.json").read_text(encoding="utf-8")
 )
 CHECKED: str = _FACTS["checked"]
-# Bindings name themselves and what they stand on: "confluent-kafka-python",
-# "2.16.1-rdkafka-2.16.0".
+# Bindings name themselves and their base: "confluent-kafka-python", "2.16.1-rdkafka-2.16.0".
 _INSIDE = re.compile(r"rdkafka[-/ ]v?(\d[\d.]*)")
 _RDKAFKA = "librdkafka"
 _NUMBERS = re.compile(r"\d+")
@@ -32,9 +31,9 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A setting that keeps a client from asking the broker, or from heeding what it answers.
+    """A setting that keeps a client from asking for the broker's versions, or from using them.
 
-    ``software`` is the client's name in ApiVersions, where it asks for them at all.
+    ``software`` is the client's name in ApiVersions, if it sends that request at all.
     """
 
     client: str
@@ -52,10 +51,10 @@ PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS[
 class Library:
     """A client library, or software built on one, and the first release that works on Kafka 4.
 
-    ``works_from`` is None where no release is known to be the first: then ``remedy`` says what to
-    do. ``client_id`` is a pattern of the client ids that it takes by default. ``software`` is its
-    name in ApiVersions. Either is None where it is not known. Releases before ``negotiates_from``
-    ask for ApiVersions, and send what they are set to whatever the answer says.
+    ``works_from`` is None if no first working release is known: then ``remedy`` says what to do.
+    ``client_id`` is a pattern of its default client ids. ``software`` is its name in ApiVersions.
+    Either is None if it is unknown. Releases before ``negotiates_from`` send ApiVersions, but then
+    use their configured versions whatever the response says.
     """
 
     library: str
@@ -70,7 +69,7 @@ class Library:
 
     @property
     def citation(self) -> str:
-        """Its sources and the day on which they were looked at, in one line."""
+        """The sources and the day on which they were checked, in one line."""
         return cite_sources(self.sources, self.checked)
 
 
@@ -81,11 +80,11 @@ LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class MissingApi:
-    """The behaviour of a client on a broker that lacks an API, or has no common version of it.
+    """The behaviour of a client if the broker lacks an API, or has no common version of it.
 
-    "goes on" is a documented fallback; "fails" means that it is known to have none.
-    ``software`` are names in ApiVersions; empty means every client. With ``speaks`` the software
-    speaks no other version than the one that was seen.
+    "goes on" is a documented fallback; "fails" means that it is known to have none. ``software``
+    are names in ApiVersions; empty means every client. With ``speaks`` the software uses no other
+    version than the one that was seen.
     """
 
     api_keys: tuple[int, ...]
@@ -99,7 +98,7 @@ class MissingApi:
 
     @property
     def citation(self) -> str:
-        """Its sources and the day on which they were looked at, in one line."""
+        """The sources and the day on which they were checked, in one line."""
         return cite_sources(self.sources, self.checked)
 
 
@@ -142,7 +141,7 @@ def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFa
 
 
 def cite_sources(sources: tuple[str, ...], checked: str) -> str:
-    """Return sources, and the day on which they were looked at, in one line."""
+    """Return sources, and the day on which they were checked, in one line."""
     return f"{', '.join(sources)}; looked at on {checked}"
 
 
@@ -160,7 +159,7 @@ def pinning_settings(party: Party) -> list[Pin]:
 
 
 def find_library(party: Party) -> Library | None:
-    """Return the library that a client runs, by its default client id or else by its software.
+    """Return the library of a client, by its default client id or otherwise by its software.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
@@ -183,7 +182,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
     name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
-    # Telegraf's version is not Sarama's, which is what ApiVersions says.
+    # Telegraf's version is not Sarama's, but ApiVersions has Sarama's.
     is_own = (
         next(known_library for known_library in LIBRARIES if known_library.software == name)
         is library
@@ -192,7 +191,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
 
 
 def heeds_offers_from(party: Party) -> str:
-    """Return the first release that heeds what brokers offer, if this client is older; else "".
+    """Return the first release that uses the brokers' offer, if this client is older; else "".
 
     >>> from flexwire.protocol.audit import Party
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
@@ -219,7 +218,7 @@ def libraries_are_about(release: str) -> bool:
 
 
 def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
-    """Return what is known of this client without an API; None where nothing is."""
+    """Return the known behaviour of this client without an API; None if nothing is known."""
     name, _ = find_software(party)
     of_api = [row for row in ABSENT if api_key in row.api_keys]
     return next((row for row in of_api if not row.software or name in row.software), None)
@@ -227,7 +226,7 @@ def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
 
 @cache
 def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
-    """Return the software's name and version, or those of the librdkafka inside.
+    """Return the software's name and version, or those of the librdkafka inside it.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
@@ -241,12 +240,12 @@ def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, without what follows a hyphen.
+    """Return the numbers of a version, without the part after a hyphen.
 
     >>> version_numbers("v2.11.0-RC1")
     (2, 11, 0)
     """
-    # "2.11.0-RC1" is 2.11.0 to us: what a candidate breaks is the release's to mend.
+    # "2.11.0-RC1" counts as 2.11.0, because the release fixes what a candidate breaks.
     return tuple(map(int, _NUMBERS.findall(version.partition("-")[0])))
 
 
@@ -258,13 +257,13 @@ def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
 
 
 def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    """Return whether a nameless client has such a client id and uses only old versions."""
+    """Return whether a client without a name has such a client id and uses only old versions."""
     limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
         re.fullmatch(row["client_id"], party.client_id or "") is not None
         and all(use.version <= limits[use.api_key] for use in limited)
-        # Its own limit, and not the broker's.
+        # This is the client's own limit, not the broker's.
         and any(use.offered and use.offered.highest > limits[use.api_key] for use in limited)
     )
 
@@ -274,14 +273,14 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
-        # It has to have been there once: an old release that never had it is another matter.
+        # The release must have had it once. A release that never had it is a different case.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return version_numbers(release) >= version_numbers(row["from_release"])
 
 
 def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:
-    """Return whether the client uses the mechanism that it takes; None if no capture shows it."""
+    """Return whether the client uses the mechanism; None if no capture shows it."""
     mechanism = row.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True

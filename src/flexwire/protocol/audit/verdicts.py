@@ -1,8 +1,8 @@
-"""The verdicts: what a release means to one client, from what was seen of it.
+"""The verdicts: what a release means for one client, from the evidence about it.
 
-Each use of a version is judged by itself, and the client as a whole by what its software is known
-for. A refusal alone is never a verdict: whether the client depends on the version is shown by what
-it was offered and whether it asked, and where neither was seen the verdict is "cannot say".
+Each use of a version is judged by itself, and the client as a whole by the known facts about its
+software. A refusal alone is never a verdict. The offer that the client got, and whether it asked,
+show whether it depends on the version. If neither was seen, the verdict is "cannot say".
 
 Requests that set configurations are judged by the names in them, because the versions of
 CreateTopics, AlterConfigs and IncrementalAlterConfigs say nothing about that.
@@ -66,7 +66,7 @@ class ConfigurationVerdict:
 def judge_configured(
     configured: frozenset[ConfigurationUse], release: str
 ) -> Iterator[ConfigurationVerdict]:
-    """Return what a release makes of configurations that it lacks, in the order of their names.
+    """Return the verdicts on configurations that a release lacks, in the order of their names.
 
     For a topic the release answers INVALID_CONFIG (40) to the whole request. For a broker it
     accepts any name, so the configuration silently does nothing.
@@ -89,9 +89,9 @@ def judge_configured(
             )
 
 
-# A broker that does not know its version answers with version 0, and the client asks again
-# (KIP-511): no version of it can break.
-# The units of how long a client was seen, the longest first; below the last it is as good as none.
+# A broker that lacks a version of ApiVersions answers with version 0, and the client asks again
+# (KIP-511). So no version of ApiVersions can break. Units for how long a client was seen, the
+# longest first. A time below the last hardly counts.
 _UNITS_US = (
     ("day", 86_400_000_000),
     ("hour", 3_600_000_000),
@@ -104,9 +104,9 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """Return all that a release means to a client, the gravest first; never empty.
+    """Return all verdicts of a release about a client, the gravest first; never empty.
 
-    ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
+    ``brokers`` are the releases that the captured brokers may have, empty if unknown.
     Raises `UnknownMessageError` for a release that the catalog does not have.
     """
     release = catalog().release(release)
@@ -138,7 +138,7 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
 
 
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
-    """Return what the client is documented to do instead of APIs that the release lacks."""
+    """Return the client's documented behaviour without the APIs that the release lacks."""
     instead: defaultdict[str, list[str]] = defaultdict(list)
     for use in sorted(conduct.uses, key=lambda use: use.api_key):
         name = name_of(use.api_key)
@@ -149,14 +149,14 @@ def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
 
 
 def _lasting(microseconds: int) -> str:
-    """Return how long that is, to three digits, in a unit that a reader has a feeling for.
+    """Return a duration to three digits, in a unit that is easy to read.
 
     >>> _lasting(1_905), _lasting(1_000_000), _lasting(90 * 60_000_000)
     ('less than a second', '1 second', '1.5 hours')
     """
     for unit, length in _UNITS_US:
         many = microseconds / length
-        # What three digits would round up to the next unit is said in that.
+        # If three digits would round up to the next unit, that unit is used.
         if many >= _ROUNDED_UP:
             number = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
             return f"{number} {unit}{'' if number == '1' else 's'}"
@@ -201,7 +201,7 @@ def _about_versions(
 def classify(
     party: Party, use: Use, release: str, brokers: Sequence[str] = ()
 ) -> UseVerdict | None:
-    """Return what one use says of its client on a release; None if nothing is against it."""
+    """Return the verdict on one use of a client on a release; None if nothing is against it."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None
@@ -226,7 +226,7 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
     """Return whether the captured broker refuses the version; a close can have other reasons."""
     if use.offered is None or use.version not in use.offered:
         return True
-    # It does not read every version that it advertises (KAFKA-18659).
+    # A broker does not read every version that it advertises (KAFKA-18659).
     return bool(brokers) and not any(
         use.version in read_versions(use.api_key, broker) for broker in brokers
     )
@@ -259,7 +259,7 @@ def _too_old(use: Use) -> UseVerdict:
 
 def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
-        # It sends the lower of both maxima, and there is a version that both speak.
+        # It sends the lower of both maxima, and there is a common version.
         return None
     newer = f"the version is newer than Kafka {release}"
     first = heeds_offers_from(party)
@@ -278,7 +278,7 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
     for judged in judge_configured(conduct.configured, release):
         verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
         finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
-        # Of the API alone: which of its requests set the configuration is not kept.
+        # Only by the API: it is not recorded which of its requests set the configuration.
         own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
         findings.append(
             replace(

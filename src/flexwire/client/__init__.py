@@ -1,18 +1,18 @@
-"""Calling brokers: any request as JSON, to the broker that it is meant for, and its answer.
+"""Calling brokers: any request as JSON, sent to the right broker, and its response.
 
-A person who asks a broker something wants the protocol as it is: every API, every version, every
-field, and the error codes with their names. Nothing here knows what a request means, except those
-that find a broker (`cluster`), name its versions (`broker`) or log in (`security`). The codec makes
-bytes of what the catalog has, and `connection` carries one frame out and one in, within a time and
-a size. Bytes from a broker are not trusted: they decode, or raise one of flexwire's errors.
-`writing` says which requests may change something. `config` reads Java's properties files. Sockets
-block: a call is one question.
+A person who calls a broker wants the unfiltered protocol: every API, every version, every field,
+and the error codes with their names. Nothing here knows the meaning of a request, except the code
+that finds a broker (`cluster`), chooses its versions (`broker`) or logs in (`security`). The codec
+encodes the messages of the catalog, and `connection` sends one frame and receives one, within a
+time and a size. Bytes from a broker are not trusted: they decode, or raise one of flexwire's
+errors. `writing` says which requests may change something. `config` reads Java's properties files.
+Sockets block: a call is one request.
 
 The laws of this room (tests below `tests/`):
 
 - A request that is not listed as read-only counts as writing, because each release brings new APIs
   (`net/test_calling_writing.py`).
-- A broker's answer is a message or one of our errors, in bounded time and memory
+- A broker's answer is a message or one of our errors, in limited time and memory
   (`net/test_calling_hostile.py`).
 
 >>> from flexwire.client import Broker, Cluster, Login, Security

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 # LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
-# NOT_CONTROLLER: another broker answers, or this one in a moment.
+# NOT_CONTROLLER: another broker can answer, or this one a moment later.
 _MOVED: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
 
 
 class ErrorField(NamedTuple):
-    """An error code in an answer: the path in the JSON form, the code, and what Kafka calls it."""
+    """An error code in an answer: the path in the JSON form, the code, and Kafka's name for it."""
 
     path: str
     code: int
@@ -52,14 +52,14 @@ class FramePayload(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerAnswer:
-    """A request that was sent, and the response to it; None where none is given (acks 0).
+    """A request that was sent, and the response to it; None if there is none (acks 0).
 
-    ``response_version`` is 0 where a broker that does not have the version of an ApiVersions
-    request answers in version 0 (KIP-511), else that of the request.
+    ``response_version`` is 0 if a broker that lacks the version of an ApiVersions request answers
+    in version 0 (KIP-511), otherwise that of the request.
 
-    ``deviation`` says in what an answer is not Kafka's, where the caller takes such answers. The
-    ``response`` is then what Kafka's Java makes of it, if that takes it; otherwise it is None, and
-    ``read`` is the JSON form of the fields before the deviation.
+    ``deviation`` says how an answer deviates from Kafka's format, if the caller accepts such
+    answers. The ``response`` is then the one that Kafka's Java would read, if it can. Otherwise it
+    is None, and ``read`` is the JSON form of the fields before the deviation.
     """
 
     broker: HostPort
@@ -75,17 +75,17 @@ class BrokerAnswer:
     read: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
-        # Bodies may hold what is secret.
+        # Bodies may contain secrets.
         return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
 
     def exact(self) -> Self:
-        """Return the answer, or raise `DecodeError` for one that deviates in anything."""
+        """Return the answer, or raise `DecodeError` if it deviates in any way."""
         if self.deviation is not None:
             raise self.deviation
         return self
 
     def readable(self) -> Message | None:
-        """Return the response, or raise `DecodeError` where Kafka's Java cannot read it either."""
+        """Return the response, or raise `DecodeError` if Kafka's Java cannot read it either."""
         return self.exact().response if self.response is None else self.response
 
     @property
@@ -100,14 +100,14 @@ class BrokerAnswer:
 
     @property
     def is_moved(self) -> bool:
-        """Whether an error code says that another broker answers, or this one in a moment."""
+        """Whether an error code means that another broker can answer, or this one soon."""
         return any(field.code in _MOVED for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
         """Whether every part of the request failed, so that sending it again repeats nothing."""
         fields = list(self._codes())
-        # A structure's code says nothing of those inside it.
+        # A structure's code says nothing about the structures inside it.
         inmost = [
             field
             for field in fields
@@ -118,8 +118,8 @@ class BrokerAnswer:
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
         """Return the response's JSON form; None without a response.
 
-        With ``names`` what Kafka calls an error code stands after it, as ``"_errorName"``. With
-        ``records`` the records of a field are JSON, as `Broker.call` takes them.
+        With ``names`` Kafka's name of an error code follows it, as ``"_errorName"``. With
+        ``records`` the records of a field are JSON, in the form that `Broker.call` accepts.
         """
         if self.response is not None:
             return to_readable_json(
@@ -151,7 +151,7 @@ class BrokerAnswer:
 
 
 def _is_inside(path: str, outer: str) -> bool:
-    """Return whether a field stands in a structure inside another field's own."""
+    """Return whether a field is in a structure inside another field's structure."""
     structure = outer.rpartition(".")[0]
     rest = path.removeprefix(f"{structure}.") if structure else path
     return (rest != path or not structure) and "." in rest
@@ -167,9 +167,9 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 
 
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """Yield the header and the body of what came, whether it decodes or not.
+    """Yield the header and the body of the response, whether it decodes or not.
 
-    Yield nothing where no answer came. Credentials of the request are not shown, nor is a text that
+    Yield nothing if no response came. Credentials of the request are not shown, nor is a text that
     may quote them.
     """
     header, came = answer.response_header, answer.response_frame

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
     """Return the versions that a broker with these ranges reads and flexwire can write.
 
-    Where the ranges are those of a release, what it advertises and does not read is left out: 4.x
-    advertises Produce from 0 and reads it from 3.
+    If the ranges are those of a release, versions that it advertises but does not read are left
+    out: 4.x advertises Produce from 0 and reads it from 3.
 
     >>> usable_versions(3, {3: Versions(0, 99)})
     Versions('0-13')
@@ -84,8 +84,8 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
     raise CallError(f"{broker} offers {name} {offered[api_key]}, of which flexwire knows none")
 
 
-# Where a spec gives no default, and zero or "" is what no client means: brokers refuse it, do not
-# wait for what was asked, or take the caller for broker 0. In ACL filters 1 is any.
+# Fields without a default in the spec, for which zero or "" is never meant: brokers refuse it, do
+# not wait as requested, or take the caller for broker 0. In ACL filters 1 is any.
 OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "AddRaftVoterRequest": {"timeoutMs": 60_000},
     "ApiVersionsRequest": {
@@ -105,9 +105,9 @@ OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 def read_body(kind: type[Message], form: Any, version: int) -> Message:
     """Return the message of a JSON form, in which fields may be missing and records may be JSON.
 
-    Missing fields have the default of the spec, or of `OWN_DEFAULTS` if the spec has none. A
-    field that the version does not have is refused, though Kafka would leave some out silently.
-    Raises `JsonFormError` with the path of what does not fit.
+    Missing fields have the default of the spec, or of `OWN_DEFAULTS` if the spec has none. A field
+    that the version lacks is refused, though Kafka would drop some silently. Raises `JsonFormError`
+    with the path of the part that does not fit.
     """
     try:
         form = {} if form is None else copy.deepcopy(form)
@@ -178,8 +178,8 @@ class Broker(Closeable):
     """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
-    or the codec's own error for bytes or a body that do not fit. After some the connection has
-    ended, as `is_open` says.
+    or the codec's own error for bytes or a body that do not fit. Some errors end the connection;
+    `is_open` tells.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -198,7 +198,7 @@ class Broker(Closeable):
         timeout: float = DEFAULT_SECONDS,
         frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
-        """Connect, and log in where ``security`` says as whom.
+        """Connect, and log in if ``security`` has a login.
 
         ``timeout`` is for one answer, in seconds; ``frame_limit`` is how many bytes it may have.
         """
@@ -234,20 +234,20 @@ class Broker(Closeable):
 
     @property
     def offered(self) -> dict[int, Versions]:
-        """By api key the versions that the broker says it has, asked for once."""
+        """By api key, the versions that the broker advertises, requested once."""
         if self._offered is None:
             self._offered = self._ask_versions()
         return self._offered
 
     def newest(self, name: str) -> int:
-        """Return the newest version of an API that broker and flexwire share; else `CallError`."""
+        """Return the newest version of an API that broker and flexwire share, else `CallError`."""
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
         """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
 
-        Every version of ApiVersions may be sent: a broker that lacks one says so in a version that
-        everybody reads (KIP-511).
+        Every version of ApiVersions may be sent: a broker that lacks one reports so in a version
+        that everybody reads (KIP-511).
         """
         api_key = api_key_of(name)
         offered = self.offered.get(api_key, Versions.NONE)
@@ -274,11 +274,12 @@ class Broker(Closeable):
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
         their defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged
         fields of the request header. ``release`` is the Kafka release whose layout to use.
-        ``watch`` is given what is sent, before it is, and then what came, before it is decoded.
+        ``watch`` is called with the answer before the request is sent, and again before the
+        response is decoded.
 
-        Raises `WriteRefusedError` for what may change something on the broker, unless
-        ``allow_writes``; see `flexwire.client.broker`. Raises `DecodeError` for an answer
-        that is not Kafka's; `ask` returns it.
+        Raises `WriteRefusedError` for a request that may change something on the broker, unless
+        ``allow_writes``; see `flexwire.client.broker`. Raises `DecodeError` for an answer that is
+        not in Kafka's format; `ask` returns it.
         """
         return self.ask(
             message_name,
@@ -301,9 +302,9 @@ class Broker(Closeable):
         allow_writes: bool = True,
         watch: Callable[[BrokerAnswer], None] | None = None,
     ) -> BrokerAnswer:
-        """Do what `call` does, but return an answer that is not Kafka's too.
+        """Do the same as `call`, but also return an answer that is not in Kafka's format.
 
-        `BrokerAnswer.deviation` says then what is wrong with it.
+        `BrokerAnswer.deviation` then says what is wrong with it.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -327,11 +328,11 @@ class Broker(Closeable):
         return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:
-        """Send a bare SASL token, as SaslHandshake v0 wants, and give the broker's."""
+        """Send a bare SASL token, as SaslHandshake v0 requires, and return the broker's."""
         return self._connection.exchange(token)
 
     def exchange_bytes(self, data: bytes) -> bytes:
-        """Send bytes as they are, a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, a frame or not, and return the payload of the next frame.
 
         Raises `ConnectionEndedError`, `NoAnswerError` or `UnreadableFrameError`.
         """
@@ -339,7 +340,7 @@ class Broker(Closeable):
 
     @property
     def unread_length(self) -> int:
-        """How many bytes came behind the last answer, and were asked for by nothing."""
+        """How many unrequested bytes came after the last answer."""
         return self._connection.unread_length
 
     def close(self) -> None:
@@ -398,11 +399,11 @@ class Broker(Closeable):
         version = catalog().entry(NEGOTIATES).versions.highest
         answer = self.ask(NEGOTIATES, None, version)
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
-            # It says which it has as no version lays it out, as librdkafka's mock does.
+            # It reports its versions in a layout that no version has, as librdkafka's mock does.
             answer = self.ask(NEGOTIATES, None, 0)
         response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:
-            # The broker says which it has; before KIP-511 brokers said nothing, and had 0.
+            # The broker reports its versions; brokers before KIP-511 reported nothing, and had 0.
             own = _ranges(response).get(api_key_of(NEGOTIATES), Versions(0, 0))
             response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
@@ -421,7 +422,7 @@ def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> Brok
 
 
 def _nobody(_: BrokerAnswer) -> None:
-    """Watch nothing."""
+    """Ignore the answer."""
 
 
 def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
@@ -436,7 +437,7 @@ def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
 
 
 def parse_address(text: str) -> HostPort:
-    """Read ``host:port``; `CallError` for others."""
+    """Read ``host:port``; raises `CallError` for other text."""
     try:
         return parse_host_port(text)
     except TapError as error:

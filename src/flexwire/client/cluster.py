@@ -70,7 +70,7 @@ ANY: Final = Route("any")
 
 
 def parse_route(text: str) -> Route:
-    """Read a route as people write it; `ArgumentError` for others.
+    """Read a route in its text form; `ArgumentError` for other texts.
 
     >>> parse_route("leader:orders-eu-3")
     Route(kind='leader', name='orders-eu', number=3)
@@ -95,10 +95,10 @@ def _is_number(text: str) -> bool:
 
 
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
-    """Return the address of a route's broker, as a broker of its cluster names it.
+    """Return the address of a route's broker, as a broker of its cluster reports it.
 
-    ``among_controllers``: the broker asked is a controller on the controllers' own listener.
-    Raises `CallError` where it tells none.
+    ``among_controllers``: the broker to ask is a controller on the controllers' own listener.
+    Raises `CallError` if it reports none.
     """
     if route.kind == "leader":
         return _leader(route, broker)
@@ -141,7 +141,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
     what = f"the coordinator of {kind} {route.name}"
     body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
     response = _ask(broker, "FindCoordinator", body)
-    # From version 4 on several are asked for at once.
+    # From version 4 on, several are requested at once.
     answer = response.coordinators[0] if response.coordinators else response
     _check(answer.error_code, what, broker)
     return _address(answer.host, answer.port, what, broker)
@@ -149,7 +149,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
 
 def _controller(broker: Broker) -> HostPort:
     if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
-        # With ZooKeeper one of the brokers is the controller, and Metadata says which.
+        # With ZooKeeper one of the brokers is the controller, and Metadata names it.
         metadata = _metadata(broker)
         return _node(_brokers(metadata), metadata.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
@@ -161,7 +161,7 @@ def _controller(broker: Broker) -> HostPort:
         raise CallError(f"{broker.address} does not say who leads the quorum")
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
-    # A node that is a broker too is reached where clients reach it; the others have a listener of
+    # A node that is also a broker is reached at its client listener. The others have a listener of
     # their own, which the answer names from version 2 on.
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
@@ -174,7 +174,7 @@ def _controller(broker: Broker) -> HostPort:
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
-    """Return the address that a controller names: all know the active one."""
+    """Return the address that a controller reports: all know the active one."""
     nodes, active = _controllers(broker)
     if route.kind == "controller":
         return _node(nodes, active, _ACTIVE, broker)
@@ -218,7 +218,7 @@ def _check(code: int, what: str, broker: Broker) -> None:
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
-    """Ask in the newest version, with the fields of the body that it has."""
+    """Send a request in the newest version, with the fields of the body that it has."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
     names = {field.json_name for field in fields if field.presence is not Presence.ABSENT}
@@ -227,7 +227,7 @@ def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
 
 
 RETRIES: Final = 5
-"""How often a request that went to the wrong broker is sent again where that is asked for."""
+"""How often a misrouted request is sent again, if retries are requested."""
 
 _FIRST_PAUSE: Final = 0.2
 
@@ -260,7 +260,7 @@ class Cluster(Closeable):
         self._brokers: dict[HostPort, Broker] = {}
 
     def broker(self, route: Route | str = ANY) -> Broker:
-        """Find the broker of a route, asking the cluster anew, and connect to it."""
+        """Find the broker of a route, by a new request to the cluster, and connect to it."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
         return self._connected(find_broker(route, first, among_controllers=self._controllers))
@@ -277,10 +277,10 @@ class Cluster(Closeable):
     ) -> BrokerAnswer:
         """Send a request to a route's broker and return the answer; see `Broker.call`.
 
-        An answer that says that another broker answers (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
-        NOT_CONTROLLER) or this one in a moment is given as it is, or with ``retries`` asked for
-        again so often, after the route was looked up anew. A request that may change something is
-        sent again only where no part of it succeeded.
+        If an answer says that another broker can answer (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
+        NOT_CONTROLLER), or this one a moment later, it is returned unchanged. With ``retries`` the
+        request is sent again up to that many times, after a new look-up of the route. A request
+        that may change something is sent again only if no part of it succeeded.
         """
         return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 
@@ -294,10 +294,10 @@ class Cluster(Closeable):
         retries: int = 0,
         **options: Any,
     ) -> BrokerAnswer:
-        """Do what `call` does, but return an answer that is not Kafka's too; see `Broker.ask`.
+        """Do the same as `call`, but also return an answer that is not in Kafka's format.
 
-        With ``any_version=False`` the broker is asked first which versions it offers, and one that
-        is not among them raises `VersionNotOfferedError`.
+        See `Broker.ask`. With ``any_version=False`` the broker is first asked for its versions, and
+        a version that is not among them raises `VersionNotOfferedError`.
         """
         any_version = options.pop("any_version", True)
         to_int(retries, "retries", least=0)
@@ -324,13 +324,14 @@ class Cluster(Closeable):
         raise AssertionError  # the last turn returns or raises
 
     def _checked(self, broker: Broker, message_name: str, version: int) -> Broker:
-        """Return the broker, if it offers a version or does not say what it offers."""
+        """Return the broker, if it offers a version or does not report its versions."""
         try:
             broker.check_version(message_name, version)
         except VersionNotOfferedError:
             raise
         except (CallError, CodecError, FrameError):
-            # Brokers that do not know ApiVersions close the connection; others answer nonsense.
+            # Brokers that do not know ApiVersions close the connection; others send invalid
+            # answers.
             broker.close()
             return self._connected(broker.address)
         return broker
@@ -342,7 +343,7 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """Return a connection to a broker that was not asked, or not for longest."""
+        """Return a connection to a broker that was not asked yet, or the longest ago."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]
@@ -369,7 +370,7 @@ class Cluster(Closeable):
 
 
 def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
-    """By how late each stands in a list."""
+    """Return a sort key: how late each address stands in a list."""
     return {address: at for at, address in enumerate(asked)}.__getitem__
 
 

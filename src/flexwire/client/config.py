@@ -1,4 +1,4 @@
-"""Kafka's own client properties file: how its clients reach a cluster, and as whom."""
+"""Kafka's own client properties file: how its clients reach a cluster, and with which login."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _WHITE: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-# A key ends at the first of these that has no backslash; a separator may stand among white space.
+# A key ends at the first of these without a backslash; whitespace may surround a separator.
 _KEY: Final = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""Return the properties of a file; of several with one name the last counts.
+    r"""Return the properties of a file; if a name repeats, the last one counts.
 
     Raises `ClientConfigError` for a broken ``\u``, which Java refuses too, or half a character.
 
@@ -57,7 +57,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, natural in enumerate(natural_lines, 1):
         line = natural.lstrip(_WHITE)
         if not held:
-            # A line of a backslash alone is continued, and is as if it were not there.
+            # A line with only a backslash is continued, and counts as missing.
             if not line or line[0] in "#!":
                 is_continued = False
                 continue
@@ -84,7 +84,7 @@ def _plain(text: str) -> str:
         return chr(int(escaped[1:], 16))
 
     plain = _ESCAPED_CHARACTER.sub(unescape, text)
-    # Java's characters beyond the basic plane are pairs; half of one is not a character.
+    # Java's characters beyond the basic plane are pairs; half a pair is not a character.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
@@ -104,7 +104,7 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 def parse_jaas(text: str, mechanism: str) -> Login:
     r"""Return the login in the value of ``sasl.jaas.config``.
 
-    Raises `ClientConfigError`, which shows nothing of the value: it has a password.
+    Raises `ClientConfigError`, which shows nothing of the value, because it contains a password.
 
     >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
     ...            'username="alice" password="a\\"b";', "PLAIN").password
@@ -170,7 +170,7 @@ def _refuse(why: str) -> ClientConfigError:
     return ClientConfigError(f"sasl.jaas.config: {why}")
 
 
-# By name whether a protocol has TLS, and whether SASL.
+# By name, whether a protocol has TLS, and whether it has SASL.
 _PROTOCOLS: Final = {
     "PLAINTEXT": (False, False),
     "SSL": (True, False),
@@ -197,7 +197,7 @@ _USED: Final = frozenset(_DEFAULTS) | {
     "ssl.keystore.key",
     "ssl.keystore.certificate.chain",
     "ssl.key.password",
-    # The address is the command's own.
+    # The command has an address of its own.
     "bootstrap.servers",
     "bootstrap.controllers",
 }
@@ -214,12 +214,12 @@ class ClientConfig:
 
 
 def read_client_config(path: str | Path) -> ClientConfig:
-    """Read a properties file, as Kafka's tools take with ``--command-config``.
+    """Read a properties file in the format of ``--command-config`` of Kafka's tools.
 
     Raises `ClientConfigError`, or `TlsError` for certificates; no error shows a secret.
     """
     try:
-        # As Java reads them: other characters stand there as \u.
+        # In Java's encoding: other characters are written as \u.
         text = Path(path).read_text(encoding="latin-1")
     except (OSError, ValueError) as error:
         raise ClientConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
@@ -265,7 +265,7 @@ def _login(settings: dict[str, str]) -> Login:
 
 
 def _trust(settings: dict[str, str]) -> Store | None:
-    """Return the trust store; None if there is none, and the system's authorities count."""
+    """Return the trust store; None if there is none, and the system's authorities apply."""
     prefix = "ssl.truststore"
     inline = settings.get(f"{prefix}.certificates", "")
     return _store(settings, prefix, inline)

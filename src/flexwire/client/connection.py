@@ -1,4 +1,4 @@
-"""One connection to a broker: a frame goes out, a frame comes in, within a time and a size."""
+"""One connection to a broker: sends a frame, receives a frame, within a time and a size."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from flexwire.client.security import Security
 
 DEFAULT_SECONDS: Final = 30.0
-"""How long a broker may take for one answer, and to be reached; Kafka's ``request.timeout.ms``."""
+"""The time limit for one answer, and for connecting; Kafka's ``request.timeout.ms``."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 
 
 class Connection:
-    """A socket that carries frames; what goes wrong is a `CallError`, and ends the connection.
+    """A socket that carries frames. Every failure is a `CallError`, and ends the connection.
 
-    It holds no more than one frame of at most ``frame_limit`` bytes, and takes memory as bytes
+    It holds no more than one frame of at most ``frame_limit`` bytes, and allocates memory as bytes
     come, whatever length they declare. ``timeout`` is for a whole exchange, in seconds.
     """
 
@@ -54,11 +54,11 @@ class Connection:
         self._socket: socket.socket | None = self._connected(security)
 
     def exchange(self, payload: bytes, *, is_answered: bool = True) -> bytes:
-        """Send a frame and give the payload of the next that comes; b"" where none is expected."""
+        """Send a frame and return the payload of the next one; b"" if none is expected."""
         return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
 
     def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
-        """Send bytes as they are, a frame or not, and return the payload of the next frame.
+        """Send bytes unchanged, a frame or not, and return the payload of the next frame.
 
         Raises `NoAnswerError`, `UnreadableFrameError` or `ConnectionEndedError`.
         """
@@ -89,7 +89,7 @@ class Connection:
 
     @property
     def unread_length(self) -> int:
-        """How many bytes came behind the last answer, and were asked for by nothing."""
+        """How many unrequested bytes came after the last answer."""
         return sum(map(len, self._frames)) + self._splitter.pending_length
 
     def close(self) -> None:

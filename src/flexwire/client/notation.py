@@ -1,4 +1,4 @@
-"""Addresses and header tags as people write them."""
+"""Addresses and header tags in their text forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import TapError
 
 HIGHEST_PORT: Final = 65535
-# Kafka's security protocols, and whether TLS is below. SASL passes through a proxy either way.
+# Kafka's security protocols, and whether they use TLS. SASL passes through a proxy either way.
 _PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
 
@@ -25,7 +25,7 @@ class HostPort(NamedTuple):
 
 
 def parse_host_port(text: str) -> HostPort:
-    """Read ``host:port``; an IPv6 address stands in brackets. Raises `TapError` for others.
+    """Read ``host:port``; an IPv6 address is in brackets. Raises `TapError` for other text.
 
     >>> parse_host_port("127.0.0.1:9092"), str(parse_host_port("[::1]:9092"))
     (HostPort(host='127.0.0.1', port=9092), '[::1]:9092')
@@ -41,14 +41,14 @@ def parse_host_port(text: str) -> HostPort:
 
 
 class ListenerAddress(NamedTuple):
-    """An address as it stands in ``listeners``: with its security protocol."""
+    """An address in the form of ``listeners``: with its security protocol."""
 
     address: HostPort
     is_tls: bool
 
 
 def parse_listener(text: str) -> ListenerAddress:
-    """Read ``ssl://host:port``; without a protocol it is plaintext. Raises `TapError` for others.
+    """Read ``ssl://host:port``; no protocol means plaintext. Raises `TapError` for other text.
 
     >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
     (True, False)
@@ -91,7 +91,7 @@ def split_header_tag(text: str) -> tuple[int, str | bytes]:
     if not separator or not _NUMBER.fullmatch(number):
         raise refuse("header tag", _FORM, text)
     try:
-        # A lone surrogate, which a command line may hold, has no UTF-8.
+        # A lone surrogate, which a command line may contain, has no UTF-8.
         value.encode()
         parsed = bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value
     except ValueError:

@@ -1,6 +1,6 @@
-"""The way of our clients to a broker: plain or TLS, and the login.
+"""The connection settings of our clients to a broker: plain or TLS, and the login.
 
-No channel binding, as in Kafka. A password is taken as its UTF-8 bytes, which Kafka does too.
+There is no channel binding, as in Kafka. A password is used as its UTF-8 bytes, as in Kafka.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
-"""Fewer would be a broker that wants the password guessed; Kafka's own clients refuse them too."""
+"""Fewer would make the password easy to guess; Kafka's own clients refuse them too."""
 MOST_ITERATIONS: Final = 1_000_000
-"""Kafka's tools set 16,384 at the most; a million takes about a second."""
+"""Kafka's tools set at most 16,384; a million takes about a second."""
 
 # No channel binding, and no other name to act for.
 _GS2_HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """One exchange: `first` is sent, then `final` and `verify` take what the broker answers.
+    """One exchange: `first` is sent, then `final` and `verify` take the broker's answers.
 
     Each raises `LoginError` for an answer that breaks the RFC.
 
@@ -107,7 +107,7 @@ def _text(message: bytes) -> str:
 
 
 def _attributes(message: str, *names: str) -> dict[str, str]:
-    """Return the attributes with which a message begins, in order; extensions may follow."""
+    """Return the attributes at the start of a message, in order; extensions may follow."""
     attributes: dict[str, str] = {}
     parts = message.split(",")
     for name, part in zip(names, parts, strict=False):
@@ -165,7 +165,7 @@ class Login:
         try:
             f"{self.username}{self.password}".encode()
         except UnicodeEncodeError:
-            # It quotes what it is about.
+            # The error quotes its input.
             raise ClientConfigError(
                 "user name and password: expected text that has UTF-8"
             ) from None
@@ -186,7 +186,7 @@ class Security:
 
     @property
     def lays_password_open(self) -> bool:
-        """Whether anybody on the network can read the password: PLAIN sends it as it is."""
+        """Whether anybody on the network can read the password: PLAIN sends it unencrypted."""
         is_plain = self.login is not None and self.login.mechanism == PLAIN
         return is_plain and self.context is None
 
@@ -195,25 +195,25 @@ PLAINTEXT: Final = Security()
 
 HANDSHAKE: Final = "SaslHandshake"
 AUTHENTICATE: Final = "SaslAuthenticate"
-# The first version after which tokens travel inside messages (KIP-152).
+# The first version in which tokens are inside messages (KIP-152).
 _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """The part of a broker that a login needs: sending a request, and its answer."""
+    """The part of a broker that a login needs: it sends a request, and returns the answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
-        """Send a request and give the answer."""
+        """Send a request and return the answer."""
 
     def newest(self, api_name: str) -> int:
         """Return the newest version of an API that both know."""
 
     def exchange_token(self, token: bytes) -> bytes:
-        """Send a token as a bare frame and give the frame that comes."""
+        """Send a token as a bare frame and return the next frame."""
 
 
 def log_in(broker: Caller, login: Login) -> None:
-    """Authenticate a connection; raises `LoginError` where the broker does not take the login."""
+    """Authenticate a connection; raises `LoginError` if the broker refuses the login."""
     version = broker.newest(HANDSHAKE)
     answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
     if answer.error_code != NO_ERROR:
@@ -235,7 +235,7 @@ def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         try:
             return broker.exchange_token(token)
         except CallError as error:
-            # Before KIP-152 a broker refuses by closing, and says no more.
+            # Before KIP-152 a broker refuses by closing the connection, without a reason.
             raise LoginError(
                 f"after SaslHandshake v0 a broker that does not take {login.mechanism} of "
                 f"{login.username!r} ends the connection without a word: {error}"

@@ -1,7 +1,7 @@
-"""Trust stores and key stores of Java's clients, as files in PEM that TLS is begun with.
+"""Trust stores and key stores of Java's clients, as PEM files for the start of TLS.
 
-PEM is taken from a file or from the properties themselves, PKCS #12 needs ``cryptography``. Java's
-own JKS is not taken: its error says how ``keytool`` makes PKCS #12 of it.
+PEM is read from a file or from the properties themselves; PKCS #12 needs ``cryptography``. Java's
+own JKS is not accepted: its error says how ``keytool`` converts it to PKCS #12.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _WIDTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One store as properties say: of which type, where, and what opens it.
+    """One store in the properties: its type, its place, and its password.
 
-    ``prefix`` is how its properties begin. ``inline`` is PEM that stands in the properties.
+    ``prefix`` is the beginning of its properties' names. ``inline`` is PEM in the properties.
     """
 
     prefix: str
@@ -44,7 +44,7 @@ class Store:
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
     """Return the context of TLS; raises `ClientConfigError`, or `TlsError` for a store."""
-    # OpenSSL reads keys from files only; these go with the directory, at once.
+    # OpenSSL reads keys only from files; these are removed with their directory at once.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
         if trust is not None:
@@ -68,7 +68,7 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
 
 
 def _write(path: Path, pem: str) -> None:
-    # A file that is not ASCII is not PEM, and OpenSSL says so.
+    # A file that is not ASCII is not PEM, and OpenSSL reports so.
     path.write_text(pem, encoding="ascii", errors="replace")
 
 
@@ -93,7 +93,7 @@ def _chain(store: Store) -> tuple[str, str | None]:
 
 
 def _content(store: Store) -> str | bytes:
-    """PEM as text, or PKCS #12."""
+    """Return PEM as text, or PKCS #12."""
     if store.location is None:
         return store.inline
     try:
@@ -109,7 +109,7 @@ def _content(store: Store) -> str | bytes:
             f"-importkeystore -srckeystore {store.location} -destkeystore NEW.p12 "
             "-deststoretype PKCS12"
         )
-    # Java takes PKCS #12 under the name of JKS as well, which is the default.
+    # Java also accepts PKCS #12 under the name of JKS, which is the default.
     if kind not in {"JKS", "PKCS12"}:
         raise ClientConfigError(f"{store.prefix}.type: expected PEM or PKCS12, got {store.type}")
     if raw.lstrip().startswith(b"-----BEGIN"):
@@ -118,11 +118,11 @@ def _content(store: Store) -> str | bytes:
 
 
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
-    """PEM as OpenSSL reads it, also where line breaks became spaces, as in a properties file."""
+    """Return PEM blocks as OpenSSL reads them, even if line breaks became spaces in properties."""
     blocks = []
     for kind, body in _PEM.findall(text):
         if ":" in body:
-            # An old key with headers is what OpenSSL wrote itself.
+            # OpenSSL itself wrote old keys with headers.
             blocks.append((kind, f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"))
             continue
         packed = "".join(body.split())
@@ -133,7 +133,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
-    """Return the key, and all certificates: first that of the key."""
+    """Return the key, and all certificates, beginning with that of the key."""
     load = _pkcs12_loader(store)
     password = None if store.password is None else store.password.encode()
     try:

@@ -1,4 +1,4 @@
-"""TLS on our side of a connection, and why it could not be begun."""
+"""TLS on our side of a connection, and why it could not be started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Whether clients come with a certificate, in the words of Kafka's ``ssl.client.auth``."""
+"""Whether clients present a certificate, in the words of Kafka's ``ssl.client.auth``."""
 
 
 def client_context(
@@ -32,11 +32,11 @@ def client_context(
     """Return a client's context: TLS 1.2 or newer, and the broker's certificate must be valid.
 
     ``ca`` is a PEM file of authorities, by default the system's. ``certificate`` is a PEM file of a
-    client's own chain, with its key in it or in ``key``, which ``password`` opens: mutual TLS.
+    client's own chain, with its key in it or in ``key``, encrypted with ``password``: mutual TLS.
     Without ``check_names`` the certificate may be for any host, as with Kafka's empty
     ``ssl.endpoint.identification.algorithm``.
 
-    Raises `TlsError` for a file that cannot be read or is not what it should be.
+    Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -60,10 +60,10 @@ def server_context(
 ) -> ssl.SSLContext:
     """Return a listener's context: TLS 1.2 or newer, and a PEM file of its chain.
 
-    The key is in that file or in ``key``, and ``password`` opens it. ``ca`` is a PEM file of the
+    The key is in that file or in ``key``, encrypted with ``password``. ``ca`` is a PEM file of the
     authorities of clients' certificates, by default the system's.
 
-    Raises `TlsError` for a file that cannot be read or is not what it should be.
+    Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -79,7 +79,7 @@ def server_context(
 
 
 def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
-    """Take the authorities of a PEM file for good."""
+    """Trust the authorities in a PEM file."""
     try:
         context.load_verify_locations(cafile=ca)
     except OSError as error:  # an ssl.SSLError too
@@ -89,7 +89,7 @@ def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
 def present_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None
 ) -> None:
-    """Come with the chain of a PEM file, and its key."""
+    """Present the chain in a PEM file, with its key."""
     # Without a password OpenSSL would ask the terminal for one.
     secret = "" if password is None else password
     try:
@@ -104,7 +104,7 @@ Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
 """How a client's handshake failed, as `TapStatistics` counts it."""
 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-# By what OpenSSL calls it; "other" is the other side, whichever that is.
+# By OpenSSL's name; "other" means the other side, whichever that is.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
     "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",
@@ -129,7 +129,7 @@ def classify_handshake(error: BaseException) -> Outcome:
     """Return how a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
-    # asyncio's own for a handshake that takes too long; a subclass of what a reset is.
+    # asyncio's own error for a handshake that takes too long, a subclass of the error for a reset.
     if isinstance(error, ConnectionAbortedError | TimeoutError):
         return "handshakes_failed"
     return "handshakes_left"

@@ -1,6 +1,6 @@
-"""The requests that may change something on a broker: all that do not only read.
+"""The requests that may change something on a broker: all that are not read-only.
 
-A new API of the catalog therefore counts as writing until somebody has looked at it.
+So a new API of the catalog counts as writing until it has been checked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READING: Final = frozenset(
         "OffsetFetch",
         "OffsetForLeaderEpoch",
         "ReadShareGroupStateSummary",
-        # They concern the connection that they are sent on.
+        # These concern only the connection on which they are sent.
         "SaslAuthenticate",
         "SaslHandshake",
         "ShareGroupDescribe",
@@ -54,7 +54,7 @@ CONDITIONS: Final = {
     "Metadata": "where topics are named and allowAutoTopicCreation is true",
     "Fetch": "where it names a replica: the leader takes it for the follower's",
 }
-"""When a request of an API that reads may change something all the same."""
+"""The cases in which a request of a reading API may change something all the same."""
 
 
 REMARKS: Final = {
@@ -73,7 +73,7 @@ class Danger(NamedTuple):
 
 
 def _is_open(acl_filter: Any) -> bool:
-    """Return whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
+    """Return whether a filter of ACLs leaves open the resource and the principal."""
     return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 
@@ -130,11 +130,11 @@ DANGERS: Final = {
     "Vote": Danger(_IN_QUORUM),
     "WriteTxnMarkers": Danger("it ends the transactions of the producers that it names"),
 }
-"""By API what its requests do beyond what their name says."""
+"""By API, the effects of its requests that the name does not show."""
 
 
 def why_it_writes(api_name: str, body: Any) -> str | None:
-    """Return why a request may change something on the broker; None where it only reads.
+    """Return why a request may change something on the broker; None if it only reads.
 
     >>> from flexwire.codec import message
     >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
@@ -159,7 +159,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
 
 
 def remark_on(api_name: str, body: Any) -> str | None:
-    """Return what a request that only reads leaves behind at the broker; None for most.
+    """Return the trace that a read-only request leaves at the broker; None for most.
 
     >>> from flexwire.codec import message
     >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None

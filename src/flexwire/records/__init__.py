@@ -1,12 +1,12 @@
 """Record batches (magic 2) and message sets (magic 0 and 1), in every compression.
 
-A batch is untrusted: its lengths and counts can lie, and its content may inflate to anything. So
-headers and crcs are read first, records only when they are asked for, and nothing is inflated
-beyond a limit. `decode` walks over batches, `batch` is one of them, `body` and `message_set` read
-the records inside it, `inflate` stays below a limit, `search` finds the next sound batch after
-damage; the files named for writing are the way back. `flexwire.wire.batch_layout` decides where
-each field of a header is. `kip82` reads KIP-82's own format, `conventions` the values of record
-headers. `flexwire.protocol` knows the meaning of records, and `flexwire.columnar` makes tables.
+A batch is untrusted: its lengths and counts can lie, and its content may inflate to any size. So
+headers and crcs are read first, records only on request, and nothing is inflated beyond a limit.
+`decode` walks over batches, `batch` is one of them, `body` and `message_set` read the records
+inside it, `inflate` stays below a limit, and `search` finds the next valid batch after damage. The
+files named for writing do the reverse. `flexwire.wire.batch_layout` decides where each field of a
+header is. `kip82` reads KIP-82's own format, `conventions` the values of record headers.
+`flexwire.protocol` knows the meaning of records, and `flexwire.columnar` makes tables.
 
 The laws of this room (tests below `tests/`):
 
@@ -14,7 +14,7 @@ The laws of this room (tests below `tests/`):
   (`records/test_kip82.py`).
 - A convention of record headers never guesses: a value that its software would drop is an error
   (`records/test_conventions.py`).
-- The fast gzip library accepts exactly what zlib accepts, or damage would pass
+- The fast gzip library accepts exactly what zlib accepts. Otherwise damage would pass
   (`records/test_gzip_library.py`, `records/test_gzip_rules.py`).
 
 >>> [batch] = decode_batches(bytes.fromhex(
@@ -57,5 +57,5 @@ __all__ = [
     "typed_headers",
 ]
 
-# Batches ask for what they are read and written with, which stands above them.
+# Batches import their readers and writers, which are above them.
 use_functions(kernel_functions())

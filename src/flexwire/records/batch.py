@@ -1,4 +1,4 @@
-"""A record batch: what its header says, and its records, read when asked for."""
+"""A record batch: the facts in its header, and its records, which are read on request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_INFLATED = 128 * 1024 * 1024
 # One record or record header is allowed for this many bytes of the limit, because as an object it
-# takes far more memory than the two to seven bytes it can come in.
+# takes far more memory than its two to seven bytes of input.
 OBJECT_COST = 32
 
 
@@ -38,13 +38,13 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     that the magic lacks, or that is known only after a wrapper is inflated, is -1.
 
     Attributes:
-        position: where the batch starts in the data it was read from.
+        position: where the batch starts in the data.
         data: the bytes of the batch itself.
         batch_length: the bytes after its base offset and this length, as declared.
         last_offset: the offset of its last record, which compaction may have removed.
-        base_timestamp: the first timestamp, or the delete horizon where there is one.
+        base_timestamp: the first timestamp, or the delete horizon if there is one.
         record_count: as declared.
-        crc: as declared; over all that follows it, CRC-32C in magic 2 and CRC-32 before.
+        crc: as declared. It covers everything after it: CRC-32C in magic 2, CRC-32 before.
     """
 
     position: int
@@ -69,12 +69,12 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def size(self) -> int:
-        """The bytes of the whole batch, its base offset and batch length included."""
+        """The bytes of the whole batch, with its base offset and batch length."""
         return len(self.data)
 
     @property
     def compression(self) -> Compression:
-        """How the records are compressed."""
+        """The compression type of the records."""
         return compression_of(self.attributes)
 
     @property
@@ -105,17 +105,18 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def records(self) -> list[Record]:
         """The records, inflated and read at the first call and kept.
 
-        Raises `RecordError` with an offset in the data the batch was read from. Where the bytes at
-        fault are compressed, it is the batch's, and the reason says where in the inflated bytes.
+        Raises `RecordError` with an offset in the data that the batch was read from. If the faulty
+        bytes are compressed, it is the batch's offset, and the reason gives the place in the
+        inflated bytes.
         """
         return read_and_keep(self)
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
-        """Write the batch anew: its fields, with ``records`` or, where none are given, its own.
+        """Write the batch again: its fields, with ``records`` or otherwise its own records.
 
-        Its own keep what is on the wire, which under ``LogAppendTime`` are the timestamps that the
-        producer gave. So a batch that is not compressed, and is written as Kafka writes, gives the
-        bytes it was read from. ``level`` is that of `encode_batch`.
+        Its own records are written as on the wire; under ``LogAppendTime`` their timestamps are
+        those of the producer. So an uncompressed batch in Kafka's own form gives the same bytes
+        again. ``level`` is that of `encode_batch`.
 
         Raises `EncodeError` for records that do not fit the batch, and `RecordError` as `records`
         does.
@@ -145,7 +146,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
-            # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
+            # A batch that compaction emptied has no compressed data at all, not compressed empty
+            # data.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
             return read_records(
@@ -189,17 +191,17 @@ def read_and_keep(batch: RecordBatch) -> list[Record]:
     kept = batch._records  # noqa: SLF001 - of the batch itself, in the same room
     if kept is None:
         is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
-        kept = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - see above
-        batch._records = kept  # noqa: SLF001 - see above
+        kept = batch._read(batch.max_timestamp if is_append_time else None)  # noqa: SLF001 - of the batch itself
+        batch._records = kept  # noqa: SLF001 - of the batch itself
     return kept
 
 
 def property_of(read: Callable[[RecordBatch], list[Record]]) -> property:
-    """Make `RecordBatch.records` another function's, which may be one of C."""
+    """Make another function, which may be one of C, the getter of `RecordBatch.records`."""
     return property(read, doc=_RECORDS.__doc__)
 
 
-# As it is written above.
+# The getter as it is written in the class.
 _RECORDS = RecordBatch.records
 
 

@@ -1,6 +1,6 @@
-"""The functions over records and batches that a process runs: on kernels, or Python's.
+"""The functions for records and batches that a process uses: kernels, or Python's.
 
-This is above batches, their iterator and their writing, which reach it through
+This module is above batches, their iterator and their writing. They reach it through
 `flexwire.records.executors.ACTIVE`.
 """
 
@@ -21,11 +21,11 @@ PYTHON = RecordFunctions(
     batch.read_and_keep,
     encode.write_plain_batch,
 )
-"""Python's own; they read all batches one at a time."""
+"""Python's own functions; they read all batches one at a time."""
 
 
 def kernel_functions() -> RecordFunctions:
-    """Return those on kernels; Python's without kernels, or where these do not take the classes."""
+    """Return the kernel functions; Python's without kernels, or if they refuse the classes."""
     objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
@@ -47,8 +47,8 @@ def kernel_functions() -> RecordFunctions:
 
 
 def use_functions(functions: RecordFunctions) -> None:
-    """Read and write by these functions from now on."""
-    # With Python's way to it, what is there already would take longer than its records.
+    """Use these functions for reading and writing from now on."""
+    # With a property of Python, fetching stored records would take longer than reading them.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
     ACTIVE.functions = functions

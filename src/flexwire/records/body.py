@@ -1,17 +1,17 @@
 """The records inside a magic 2 record batch, read and written in Python.
 
-This is the hot loop of the room, so the varints of one byte (and of two, where they are common) are
-read in place: a call for each would take longer than all else that a record needs. The others go
-through `flexwire.wire.varint`. A length is compared with the record's end before anything is cut
-out; varints that run past that end are found when the record turns out to have another size.
+This is the hot loop of the room, so varints of one byte (and of two, if they are common) are read
+inline: a call for each would take longer than all other work for a record. Longer ones are read by
+`flexwire.wire.varint`. A length is compared with the record's end before anything is sliced.
+Varints that run past that end are noticed when the record turns out to have another size.
 
-Without kernels, this module is the fast path: it reads ordinary records, and refuses all others
+Without kernels, this module is the fast path. It reads ordinary records, and refuses all others
 without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write all
-of it again, and word the errors. So nothing is checked here that shows at the end: a length that is
-too long moves beyond the record's end.
+of it again, and word the errors. So this module skips checks that the final size covers: a length
+that is too long moves beyond the record's end.
 """
 
-# ruff: noqa: PLR2004 - 128 is the bit that says "more follows", and here it is everywhere
+# ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, and it is used everywhere here
 from __future__ import annotations
 
 from operator import attrgetter
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# What a delta of 32 bits cannot leave the range of 64 bits from.
+# A delta of 32 bits cannot leave the range of 64 bits from here.
 _NEAREST, _FARTHEST = INT64_MIN + (1 << 31), INT64_MAX - (1 << 31)
 _ATTRIBUTES = b"\x00"
 _NULL = write_varint(-1)
-# Most lengths, deltas and counts are small, and looking one up is faster than making it.
+# Most lengths, deltas and counts are small, and a lookup is faster than encoding.
 _SMALL = tuple(write_varint(number) for number in range(512))
 _FEW = len(_SMALL)
 
 
 class Unusual(Exception):  # noqa: N818 - never leaves the room: others say what is wrong, if it is
-    """A record is not as nearly all are."""
+    """A record is out of the ordinary."""
 
 
 def read_ordinary(
@@ -75,10 +75,10 @@ def _read_ordinary(  # noqa: C901, PLR0912 - one loop, in place, as there
             p += 2
         else:
             n, p = _read_wide_varint(data, p)
-        # Where it is odd it is negative, as all lengths are.
+        # An odd value is negative, as for all lengths.
         odd = n
         stop = p + (n >> 1)
-        # The record's attributes are passed by.
+        # The record's attributes are skipped.
         timestamp = data[p := p + 1]
         timestamp, p = (timestamp, p + 1) if timestamp < 128 else _read_wide_varint(data, p)
         offset = data[p]
@@ -123,7 +123,7 @@ def _read_ordinary(  # noqa: C901, PLR0912 - one loop, in place, as there
 
 def _read_ordinary_headers(data: bytes, p: int, headers: list[RecordHeader]) -> int:
     append = headers.append
-    # A count or length is of one byte and not negative where none of these bits is set.
+    # A count or length has one byte and is not negative if none of these bits is set.
     count = data[p]
     if count & 129:
         raise Unusual
@@ -170,7 +170,7 @@ def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
 def write_ordinary(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write records, each with its length in front; gives the newest timestamp too.
+    """Write records, each with its length in front; return the newest timestamp too.
 
     Raises `Unusual`, `AttributeError` or `ValueError`.
     """
@@ -256,9 +256,9 @@ def read_records(  # noqa: PLR0917 - a kernel stands in for it, and knows no oth
 ) -> list[Record]:
     """Read ``count`` records, which must fill ``data`` from ``start`` to its end.
 
-    ``budget`` is the most records and record headers to make in all: inflated bytes can hold
-    millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError` with an
-    offset within ``data``.
+    ``budget`` is the most records and record headers to make in all, because inflated bytes can
+    hold millions of empty ones. ``append_time`` replaces every timestamp. Raises `RecordError` with
+    an offset within ``data``.
     """
     remaining = len(data) - start
     if not 0 <= count <= remaining // LEAST_RECORD:
@@ -295,7 +295,7 @@ def _read_checked(
 
 
 def over_budget(offset: int) -> RecordError:
-    """Make the error of inflated bytes that hold more records and headers than are allowed."""
+    """Return the error for inflated bytes that hold more records and headers than are allowed."""
     reason = "the inflated records are too many; if that is meant, raise max_inflated"
     return RecordError(reason, offset=offset)
 
@@ -317,7 +317,7 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop, in place: see the mod
         if n & 1 or n >> 1 > end - p:
             raise _wrong_length("record", n, end - p, p)
         stop = p + (n >> 1)
-        # The record's attributes: no bit of them has a meaning yet, and Kafka ignores them.
+        # The record's attributes: no bit has a meaning yet, and Kafka ignores them.
         p += 1
         timestamp = data[p]
         if timestamp < 128:
@@ -421,7 +421,7 @@ def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
 
 
 def _wrong_length(what: str, raw: int, remaining: int, offset: int) -> RecordError:
-    """``raw`` is a length or count in zig-zag form, odd where it is negative."""
+    """Return the error for ``raw``, a length or count in zig-zag form, odd if it is negative."""
     declared = (raw >> 1) ^ -(raw & 1)
     unit = "count" if what == "record header" else "length"
     reason = f"{what} {unit} {declared} declared but {max(remaining, 0)} bytes remain"
@@ -434,10 +434,10 @@ _HEADER_PARTS = 2
 def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Write the records, each with its length in front; gives the newest timestamp too.
+    """Write the records, each with its length in front; return the newest timestamp too.
 
-    Raises `EncodeError` where a field holds what it cannot, where the offset is further than 32
-    bits from the base offset, and where the timestamp is further than 64 from the base timestamp.
+    Raises `EncodeError` if a field has an impossible value, if the offset is further than 32 bits
+    from the base offset, and if the timestamp is further than 64 bits from the base timestamp.
     """
     try:
         return write_ordinary(records, base_offset, base_timestamp)

@@ -1,13 +1,13 @@
 """The records of a batch, compressed as Kafka's Java does, and inflated up to a limit.
 
-Every codec refuses before it allocates: lz4 and zstd by walking their block headers, snappy by the
-size it declares against the most its format can expand, gzip by streaming.
+Every codec refuses before it allocates. For lz4 and zstd the block headers are read. For snappy,
+the declared size is compared with the format's largest expansion. Gzip is inflated as a stream.
 
-Both formats cut their content into blocks of bounded size, so walking the block headers gives a
-size that the content cannot exceed, before anything is inflated or allocated.
+Lz4 and zstd cut their content into blocks of limited size. So the block headers give an upper limit
+of the content's size, before anything is inflated or allocated.
 
 Clients that wrote magic 0 computed the header checksum over the frame's magic number as well
-(KAFKA-3160). A reader of the lz4 format refuses such a frame, so its one wrong byte is put right.
+(KAFKA-3160). A reader of the lz4 format refuses such a frame, so its one wrong byte is corrected.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
 
 
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
-    """Return the size of the frame header at ``start``, its checksum byte included.
+    """Return the size of the frame header at ``start``, with its checksum byte.
 
-    Raises `RecordError` where there is no frame header, or one of another version, or with a
+    Raises `RecordError` if there is no frame header, or one of another version, or with a
     dictionary.
     """
     if data[start : start + 4] != _LZ4_MAGIC or len(data) < start + 7:
@@ -78,7 +78,7 @@ def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
 
 
 def lz4_bound(data: bytes | memoryview) -> int:
-    """Return a size that the lz4 frames in ``data`` cannot inflate beyond."""
+    """Return an upper limit of the inflated size of the lz4 frames in ``data``."""
     bound = position = 0
     while position < len(data):
         start = position
@@ -97,7 +97,7 @@ def lz4_bound(data: bytes | memoryview) -> int:
 
 
 def zstd_bound(data: bytes | memoryview) -> int:
-    """Return a size that the zstd frames in ``data`` cannot inflate beyond."""
+    """Return an upper limit of the inflated size of the zstd frames in ``data``."""
     bound = position = 0
     while position < len(data):
         if data[position : position + 4] != _ZSTD_MAGIC:
@@ -130,7 +130,7 @@ _LONGEST = 15
 def with_right_checksum(data: bytes) -> bytes:
     """Return the frame with the header checksum of the lz4 format.
 
-    Raises `RecordError` where the byte is neither the right one nor the old clients' one.
+    Raises `RecordError` if the byte is neither the correct one nor that of old clients.
     """
     last = lz4_header_size(data) - 1
     if len(data) <= last:
@@ -150,12 +150,12 @@ def with_old_checksum(data: bytes) -> bytes:
 
 
 def header_checksum(data: bytes) -> int:
-    """Compute the checksum byte of a frame header: of ``data``, its flags and what follows them."""
+    """Return the checksum byte of a frame header: of ``data``, from its flags on."""
     return xxh32_short(data) >> 8 & 0xFF
 
 
 def xxh32_short(data: bytes) -> int:
-    """Compute XXH32 with seed 0 of at most 15 bytes, which need none of its striped part.
+    """Return XXH32 with seed 0 of at most 15 bytes, for which its striped part is not needed.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -183,28 +183,28 @@ def _rotate(value: int, bits: int) -> int:
 with suppress(ImportError):
     import zstandard
 
-# It takes exactly what zlib takes, and no library that is faster does.
+# It accepts exactly the input that zlib accepts, unlike any faster library.
 try:
     fast_zlib: Any = import_module("zlib_ng.zlib_ng")
 except ImportError:
     fast_zlib = zlib
 
-# The longest element of snappy's format makes 64 bytes of 3.
+# The longest element of snappy's format expands 3 bytes to 64.
 _SNAPPY_MOST_RATIO = 22
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_SIZE = 16
 
 GZIP_WBITS = 31
 # Bytes after a member are copied when it ends, so a million empty members would take forever.
-# Kafka's clients write one.
+# Kafka's clients write one member.
 _GZIP_MOST_MEMBERS = 64
 
 
 def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) -> bytes:
     """Inflate ``data``; the result has at most ``limit`` bytes.
 
-    Raises `RecordError` where the data is damaged, cut off, followed by something else, or would
-    inflate beyond the limit.
+    Raises `RecordError` if the data is damaged, cut off, followed by other bytes, or would inflate
+    beyond the limit.
 
     >>> inflate(Compression.SNAPPY, bytes.fromhex("04 0c 666c6578"), magic=2, limit=100)
     b'flex'
@@ -227,13 +227,13 @@ def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) ->
 def inflate_into(
     compression: Compression, data: memoryview, room: memoryview, *, bound: int | None = None
 ) -> int:
-    """Inflate ``data`` of a record batch into a room; gives how many bytes there are then.
+    """Inflate ``data`` of a record batch into a buffer; return the number of bytes.
 
-    ``bound`` is what `flexwire.records.compression` gives for the data, if it is known, and below 0
-    for what is refused there.
+    ``bound`` is the limit from `flexwire.records.compression`, if it is known, and below 0 if the
+    data is refused there.
 
-    It gives -1 where `inflate` must do it: there is too little room, the data is damaged, or it
-    is of another codec. The content of the buffer then means nothing.
+    The result is -1 if `inflate` must do it: the buffer is too small, the data is damaged, or it
+    has another codec. The content of the buffer is then undefined.
     """
     try:
         if (run := _DECLARED.get(compression)) is not None:
@@ -286,7 +286,7 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
 
 
 def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
-    # A member ends with its size, and zlib is quicker if it knows where to stop.
+    # A member ends with its size, and zlib is faster if it knows where to stop.
     declared = int.from_bytes(data[-4:], "little")
     if declared > len(room):
         return -1
@@ -299,9 +299,9 @@ def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
 
 
 def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
-    """Inflate one frame by the context that this thread keeps; -1 where cramjam is to be asked.
+    """Inflate one frame with this thread's cached context; -1 if cramjam must do it.
 
-    The bound of all frames is known to fit into the room.
+    The limit of all frames is known to fit into the buffer.
     """
     if not _HAS_CONTEXTS:
         return -1
@@ -350,7 +350,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
         return
     position = 0
     while position < len(data):
-        # A stream may be several written one after the other, each with its header.
+        # A stream may consist of several streams in a row, each with its header.
         is_header = data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
         if is_header and position + _XERIAL_HEADER_SIZE <= len(data):
             position += _XERIAL_HEADER_SIZE
@@ -373,23 +373,23 @@ def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
     return declared
 
 
-# Making a context costs as much as inflating a batch of 12 kB; one is not for two threads at once.
+# Making a context costs as much as inflating a batch of 12 kB, and two threads cannot share one.
 _KEPT = local()
-# The most bytes of a frame's window, which a context gets memory for because the frame says so.
+# The largest window of a frame: a context allocates memory because the frame asks for it.
 _MOST_WINDOW = 8 << 20
 _HAS_CONTEXTS = "zstandard" in globals()
-# The codecs that say how much they inflate to.
+# The codecs whose data declares its inflated size.
 _DECLARED = {
     Compression.GZIP: _inflate_gzip_into,
     Compression.SNAPPY: _inflate_snappy_into,
 }
-# The codecs whose frames say in advance how much they inflate to at most.
+# The codecs whose frames declare an upper limit of their inflated size.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, cramjam.lz4),
     Compression.ZSTD: (zstd_bound, cramjam.zstd),
 }
 
-# Kafka's own ranges of `compression.gzip.level` and its like.
+# Kafka's own ranges of `compression.gzip.level` and similar settings.
 _LEVELS = {
     Compression.GZIP: range(1, 10),
     Compression.LZ4: range(1, 18),
@@ -397,11 +397,11 @@ _LEVELS = {
 }
 _ZSTD_LEVEL = 3
 
-# The version of the framing, and the oldest that can read it.
+# The version of the framing, and the oldest version that can read it.
 _XERIAL_VERSIONS = bytes([0, 0, 0, 1, 0, 0, 0, 1])
 _XERIAL_BLOCK = 1 << 15
 
-# Version 1, independent blocks (Kafka's Java takes no others), each of 64 KiB at most.
+# Version 1, independent blocks (Kafka's Java accepts no others), each of at most 64 KiB.
 _LZ4_HEADER = LZ4_MAGIC.to_bytes(4, "little") + bytes(
     [LZ4_VERSION | LZ4_INDEPENDENT, LZ4_LEAST_SIZE << LZ4_SIZE_SHIFT]
 )
@@ -413,8 +413,8 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
     """Compress ``data``; without a level, at Kafka's default.
 
     Snappy is written in xerial framing, and lz4 in magic 0 with the header checksum of old clients,
-    because that is what their readers want. Raises `EncodeError` for a level that the compression
-    type does not have.
+    because their readers require that. Raises `EncodeError` for a level that the compression type
+    does not have.
 
     >>> deflate(Compression.SNAPPY, b"flex", level=None, magic=2).hex(" ", -4)
     '82534e41 50505900 00000001 00000001 00000006 040c666c 6578'
@@ -474,7 +474,7 @@ def _deflate_lz4(data: bytes) -> bytes:
 
 
 def _deflate_lz4_at(level: int, data: bytes) -> bytes:
-    # The block function knows no levels, and the frame function no independent blocks.
+    # The block function has no levels, and the frame function no independent blocks.
     frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     frame.compress(data)
     return bytes(frame.finish())

@@ -1,4 +1,4 @@
-"""Record batches and message sets one after the other, as a fetch or a log holds them."""
+"""Record batches and message sets in sequence, as in a fetch or a log."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(NamedTuple):
-    """The start of a batch that the data ends within, as a fetch ends when it is full.
+    """The beginning of a batch that the data cuts off, as in a full fetch.
 
-    ``size`` bytes of it are there; ``declared_size`` is the whole, None where the data ends before
-    it says how large that is.
+    ``size`` bytes of it are present. ``declared_size`` is the whole size, None if the data ends
+    before the size.
     """
 
     position: int
@@ -48,9 +48,9 @@ class PartialBatch(NamedTuple):
 
 
 class BatchIterator(Iterator[RecordBatch]):
-    """Gives the batches of ``data`` in order; see `decode_batches`."""
+    """Returns the batches of ``data`` in order; see `decode_batches`."""
 
-    # That of kernels counts as one below this.
+    # The kernels' iterator is registered as a subclass below.
     __slots__ = ()
 
     _walk: _BatchWalk
@@ -65,17 +65,17 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The partial batch at the end, None when there is none or it is not reached yet."""
+        """The partial batch at the end, None if there is none or it is not reached yet."""
         return self._walk.partial
 
 
-# Of threads that share an iterator, each takes a step of Python's as a whole, or two would be given
-# one batch. A finalizer that steps within a step does not wait for itself.
+# If threads share an iterator, each Python step is done as a whole; otherwise two would get the
+# same batch. A finalizer that steps within a step does not wait for itself.
 _STEP = lock_over_forks()
 
 
 class _PythonIterator(BatchIterator):
-    """Runs no kernel."""
+    """The iterator without kernels."""
 
     __slots__ = ("_walk",)
 
@@ -116,7 +116,8 @@ class _BatchWalk(msgspec.Struct, gc=False):
         except RecordError:
             raise
         except BaseException:
-            # Of a signal's handler, say: the batch was not given, so it is still the next.
+            # An exception in a signal handler, say: the batch was not returned, so it is still the
+            # next.
             self.position = start
             raise
 
@@ -127,7 +128,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
         raise StopIteration
 
     def _check_size(self, start: int, size: int, remaining: int) -> int | None:
-        """Return the magic; None if the data ends before it. Nothing follows an invalid entry."""
+        """Return the magic; None if the data ends before it. An invalid entry ends the data."""
         magic, least, reason = None, LEAST_SIZES[0], None
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
@@ -230,7 +231,7 @@ def iterate(
     check_crc: bool,  # noqa: FBT001 - as the kernel is called that stands in for it
     max_inflated: int,
 ) -> BatchIterator:
-    """Do what `decode_batches` does, from a position on."""
+    """Do the same as `decode_batches`, from a position on."""
     data = to_bytes(data)
     to_flag(check_crc, "check_crc")
     max_inflated = to_int(max_inflated, "max_inflated", least=0)
@@ -241,16 +242,16 @@ def go_on(iterator: Any) -> RecordBatch:
     """Return the next batch of a kernels' iterator that the kernels refused."""
     with _STEP:
         walk = _BatchWalk(
-            iterator._data,  # noqa: SLF001 - of the class that stands in for the one above
-            iterator._check_crc,  # noqa: SLF001 - see above
-            iterator._max_inflated,  # noqa: SLF001 - see above
+            iterator._data,  # noqa: SLF001 - of the class that replaces the one above
+            iterator._check_crc,  # noqa: SLF001 - of the same class
+            iterator._max_inflated,  # noqa: SLF001 - of the same class
             iterator.position,
         )
         try:
             return next(walk)
         finally:
-            iterator._position = walk.position  # noqa: SLF001 - see above
-            iterator._partial = walk.partial  # noqa: SLF001 - see above
+            iterator._position = walk.position  # noqa: SLF001 - of the same class
+            iterator._partial = walk.partial  # noqa: SLF001 - of the same class
 
 
 def decode_batches(
@@ -261,13 +262,13 @@ def decode_batches(
 ) -> BatchIterator:
     """Iterate over the record batches, or top-level messages, in ``data``.
 
-    Headers and crcs are read as the iteration goes, records when `RecordBatch.records` is asked.
-    Where the data ends within a batch, the iteration ends and ``partial`` says so: that is how a
-    full fetch ends, not an error. ``max_inflated`` bounds the bytes that the records of one
-    compressed batch may inflate to, and with them how many objects are made.
+    Headers and crcs are read during the iteration, records when `RecordBatch.records` is read. If
+    the data ends within a batch, the iteration ends and ``partial`` has that batch: a full fetch
+    ends this way, so it is not an error. ``max_inflated`` limits the inflated bytes of one
+    compressed batch's records, and with them the number of objects.
 
-    A damaged batch raises `RecordError`; if its length is sound the iteration can go on after it,
-    otherwise it is over.
+    A damaged batch raises `RecordError`. If its length is valid the iteration can continue after
+    it, otherwise it is over.
 
     >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
     >>> list(batches), batches.partial
@@ -285,10 +286,10 @@ def decode_records(
 ) -> list[Record]:
     """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
-    They are those of each batch that `decode_batches` gives, control records too; without batches
-    to make, it is several times as fast where these have few records. Where the data ends within a
-    batch, so do the records; ``partial`` of `decode_batches` says by how much. A damaged batch
-    raises `RecordError`, and gives nothing; `decode_batches` can go on after it.
+    They are those of each batch from `decode_batches`, including control records. Without batch
+    objects, this is several times as fast if batches have few records. If the data ends within a
+    batch, the records end before it, and ``partial`` of `decode_batches` has that batch. A damaged
+    batch raises `RecordError`, and nothing is returned; `decode_batches` can continue after it.
 
     >>> from flexwire.records import Record, encode_batch
     >>> data = b"".join(encode_batch([Record(at, 0, None, b"v%d" % at, [])]) for at in (7, 8))
@@ -305,7 +306,7 @@ def decode_records(
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
-        # Batches of which the kernel is not sure, and compressed batches.
+        # Compressed batches, and batches that the kernel refuses.
         batch = next(ACTIVE.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break
@@ -318,8 +319,8 @@ def decode_records(
 def extents(batch: RecordBatch) -> tuple[int, list[int]]:
     """Return the size of a batch without compression, and the size of each of its `records`.
 
-    A record has its length before it, a message its offset and size. Raises `RecordError` where the
-    records do not inflate; they must be such that they can be read.
+    A record includes its length, a message its offset and size. Raises `RecordError` if the records
+    do not inflate. The records must be readable.
     """
     is_plain = batch.compression is Compression.NONE
     if batch.magic == RECORD_BATCH:

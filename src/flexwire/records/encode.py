@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Fields: TypeAlias = Mapping[str, int | None]
-"""The numbers of a batch's header that are not taken from its records, by their names."""
+"""The numbers in a batch's header that do not come from its records, by their names."""
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
-# What a wrapper message, and a record batch, has of them.
+# The numbers that a wrapper message, and a record batch, have.
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -61,10 +61,10 @@ WRITTEN_FIELDS = (
 )
 
 _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
-# As objects, which are compared sooner than what they say.
+# As objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The fields of a header that are given, and their bits; then all of them in the header's order.
+# The header fields that are given, and their bits; then all fields in the header's order.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -94,10 +94,10 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
 ) -> bytes:
     """Write one record batch (magic 2), or a message set (magic 0 and 1), with its crcs.
 
-    The fields are those of `RecordBatch`. Where they are None, the offsets and the base timestamp
-    are those of the first and last record, the max timestamp is the largest, and the level of
-    compression is Kafka's default. A message set is one wrapper message where it is compressed,
-    else one message for each record. With ``LogAppendTime`` readers give every record the max
+    The fields are those of `RecordBatch`. If they are None, the offsets and the base timestamp are
+    those of the first and last record, the max timestamp is the largest, and the level of
+    compression is Kafka's default. A compressed message set is one wrapper message; otherwise it
+    has one message for each record. With ``LogAppendTime`` readers give every record the max
     timestamp.
 
     Raises `EncodeError`, naming the field and the record, for what the magic cannot carry.
@@ -106,7 +106,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
     '220000000e6f726465722d37087061696400'
     """
     attributes = 0
-    # Most batches have nothing of all this, which is seen sooner than each of it is checked.
+    # Most batches have none of this, and one test for all is faster than a check of each.
     if (
         magic is not RECORD_BATCH
         or compression is not _NOT_COMPRESSED
@@ -157,9 +157,9 @@ def _write(
 
 
 def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
-    """Write a record batch that is not compressed; ``numbers`` are those of its header in order.
+    """Write an uncompressed record batch; ``numbers`` are those of its header in order.
 
-    A kernel stands in for it, and knows no other.
+    A kernel may replace this function, with the same arguments.
     """
     return _write_any(list(records), RECORD_BATCH, attributes, numbers, None)
 
@@ -200,7 +200,7 @@ def _write_record_batch(
 def seal_batch(
     body: bytes, count: int, attributes: int, fields: Fields, *, level: int | None = None
 ) -> bytes:
-    """Compress ``count`` records that are written already, and put a header with a crc before them.
+    """Compress ``count`` records that are already written, and put a header with a crc before them.
 
     ``fields`` has both offsets and both timestamps. Raises `EncodeError`.
     """
@@ -211,7 +211,7 @@ def seal_batch(
     if not 0 <= last_offset - base_offset <= INT32_MAX:
         reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
-    # Emptied by compaction, a batch has no compressed data, rather than that of nothing.
+    # A batch that compaction emptied has no compressed data at all, not compressed empty data.
     if count:
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size
@@ -246,8 +246,8 @@ def _write_message_set(
         raise EncodeError("a wrapper message has one record at least", path="records")
     first, last = _ends(records)
     last_offset = _number(fields, "last_offset", 64, last.offset)
-    # As readers take them, offsets inside a wrapper are relative in magic 1, and where the last one
-    # is 0 in neither.
+    # As readers interpret them, offsets inside a wrapper are relative in magic 1, unless the last
+    # one is 0.
     base_offset = 0
     if magic > 0 and last_offset != 0:
         base_offset = first.offset
@@ -272,7 +272,7 @@ def _write_message_set(
 def _ends(records: Sequence[Record]) -> tuple[Record, Record]:
     """Return the first and the last record, whose numbers go into the header.
 
-    The numbers are checked when the records are written, the first one's before any use.
+    The numbers are checked when the records are written; the first one's before any use.
     """
     if not records:
         return _NOBODY, _NOBODY

@@ -1,7 +1,7 @@
-"""Reading and writing records: kernels where there are any, else Python.
+"""Reading and writing records: with kernels if there are any, otherwise in Python.
 
-Most batches of real topics have one to twenty records, and Python's code for a batch takes longer
-than all of these. So even what chooses between the two is no call.
+Most batches of real topics have one to twenty records, and one Python call per batch takes longer
+than all of these. So even the choice between the two needs no call.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 class RecordFunctions:
     """The functions with which a process reads and writes batches: kernels, or Python.
 
-    The classes of batches and of their iterators are above this module, and so not named here.
+    The classes of batches and of their iterators are above this module, so they are not named here.
     """
 
     read_body: Callable[..., list[Record]]
-    """Do what `flexwire.records.body.read_records` does, errors included."""
+    """Do the same as `flexwire.records.body.read_records`, with the same errors."""
     write_body: Callable[..., tuple[bytes, int]]
-    """Do what `flexwire.records.body.write_records` does, errors included."""
+    """Do the same as `flexwire.records.body.write_records`, with the same errors."""
     iterate: Callable[[Any, int, bool, int], Any]
-    """Do what `flexwire.records.decode.iterate` does, errors included."""
+    """Do the same as `flexwire.records.decode.iterate`, with the same errors."""
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
-    """Return the records of the batches from a position on, and where the sound ones end."""
+    """Return the records of the batches from a position on, and where the valid batches end."""
     read_records: Callable[[Any], list[Record]]
-    """Do what `flexwire.records.batch.read_and_keep` does, errors included."""
+    """Do the same as `flexwire.records.batch.read_and_keep`, with the same errors."""
     write_batch: Callable[..., bytes]
-    """Do what `flexwire.records.encode.write_plain_batch` does, errors included."""
+    """Do the same as `flexwire.records.encode.write_plain_batch`, with the same errors."""
 
 
 class ActiveFunctions:
-    """The functions that this process runs.
+    """The functions that this process uses.
 
-    `flexwire.records.batch_executors.use_functions`, which stands above batches, puts them in.
+    `flexwire.records.batch_executors.use_functions`, which is above batches, sets them.
     """
 
     __slots__ = ("functions",)
@@ -60,7 +60,7 @@ def read_records(
     budget: int,
     append_time: int | None,
 ) -> list[Record]:
-    """Do what `flexwire.records.body.read_records` does, errors included."""
+    """Do the same as `flexwire.records.body.read_records`, with the same errors."""
     read = ACTIVE.functions.read_body
     return read(data, start, count, base_offset, base_timestamp, budget, append_time)
 
@@ -68,5 +68,5 @@ def read_records(
 def write_records(
     records: Sequence[Record], base_offset: int, base_timestamp: int
 ) -> tuple[bytes, int]:
-    """Do what `flexwire.records.body.write_records` does, errors included."""
+    """Do the same as `flexwire.records.body.write_records`, with the same errors."""
     return ACTIVE.functions.write_body(records, base_offset, base_timestamp)

@@ -22,10 +22,10 @@ Pairs: TypeAlias = "Iterable[tuple[str | bytes, _PairValue]] | Mapping[str, _Pai
 class Headers:
     """Typed record headers: an ordered multimap, because "a key can occur multiple times".
 
-    ``header_bytes`` are read at the first call that needs to know what is in them, and that call
-    raises `DecodeError` where they are not headers; `as_bytes` does not. The put methods append,
-    and raise `EncodeError` for a value that the type does not have and for a key that UTF-8 has no
-    bytes for. Two are equal if their keys and values are, in the same order.
+    ``header_bytes`` are read at the first call that needs their content. That call raises
+    `DecodeError` if they are not headers; `as_bytes` does not. The put methods append, and raise
+    `EncodeError` for a value that the type does not have and for a key that cannot be written as
+    UTF-8. Two are equal if their keys and values are, in the same order.
 
     >>> headers = Headers()
     >>> headers.put_long("user", 7)
@@ -48,7 +48,7 @@ class Headers:
         self._items: list[tuple[str, Typed]] | None = None
 
     def put(self, key: str, value: Typed) -> None:
-        """Append a header whose type is the value's own: the one way to put a null."""
+        """Append a header with the value's own type: the only way to add a null."""
         items = self._read()
         to_kind(value, "value", Typed)
         try:
@@ -105,7 +105,7 @@ class Headers:
         self._put(key, ValueType.BYTES, value)
 
     def put_object(self, key: str, value: Any, serializer: Callable[[Any], bytes]) -> None:
-        r"""Append a byte[] that a serializer makes of any object.
+        r"""Append a byte[] that a serializer makes from any object.
 
         "Each headers value will be custom serialisable by the interceptors/plugins that use the
         header". Errors of the serializer are raised unchanged.
@@ -133,7 +133,7 @@ class Headers:
         return [deserializer(typed.data) for typed in values]
 
     def get(self, key: str) -> list[PlainValue]:
-        """Return the plain values of a key, in their order; none for a key that is not there."""
+        """Return the plain values of a key, in their order; none for a missing key."""
         return [typed.value for typed in self.get_typed(key)]
 
     def get_typed(self, key: str) -> list[Typed]:
@@ -165,7 +165,7 @@ class Headers:
         return self._items
 
     def __contains__(self, item: object) -> bool:
-        """Say whether a key is there, or a pair of a key and a `Typed`."""
+        """Return whether a key is present, or a pair of a key and a `Typed`."""
         if isinstance(item, str):
             return any(name == item for name, _ in self._read())
         if not isinstance(item, tuple):
@@ -191,9 +191,9 @@ class Headers:
 def typed_headers(pairs: Pairs | None, *, dialect: TypedDialect = TypedDialect.DOCUMENT) -> Headers:
     """Read typed values from the record headers of released Kafka.
 
-    ``pairs`` is what a client or Spark gives, or a `Record` of flexwire's: keys as str or bytes
-    with values as bytes, in order; None where there are none. Raises `DecodeError`, which names the
-    key, for a value that is not a TypedValue, null included.
+    ``pairs`` is the list of headers from a client or Spark, or a `Record` of flexwire's: keys as
+    str or bytes with values as bytes, in order; None if there are none. Raises `DecodeError`, with
+    the key, for a value that is not a TypedValue, also for null.
 
     >>> list(typed_headers([("user", bytes.fromhex("05 0000000000000007"))]))
     [('user', Typed('long', 7))]
@@ -241,8 +241,8 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
-    # No count stands before them: the document names each length of a message as a field of its
-    # own, and no count is among them.
+    # No count stands before them: the document names each length of a message as a separate field,
+    # and none of them is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:
@@ -255,7 +255,7 @@ def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed
 
 
 def _read_sized(reader: Reader, path: str) -> tuple[int, bytes]:
-    """Read an int32 length and as many bytes; gives where these begin, too."""
+    """Read an int32 length and as many bytes; return also where these begin."""
     reader.path = [path]
     try:
         length = INT32.read(reader)

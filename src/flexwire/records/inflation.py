@@ -1,9 +1,9 @@
-"""Bounds on the inflation of record batches: of each, and of all of an analysis.
+"""Limits on the inflation of record batches: for each batch, and for all batches of an analysis.
 
-A few bytes of zstd stand for megabytes of constant data, and that is no mistake. So a single batch
-may inflate as far as its own bound, whatever its size. All batches that are read together have an
-allowance in proportion to the bytes that were captured. Where they take more, each batch is held to
-a ratio: what is left out is then the same in whatever order the batches are read.
+A few bytes of zstd may stand for megabytes of constant data, and that can be legitimate. So a
+single batch may inflate up to its own limit, whatever its size. All batches that are read together
+have an allowance in proportion to the captured bytes. If they exceed it, each batch is limited by a
+ratio. Then the omitted batches are the same in whatever order the batches are read.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""How many bytes each captured byte may inflate to: about as many as gzip can make of one."""
+"""How many bytes each captured byte may inflate to: about the most that gzip achieves."""
 RECORD_COST: Final = 256
-"""So many bytes a record or record header counts for, besides its content."""
+"""The bytes that a record or record header counts for, besides its content."""
 BEYOND: Final = "; if that is meant, raise max_"
-"""Is part of the reason where a batch inflates beyond a bound, and of no other."""
+"""The part of the reason by which a batch beyond a limit is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """Bounds on the inflation of compressed batches.
+    """Limits on the inflation of compressed batches.
 
     Attributes:
         max_inflated: the most bytes that one batch inflates to.
-        max_ratio: the most bytes for each byte that was captured, over all batches.
-        is_held: whether each batch is held to this ratio, because all of them had taken more, or
-            because that was asked for.
+        max_ratio: the most bytes for each captured byte, over all batches.
+        is_held: whether each batch is limited by this ratio, because all batches exceeded it,
+            or because that was requested.
     """
 
     max_inflated: int = MAX_INFLATED
@@ -51,23 +51,23 @@ class Inflation:
 
     @property
     def ratio(self) -> int | None:
-        """The most bytes for each byte of a batch; None where batches are not held to any."""
+        """The most bytes for each byte of a batch; None if batches have no such limit."""
         return self.max_ratio if self.is_held else None
 
     def allowance(self, captured: int) -> int:
-        """Return what the batches in so many captured bytes may take before they are held.
+        """Return how many bytes batches in ``captured`` bytes may take before the ratio applies.
 
-        One batch may always inflate as far as its own bound.
+        One batch may always inflate up to its own limit.
         """
         return self.max_inflated + self.max_ratio * captured
 
     def held(self) -> Inflation:
-        """Return the same bounds with each batch held to the ratio."""
+        """Return the same limits, with each batch limited by the ratio."""
         return replace(self, is_held=True)
 
 
 INFLATION: Final = Inflation()
-"""The bounds where none are given."""
+"""The limits if none are given."""
 
 
 def count_bytes(records: Iterable[Record]) -> int:
@@ -87,14 +87,14 @@ def count_bytes(records: Iterable[Record]) -> int:
 
 
 def ratio_reason(ratio: int) -> str:
-    """Return the reason why a batch is left out that inflates to more than its ratio."""
+    """Return the reason for leaving out a batch that inflates beyond its ratio."""
     return f"the records inflate beyond {ratio} times their batch{BEYOND}ratio"
 
 
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     """Return the records of a batch, inflated to at most ``ratio`` times the bytes of the batch.
 
-    None is no ratio. Raises `RecordError` as `RecordBatch.records` does, and beyond the ratio.
+    None means no ratio. Raises `RecordError` as `RecordBatch.records` does, and beyond the ratio.
 
     >>> from flexwire.records import Record, decode_batches, encode_batch
     >>> data = encode_batch([Record(0, 0, None, bytes(10_000), [])], compression=Compression.ZSTD)

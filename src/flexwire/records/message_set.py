@@ -1,4 +1,4 @@
-"""Message sets, magic 0 and 1: messages one after the other, each with its offset and size.
+"""Message sets, magic 0 and 1: messages in sequence, each with its offset and size.
 
 A compressed message is a wrapper: its value inflates to another message set. With magic 1 the inner
 offsets are relative and the wrapper carries the last one's true offset.
@@ -38,7 +38,7 @@ _LENGTH_SIZE = 4
 
 
 class MessageEntry(NamedTuple):
-    """One entry of a message set; ``offset`` as it is on the wire, so perhaps relative."""
+    """One entry of a message set; ``offset`` is as on the wire, so it may be relative."""
 
     offset: int
     crc: int
@@ -58,7 +58,7 @@ def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
     if magic > 1:
         raise RecordError(f"magic {magic} inside a message set", offset=start)
     layout = PREFIXES[magic]
-    # Both lengths must still fit, and the reads below rely on it.
+    # Both lengths must still fit; the reads below rely on it.
     if stop - start < layout.size + 2 * _LENGTH_SIZE:
         raise RecordError(f"{stop - start} bytes are too few for a message", offset=start)
     offset, _, crc, _, attributes, *timestamp = layout.unpack_from(data, start)
@@ -152,7 +152,7 @@ def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
 
 def _absolute_base(wrapper: MessageEntry, last: MessageEntry) -> int:
     # Magic 0 keeps absolute offsets inside. Some versions of librdkafka produce magic 1 with a
-    # wrapper at offset 0, which Kafka takes to mean that nothing has been assigned yet.
+    # wrapper at offset 0, which Kafka takes to mean that no offsets have been assigned yet.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
     return wrapper.offset - last.offset
@@ -166,7 +166,7 @@ def write_messages(
 ) -> bytes:
     """Write a message for each record; their offsets are relative to ``base_offset``.
 
-    Raises `EncodeError` for what the magic has no place for: record headers, and in magic 0 a
+    Raises `EncodeError` for values that the magic cannot hold: record headers, and in magic 0 a
     timestamp.
     """
 

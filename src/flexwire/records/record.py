@@ -1,4 +1,4 @@
-"""A record, the attributes of its batch, and what its fields may hold."""
+"""A record, the attributes of its batch, and the possible values of its fields."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ RecordHeader: TypeAlias = tuple[bytes, bytes | None]
 class Record(msgspec.Struct, gc=False):
     """One record of a record batch or message set.
 
-    ``timestamp`` is in milliseconds since the epoch, -1 where there is none (magic 0). ``headers``
-    keep their order, duplicates, empty keys and null values; keys are bytes, because nothing on
-    the wire makes them UTF-8.
+    ``timestamp`` is in milliseconds since the epoch, -1 if there is none (magic 0). ``headers``
+    keep their order, duplicates, empty keys and null values; keys are bytes, because nothing on the
+    wire guarantees UTF-8.
 
     >>> record = Record(7, 1700000000000, None, b"paid", [(b"trace", b"a1"), (b"trace", None)])
     >>> record.offset, record.headers[1]
@@ -76,7 +76,7 @@ class TimestampType(enum.StrEnum):
 
 
 COMPRESSIONS = tuple(Compression)
-# For each magic, which of these it has, and the bits that say so.
+# For each magic, the timestamp types that it has, and their bits.
 _COMPRESSION_BITS: list[dict[str, int]] = [
     {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
     for count in (ZSTD, ZSTD, len(COMPRESSIONS))
@@ -89,7 +89,7 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Return the compression type that the attributes name, which must be a known one."""
+    """Return the compression type in the attributes, which must be a known one."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 
@@ -150,13 +150,13 @@ def checked_record(value: Any, path: str) -> Record:
 
 
 def check_size(size: int, path: str) -> None:
-    """Refuse what is larger than a batch length or message size can say."""
+    """Raise an error for a size above the range of a batch length or message size."""
     if size > LONGEST:
         raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:
-    """Write one record after the other; an `EncodeError` then names which it was."""
+    """Write one record after the other; an `EncodeError` then names the record."""
     written = []
     for index, record in enumerate(records):
         try:

@@ -1,8 +1,8 @@
 """Finding the next record batch after damage, in a file or in memory.
 
-Only magic 2 can be found: its crc proves that what looks like a batch is one. A length that is
-damaged says nothing, so every place where a batch may begin is tried, within what hostile data may
-cost in all.
+Only magic 2 can be found: its crc proves that a candidate is a batch. A damaged length says
+nothing, so every possible beginning of a batch is tried, within a limit on the total cost of
+hostile data.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ MAX_BATCH_BYTES = MAX_INFLATED
 """A longer batch is damage; by default a broker takes 1 MiB."""
 
 _READ_AHEAD = 1024 * 1024
-# Where a batch of magic 2 may begin: offset below 2^56, length below 2^31, magic and attributes.
+# The possible beginning of a batch of magic 2: offset below 2^56, length below 2^31, magic,
 _LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# The most likely places that one search tries in vain, and the most bytes that it reads in trying.
+# The most likely places that one search tries in vain, and the most bytes that it reads for them.
 _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 
@@ -38,7 +38,7 @@ class ByteSource(Protocol):
 
 
 class BatchSearch:
-    """Finds batches after damage, within what hostile data may cost in all."""
+    """Finds batches after damage, within a limit on the total cost of hostile data."""
 
     def __init__(self, source: ByteSource) -> None:
         self._source = source
@@ -46,10 +46,10 @@ class BatchSearch:
         self._bytes = _MOST_TRIED_BYTES
 
     def next_batch(self, start: int) -> int:
-        """Find where a whole batch with the right crc begins, or the end of the data."""
+        """Find where a whole batch with a correct crc begins, or the end of the data."""
         source = self._source
         while start < source.size:
-            # Pieces overlap by a header, so that a header is whole in one of them.
+            # Pieces overlap by a header, so that every header is whole in one of them.
             piece = source.read(start, _READ_AHEAD + HEADER_SIZE)
             for match in _LIKELY_BATCH.finditer(piece):
                 if self._tries < 0 or self._bytes < 0:

@@ -1,7 +1,7 @@
 """KIP-82's typed values: a type byte, then the value's bytes.
 
-The document's type table and that of an earlier revision are two dialects; all in which they differ
-is decided here.
+The document's type table and that of an earlier revision are two dialects. All their differences
+are in this module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ValueType(enum.StrEnum):
 
 
 class TypedDialect(enum.Enum):
-    """The type table in use; the bytes do not tell."""
+    """The type table in use; the bytes do not show it."""
 
     #: KIP-82 as it stands: 0x00 is boolean, with one byte for the value, and so on to 0x09, byte[].
     DOCUMENT = "kip-82"
@@ -133,7 +133,7 @@ _WIRE: dict[ValueType, Type] = {
     ValueType.STRING: _String(),
     ValueType.BYTES: _Bytes(),
 }
-# The types with a size of their own; the others fill what there is.
+# The types with a fixed size; the others take all remaining bytes.
 _SIZES = {
     ValueType.BOOLEAN: 1,
     ValueType.BYTE: 1,
@@ -148,7 +148,7 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Typed:
-    """A value with its type: a 5 that came as a short differs from one that came as a long.
+    """A value with its type: a 5 that was sent as a short differs from one sent as a long.
 
     ``type`` may be given by its name. Two are equal if type and bytes are, so a NaN equals itself
     and -0.0 is not 0.0. Raises `EncodeError` for a value that the type does not have.
@@ -175,7 +175,7 @@ class Typed:
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
-            # To Python a bool is an int, but a caller that names a type does not mean one.
+            # For Python a bool is an int, but a caller who names a type does not mean a bool.
             if isinstance(value, bool) and value_type is not ValueType.BOOLEAN:
                 raise writer.error(f"got {value}, a boolean")
             _WIRE[value_type].write(writer, value)
@@ -185,7 +185,7 @@ class Typed:
         self._set(value_type, bytes(writer.buffer))
 
     def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - as above
-        # The class is frozen, and this is how an object of it begins.
+        # The class is frozen, so its fields are set this way.
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "data", data)
 
@@ -220,7 +220,7 @@ class Typed:
         """Read a whole TypedValue.
 
         Raises `DecodeError` for a type byte that the table does not have, for a value of the wrong
-        size, a boolean other than 0 and 1, and a string that is not UTF-8.
+        size, for a boolean other than 0 and 1, and for a string that is not UTF-8.
         """
         to_kind(dialect, "dialect", TypedDialect)
         reader = Reader(to_bytes(data))
@@ -258,7 +258,7 @@ class Typed:
 
 
 class _TypeTable(NamedTuple):
-    """Values whose number says all, and then types, whose number is followed by the value."""
+    """Values that the type number alone encodes, and types whose value follows the number."""
 
     values: tuple[Typed, ...]
     types: tuple[ValueType, ...]

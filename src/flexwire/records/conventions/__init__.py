@@ -1,9 +1,9 @@
-"""Record headers that others wrote or will read, by named conventions; nothing is guessed.
+"""Record headers of other software, by named conventions; nothing is guessed.
 
-To Kafka the value of a record header is bytes; what they mean is agreed between its writer and its
-readers. Each such agreement is a `Convention` with a name, which reads and writes every value or
-says why it does not fit. `registry` finds them by name; `detect` weighs the evidence for each, and
-leaves the choice to the caller.
+For Kafka the value of a record header is bytes. Its writer and its readers agree on their meaning.
+Each such agreement is a `Convention` with a name, which reads and writes every value, or says why
+it does not fit. `registry` finds them by name. `detect` weighs the evidence for each, and leaves
+the choice to the caller.
 
 >>> headers = [(b"retries", b"3"), (b"late", b"true")]
 >>> read_headers(headers, "connect")

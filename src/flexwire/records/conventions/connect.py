@@ -1,4 +1,4 @@
-"""Kafka Connect's `SimpleHeaderConverter`: values as text, whose types are found by reading it."""
+"""Kafka Connect's `SimpleHeaderConverter`: values as text, from which their types are parsed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from flexwire.errors import short
 from flexwire.records.conventions.convention import MAX_DEPTH, Convention, HeaderEvidence
 from flexwire.wire.limits import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
-# The characters that Java's String.trim removes, and that Connect calls blank.
+# The characters that Java's String.trim removes, and that Connect considers blank.
 _BLANK = "".join(map(chr, range(0x21)))
-# A delimiter, or all up to the next delimiter that no backslash escapes. Possessive, or else the
-# matcher would remember each character.
+# A delimiter, or everything up to the next unescaped delimiter. The pattern is possessive, because
+# otherwise the matcher would remember each character.
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:[^:,{}\[\]"\\]++|\\.|\\\Z)++', re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:\d+(?:\.(?P<digits>\d*))?|\.(?P<more>\d+))"
@@ -25,15 +25,15 @@ _NUMBER = re.compile(
 )
 _INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
-# From narrow to wide; a list of several of them takes the widest.
+# From narrow to wide; a list with several of them gets the widest.
 _NUMBERS = (*_INTEGERS, "float32", "float64")
 # Connect's logical types are integers underneath, and merge with them.
 _TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
 _LITERALS = {"null": None, "true": True, "false": False}
 _COLONS = 2  # in a time or timestamp, each a token between two others
-_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # were every character of it escaped
+_LONGEST = 2 * len("2024-01-01T12:34:56.789Z")  # if every character of it were escaped
 
-# Java's SimpleDateFormat takes any numbers between the marks and any text after them.
+# Java's SimpleDateFormat accepts any numbers between the marks and any text after them.
 _N = r"[ \t]*-?\d+(?:E-?\d+)?"
 _CLOCK = rf"{_N}:{_N}:{_N}\.{_N}Z"
 _LOOSE = {
@@ -51,7 +51,7 @@ class ConnectValue(NamedTuple):
 
 
 class MisreadError(Exception):
-    """Connect reads a value, but not the one that the text says; the error says which."""
+    """Connect reads a value other than the one in the text; the error says which."""
 
 
 class _NotStructuredError(Exception):
@@ -61,10 +61,10 @@ class _NotStructuredError(Exception):
 def parse(text: str) -> ConnectValue:
     """Read text as `SimpleHeaderConverter` does.
 
-    Numbers take the narrowest integer type, else float32; arrays and maps take one type for all
-    their numbers; what is nothing else is a string. A date stands as it is written, also before
-    1582, where Java means the Julian calendar. Raises `MisreadError` where Java drops, alters or
-    makes up something, and for nesting deeper than `MAX_DEPTH`.
+    Numbers get the narrowest integer type, otherwise float32. Arrays and maps get one type for all
+    their numbers. Any other text is a string. A date keeps its digits, even before 1582, where Java
+    uses the Julian calendar. Raises `MisreadError` if Java drops, alters or invents data, and for
+    nesting deeper than `MAX_DEPTH`.
 
     >>> parse("300"), parse("[1, 2.5]"), parse("plain: text")
     (ConnectValue(kind='int16', value=300), ConnectValue(kind='array', value=[1.0, 2.5]), \
@@ -84,7 +84,7 @@ ConnectValue(kind='string', value='plain: text'))
 
 
 class _ConnectParser:
-    """The tokens of a text, and how far they are read."""
+    """The tokens of a text, and how far they were read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -115,7 +115,7 @@ class _ConnectParser:
         return self._scalar(piece, depth)
 
     def _peek(self) -> str | None:
-        """Return the next token without blanks around it; blanks alone count only at the end."""
+        """Return the next token without surrounding blanks; blanks alone count only at the end."""
         if self._next == len(self._tokens):
             return None
         piece: str = self._tokens[self._next].strip(_BLANK)
@@ -185,14 +185,14 @@ class _ConnectParser:
             if keys[-1].value is None or not self._take(":"):
                 raise _NotStructuredError
             values.append(self.value(depth))
-            # Connect does not mind a missing comma.
+            # Connect accepts a missing comma.
             self._take(",")
         raise _NotStructuredError
 
 
 def _number(piece: str) -> ConnectValue | None:
     match = _NUMBER.fullmatch(piece)
-    # Java looks at UTF-16 code units, and no half of a character is a digit.
+    # Java examines UTF-16 code units, and half a character is never a digit.
     if not match or max(piece) > "\uffff":
         return None
     exponent = int((match["sign"] or "") + (match["exponent"] or "0"))
@@ -226,7 +226,7 @@ def _whole(decimal: Decimal) -> int | None:
 
 
 def round_to_float32(exact: Decimal | int, double: float) -> float:
-    """Round a number once, given also as the nearest double: two roundings may end up one off."""
+    """Round a number once, with its nearest double: rounding twice may give another result."""
     below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
     if below == above or not math.isfinite(double) or exact == Decimal(double):
         return _float32(double)
@@ -241,7 +241,7 @@ def _float32(double: float) -> float:
 
 
 def _temporal(text: str) -> ConnectValue | None:
-    """Read ISO 8601 in the three forms that Connect writes, as UTC, where Java takes local time."""
+    """Read ISO 8601 in the three forms that Connect writes, as UTC; Java uses local time."""
     text = text.replace("\\:", ":")
     if len(text) not in _LOOSE:
         return None
@@ -260,7 +260,7 @@ def _date(text: str) -> date:
 
 
 def _time(text: str) -> time:
-    # From 3.14 on Python takes 24:00 for midnight.
+    # From 3.14 on, Python accepts 24:00 as midnight.
     if not re.fullmatch(r"(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", text):
         raise ValueError
     return time.fromisoformat(text[:-1])
@@ -292,7 +292,7 @@ def _common(values: list[ConnectValue]) -> str | None:
 
 
 def _aligned(values: list[ConnectValue], common: str | None) -> list[Any]:
-    """Convert values to their common type; what Connect cannot convert makes it all a string."""
+    """Convert values to their common type; if Connect cannot convert one, all becomes a string."""
     return [value.value if common is None else _converted(value, common) for value in values]
 
 
@@ -318,7 +318,7 @@ def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, A
             raise MisreadError(f"the keys {first.value} and {key.value} are one key in Python")
         entries[key.value] = (first, value)
     key_type = _common(keys)
-    # Without a common type of the keys Connect leaves the values alone too.
+    # If the keys have no common type, Connect does not convert the values either.
     value_type = _common(values) if key_type else None
     names = _aligned([key for key, _ in entries.values()], key_type)
     contents = _aligned([value for _, value in entries.values()], value_type)
@@ -334,9 +334,9 @@ _INT64 = range(INT64_MIN, INT64_MAX + 1)
 class Connect(Convention):
     """Values as `SimpleHeaderConverter` reads them, Connect's default for record headers.
 
-    int8 to int64 are ints; float32 and float64 floats, where nearly all are float32 and so may lose
-    digits; Decimal is a `decimal.Decimal`; Date, Time and Timestamp are a date, time and datetime
-    in UTC; arrays and maps are lists and dicts; all else is a str. A text that Java reads
+    int8 to int64 are ints. float32 and float64 are floats; nearly all are float32 and so may lose
+    digits. Decimal is a `decimal.Decimal`; Date, Time and Timestamp are a date, time and datetime
+    in UTC; arrays and maps are lists and dicts; everything else is a str. A text that Java reads
     differently (``12:30`` as 12) does not fit.
 
     >>> Connect().read([(b"retries", b"3"), (b"late", b"true"), (b"ids", b'["a",null,7]')])
@@ -354,10 +354,10 @@ class Connect(Convention):
             raise self.misfit(key, str(error)) from None
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write the text that Connect would; a float may come back rounded to 32 bits.
+        """Write the text that Connect would write; a float may come back rounded to 32 bits.
 
-        A str that would be read as something else, "12" for one, does not fit, nor do bytes: they
-        would come back as text in base64.
+        A str that would be read as something else, such as "12", does not fit. Neither do bytes:
+        they would come back as text in base64.
         """
         text = self._rendered(key, value, 0)
         data = self.encoded(key, text)
@@ -367,7 +367,7 @@ class Connect(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
-        """Any value that is not a string speaks for Connect; a string proves nothing."""
+        """Return evidence for Connect for any value except a string, which proves nothing."""
         kind = type(value).__name__
         return None if kind == "str" else HeaderEvidence(key, 1, f"reads as {kind}: {short(value)}")
 

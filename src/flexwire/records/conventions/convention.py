@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from flexwire.records.record import RecordHeader
 
-# A key is text to Kafka's clients; only lenient reading gives bytes, for one that is not UTF-8.
+# A key is text for Kafka's clients; only lenient reading returns bytes, for invalid UTF-8.
 Key: TypeAlias = str | bytes
 RawHeader: TypeAlias = tuple[Key, bytes | None]
 
@@ -23,8 +23,8 @@ MAX_DEPTH = 100
 class HeaderEvidence(NamedTuple):
     """The evidence of one record header for or against a convention.
 
-    ``weight`` is 2 where it names the convention or has a form that chance seldom gives, 1 where it
-    fits, and -1 where it does not.
+    ``weight`` is 2 if it names the convention or has a form that is rare by chance, 1 if it fits,
+    and -1 if it does not.
     """
 
     key: Key
@@ -36,8 +36,8 @@ class BulkCondition(NamedTuple):
     """A condition by which Spark SQL judges many values, for the answer about record headers.
 
     ``condition`` is an expression of Spark SQL over the columns ``value``, the bytes, and ``size``,
-    their number. It is true if the value reads by the convention. ``meaning`` says the same in a
-    few words.
+    their number. It is true if the value can be read by the convention. ``meaning`` says the same
+    in a few words.
     """
 
     condition: str
@@ -45,16 +45,17 @@ class BulkCondition(NamedTuple):
 
 
 class Convention(ABC):
-    """How some software writes the values of record headers, under the name it is asked for by.
+    """How some software writes the values of record headers, under the convention's name.
 
-    A class in a file of this folder is found by itself (`registry`). It is made without arguments,
-    and holds all that Python and Spark SQL need. A null value is None in every convention. Order
-    and duplicates are kept. Raises `RecordHeaderError` for a value that does not fit.
+    The registry finds a class in a file of this folder by itself (`registry`). It is created
+    without arguments, and has everything that Python and Spark SQL need. A null value is None in
+    every convention. Order and duplicates are kept. Raises `RecordHeaderError` for a value that
+    does not fit.
     """
 
     name: ClassVar[str]
     rank: ClassVar[int]
-    """Its place among all conventions; the most particular one has the lowest."""
+    """Its place among all conventions; the most specific one has the lowest."""
     in_bulk: ClassVar[BulkCondition | None] = None
     """None if a value alone does not show that it follows the convention."""
     marker: ClassVar[str | None] = None
@@ -64,13 +65,13 @@ class Convention(ABC):
     """
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
-        """Read the record headers of one record; lenient reading leaves what does not fit."""
+        """Read the record headers of one record; lenient reading keeps unfit values as bytes."""
         return [self._read(key, data, lenient=lenient) for key, data in headers]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
-        """Write the record headers of one record, as `read` gives them.
+        """Write the record headers of one record, in the form that `read` returns.
 
-        A value that `read` would not give back is a `RecordHeaderError`, not a surprise later.
+        A value that `read` would not return again raises `RecordHeaderError` at once.
         """
         return [self._write(key, value) for key, value in headers]
 
@@ -103,20 +104,20 @@ class Convention(ABC):
         return RecordHeaderError(reason, key=key, convention=self.name)
 
     def key_text(self, key: Key) -> str:
-        """Return a key as Kafka's clients do: as text."""
+        """Return a key as text, as Kafka's clients do."""
         try:
             return key if isinstance(key, str) else bytes(key).decode()
         except UnicodeDecodeError as error:
             raise self.misfit(key, f"the key is not UTF-8: {error.reason}") from None
 
     def raw(self, key: Key, data: Any) -> bytes:
-        """Return a value that is not null as bytes."""
+        """Return the bytes of a value that is not null."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise self.misfit(key, f"expected bytes, got {short(data)}")
         return bytes(data)
 
     def text(self, key: str, data: bytes) -> str:
-        """Return a value that is text."""
+        """Return the text of a value."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -124,7 +125,7 @@ class Convention(ABC):
             raise self.misfit(key, f"not UTF-8: {error.reason} at {where}") from None
 
     def encoded(self, key: str, text: str) -> bytes:
-        """Return text as a value."""
+        """Return a text as a value."""
         try:
             return text.encode()
         except UnicodeEncodeError as error:

@@ -38,7 +38,7 @@ def _is_text(data: bytes) -> bool:
 
 
 class FixedWidth(Convention):
-    """Values with nothing but their bytes, so the reader says of each key which type it has.
+    """Values that are only bytes, so the reader gives the type of each key.
 
     ``types`` maps keys to Java's names: boolean (one byte, 0 or 1), byte, short, int, long, float,
     double, all big-endian, and string (UTF-8). A record header without a type does not fit. Source:
@@ -77,7 +77,7 @@ class FixedWidth(Convention):
         type_ = self._type(key)
         if type_ == "string" and isinstance(value, str):
             return self.encoded(key, value)
-        # To Python a bool is an int, but a caller that says int does not mean one.
+        # For Python a bool is an int, but a caller who says int does not mean a bool.
         if type_ != "string" and isinstance(value, bool) is (type_ == "boolean"):
             with suppress(struct.error, OverflowError):
                 data = _LAYOUTS[type_].pack(value)
@@ -86,7 +86,7 @@ class FixedWidth(Convention):
         raise self.misfit(key, f"expected a {type_}, got {short(value)}")
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """Judge by the width alone where no type was given: text of that width says nothing."""
+        """Judge by the width alone if no type was given; text of that width proves nothing."""
         if key in self.types:
             return super().evidence(key, data)
         if _is_text(data):

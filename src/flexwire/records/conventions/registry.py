@@ -1,7 +1,7 @@
 """All conventions by name, and which of them a record's headers may follow.
 
 A convention is a class in a file of this folder. The registry finds it there, so a new one needs no
-other line of code.
+further code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.records.record import RecordHeader
 
-# The files of this folder that hold no convention.
+# The files of this folder without a convention.
 _SHARED: Final = frozenset({"convention", "registry"})
 
 
@@ -41,17 +41,17 @@ CONVENTIONS: dict[str, Convention] = {
     convention.name: convention
     for convention in sorted(_conventions(), key=lambda convention: convention.rank)
 }
-"""Each convention under its name, the most particular first."""
+"""Each convention under its name, the most specific first."""
 
 
 def read_headers(
     pairs: Iterable[RawHeader] | None, convention: str | Convention, *, lenient: bool = False
 ) -> list[tuple[Key, Any]]:
-    """Read the record headers of one record by a convention, given by name or made for the case.
+    """Read the record headers of one record by a convention, given by name or as an object.
 
-    ``pairs`` is what a client gives, or a `Record`, or None for no headers. Keys come as text.
-    Raises `RecordHeaderError` with the key of one that does not fit; lenient reading leaves its
-    bytes as they are.
+    ``pairs`` is a client's list of headers, or a `Record`, or None for no headers. Keys become
+    text. Raises `RecordHeaderError` with the key of one that does not fit; lenient reading keeps
+    its bytes.
 
     >>> read_headers([(b"a", b"12"), (b"b", b"12:30")], "connect", lenient=True)
     [('a', 12), ('b', b'12:30')]
@@ -64,7 +64,7 @@ def write_headers(
 ) -> list[RecordHeader]:
     """Write the record headers of one record by a convention.
 
-    Raises `RecordHeaderError` for a value that reading would not give back; only floats may lose
+    Raises `RecordHeaderError` for a value that would not be read back; only floats may lose
     digits.
 
     >>> write_headers([("retries", 3)], "spring-json")
@@ -84,7 +84,7 @@ def _named(convention: str | Convention) -> Convention:
 
 
 class Candidate(NamedTuple):
-    """A convention by name, and what the record headers say for and against it, in their order."""
+    """A convention by name, with the headers' evidence for and against it, in their order."""
 
     convention: str
     supports: list[HeaderEvidence]
@@ -94,8 +94,9 @@ class Candidate(NamedTuple):
 def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
     """Return every convention with its evidence in the record headers of one record.
 
-    Those with the least against them come first, then those with the most of weight 2 and of weight
-    1 for them. No convention is left out, and none is chosen: bytes like ``31`` fit several.
+    The conventions with the least against them come first, then those with the most of weight 2 and
+    of weight 1 for them. No convention is left out, and none is chosen: bytes like ``31`` fit
+    several.
 
     >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:
     ...     print(candidate.convention, candidate.supports)
@@ -109,7 +110,7 @@ HeaderEvidence(key='ce_id', weight=2, reason='is named as an attribute of CloudE
 
 
 def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
-    # Where Spring's classes cannot be read, the header that holds them says so below.
+    # If Spring's classes cannot be read, their header is reported below.
     with suppress(RecordHeaderError):
         convention = convention.for_record(headers)
     judged = [_evidence(convention, key, data) for key, data in headers if data is not None]

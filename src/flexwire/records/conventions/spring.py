@@ -1,4 +1,4 @@
-"""Spring Kafka's JSON, with the Java classes in a record header of their own."""
+"""Spring Kafka's JSON, with the Java classes in a separate record header."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TYPES_KEY = "spring_json_header_types"
 _STRING = "java.lang.String"
-# Spring's defaults. A class of any other package is data of the sender's, and stays bytes.
+# Spring's defaults. A class of any other package is the sender's data, and stays bytes.
 _TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
 # Read as text without a class.
 _TEXT = {
@@ -69,7 +69,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
         "[B": bytes,
     }.items()
 }
-# Jackson writes what JSON has no number for as a string.
+# Jackson writes numbers that JSON lacks as strings.
 _FLOATS = {"java.lang.Float", "java.lang.Double", "[F", "[D"}
 _ANY = msgspec.json.Decoder()
 _TYPES = msgspec.json.Decoder(dict[str, str])
@@ -79,10 +79,10 @@ _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 class SpringJson(Convention):
     """Values as Spring Kafka's `JsonKafkaHeaderMapper` and `DefaultKafkaHeaderMapper` write them.
 
-    A string is plain text, or JSON if it begins with a quote; numbers, booleans, UUIDs, lists and
-    maps are JSON. A value of a trusted class that has no like in Python is read as its JSON; one
-    of any other class, or without a class, as bytes. The record header with the classes is not
-    among those read, and is written last. ``types`` has the classes of keys that it does not name.
+    A string is plain text, or JSON if it begins with a quote. Numbers, booleans, UUIDs, lists and
+    maps are JSON. A value of a trusted class without an equivalent in Python is read as its JSON. A
+    value of any other class, or without a class, is read as bytes. The record header with the
+    classes is left out when reading, and written last. ``types`` has the classes of further keys.
 
     >>> SpringJson().read([
     ...     (b"retries", b"3"),
@@ -101,7 +101,7 @@ class SpringJson(Convention):
         self.types = dict(types or {})
 
     def for_record(self, headers: Sequence[RawHeader]) -> SpringJson:
-        """Take the classes from the last record header that has any, as Spring does."""
+        """Use the classes in the last record header that has any, as Spring does."""
         for key, data in reversed(headers):
             if data is not None and key in {TYPES_KEY, TYPES_KEY.encode()}:
                 return SpringJson(self.types | self._types(self.raw(key, data)))
@@ -120,7 +120,7 @@ class SpringJson(Convention):
         return [(key, value) for key, value in read if key != TYPES_KEY]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
-        """Write the record headers of one record, and their classes where there are any.
+        """Write the record headers of one record, with their classes if there are any.
 
         A str, bool, int (`Integer`, else `Long`), float (`Double`), UUID, list and dict can be
         written, and bytes, which have no class. Values of one key are of one class.
@@ -161,7 +161,7 @@ class SpringJson(Convention):
         return value
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a value as the class that `write` names for it."""
+        """Write a value in the form of the class that `write` names for it."""
         if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
             raise self.misfit(key, "Spring alone writes this header")
         if isinstance(value, bytes):
@@ -182,7 +182,7 @@ class SpringJson(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - part of the hook
-        """Only the record header with the classes, and what it names, speak for Spring."""
+        """Return evidence for Spring from the header with the classes, and its named keys."""
         if key == TYPES_KEY:
             return HeaderEvidence(key, 2, f"names the classes of {len(value)} headers")
         if key in self.types:

@@ -12,7 +12,7 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:
 _CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
 _TRACING = ("tracestate", "baggage", "b3")
 _CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
-"""The control characters that say that it is not text; a tab or a line end is part of text."""
+"""Control characters that do not occur in text; a tab or a line end does."""
 _CONTROL = re.compile(_CONTROLS)
 
 
@@ -36,7 +36,7 @@ class Utf8(Convention):
     )
 
     def read_value(self, key: str, data: bytes) -> str:
-        """Read text; anything else than UTF-8 does not fit, U+0000 does."""
+        """Read text; U+0000 fits, but bytes that are not UTF-8 do not."""
         return self.text(key, data)
 
     def write_value(self, key: str, value: Any) -> bytes:
@@ -46,7 +46,7 @@ class Utf8(Convention):
         return self.encoded(key, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
-        """Known names speak for it; control characters against it."""
+        """Return evidence: known names are for it, control characters against it."""
         control = _CONTROL.search(value)
         if control:
             return HeaderEvidence(

@@ -1,9 +1,9 @@
-"""KIP-82 as its document has it: messages of magic 2 with headers, and the requests they travel in.
+"""KIP-82 by its document: messages of magic 2 with headers, and the requests that carry them.
 
-Magic 2 is here the document's message, not the record batch that Kafka then released under this
-number, and versions 4 of Produce and Fetch are the document's too. The bytes do not say which of
-the two they are: calling these functions says that they are the document's. ``SPECS`` is the
-directory with the specs of its requests and responses, for `flexwire.load_specs`.
+Magic 2 means the document's message here, not the record batch that Kafka then released under this
+number. Versions 4 of Produce and Fetch are the document's too. The bytes do not show which of the
+two they are. Calling these functions means that they are the document's. ``SPECS`` is the directory
+with the specs of its requests and responses, for `flexwire.load_specs`.
 
 >>> from flexwire.records.headers import Headers
 >>> headers = Headers()

@@ -1,4 +1,4 @@
-"""A producer's and a consumer's record, with headers; keys and values are serialized."""
+"""The records of a producer and of a consumer, with headers; keys and values are serialized."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ProducerRecord:
     def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
         """Return the message to send; ``timestamp`` is used if the record has none.
 
-        The headers are the record's, not a copy.
+        The headers are the record's own, not a copy.
         """
         own = timestamp if self.timestamp is None else self.timestamp
         return Kip82Message(offset, own, self.key, self.value, self.headers)
@@ -53,7 +53,7 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class ConsumerRecord:
-    """A record as it was consumed: the fields of `Kip82Message`, and where it came from."""
+    """A consumed record: the fields of `Kip82Message`, and its origin."""
 
     topic: str
     partition: int
@@ -95,6 +95,6 @@ def _intercepted(record: Any, interceptors: tuple[Callable[[Any], Any], ...]) ->
             raise refuse(f"interceptors[{index}]", "a callable", interceptor)
         record = interceptor(record)
         if not isinstance(record, kind):
-            # What forgets to return the record would send nothing.
+            # An interceptor that forgets to return the record would send nothing.
             raise refuse(f"what interceptors[{index}] returns", f"a {kind.__name__}", record)
     return record

@@ -1,4 +1,4 @@
-"""One message of KIP-82: that of magic 1 with another magic and, where it has any, its headers."""
+"""One message of KIP-82: like magic 1, with another magic and, if it has any, its headers."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _LENGTH_SIZE = 4
 
 @dataclass(slots=True)
 class Kip82Message:
-    """A message with its offset: what a `Record` is to Kafka's own formats, with typed headers.
+    """A message with its offset: the equivalent of a `Record`, with typed headers.
 
-    ``timestamp`` is in milliseconds since the epoch, -1 where there is none; ``timestamp_type`` is
-    ``NoTimestampType`` for what was read of magic 0.
+    ``timestamp`` is in milliseconds since the epoch, -1 if there is none; ``timestamp_type`` is
+    ``NoTimestampType`` for messages of magic 0.
     """
 
     offset: int
@@ -60,7 +60,7 @@ class Kip82Entry(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """How the value is compressed; the message is then a wrapper."""
+        """The compression type of the value; the message is then a wrapper."""
         return KNOWN_COMPRESSIONS[self.attributes & COMPRESSION_MASK]
 
     @property
@@ -72,7 +72,7 @@ class Kip82Entry(NamedTuple):
 
 
 def read_entry(data: bytes) -> Kip82Entry:
-    """Read the message of magic 2 that ``data`` is; the crc is not checked.
+    """Read the message of magic 2 in ``data``; the crc is not checked.
 
     Raises `RecordError` with an offset within ``data``: for a length that does not fit, for
     attributes that the document does not know, and for a flag that announces headers of no bytes,
@@ -126,7 +126,7 @@ def write_entry(
 ) -> bytes:
     """Write one message of magic 2, with its flag for headers and its crc.
 
-    Raises `EncodeError` where it is larger than its size can say.
+    Raises `EncodeError` if it is larger than its size field allows.
     """
     contents = [key, headers, value] if headers else [key, value]
     size = (

@@ -1,7 +1,7 @@
 """Sets of KIP-82's messages, with wrapper messages as in magic 1: read, written and converted.
 
 "Message version migration would be handled as like in KIP-32": offsets, timestamps, their type and
-the compression are kept, and messages that need no conversion come back as they are.
+the compression are kept, and messages that need no conversion are returned unchanged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def to_decode_options(
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
 ) -> DecodeOptions:
-    """Say how a message set is read, from what a caller gave."""
+    """Return the options for reading a message set, from a caller's arguments."""
     return DecodeOptions(
         to_flag(check_crc, "check_crc"),
         to_int(max_inflated, "max_inflated", least=0),
@@ -64,7 +64,7 @@ def to_decode_options(
 
 
 class DecodedEntry(NamedTuple):
-    """A message set's entry of any magic, with the message that it is or those that it wraps."""
+    """A message set's entry of any magic, with its own message or the messages inside it."""
 
     magic: int
     compression: Compression
@@ -72,13 +72,13 @@ class DecodedEntry(NamedTuple):
 
 
 class EntryIterator(Iterator[tuple[int, bytes]]):
-    """Cuts a message set into its entries; gives where each starts, and its bytes.
+    """Cuts a message set into its entries; returns the start and the bytes of each.
 
-    A size that cannot be one raises `RecordError`, and then the iteration is over.
+    An impossible size raises `RecordError`, and then the iteration is over.
 
     Attributes:
         position: where the next entry starts.
-        partial: the entry that ``data`` ends within; None if it is whole or the end not reached.
+        partial: the entry that ``data`` cuts off; None if there is none or the end is not reached.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -107,7 +107,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
 
 
 class MessageIterator(Iterator[Kip82Message]):
-    """Gives the messages of a message set in order, those inside wrappers too."""
+    """Returns the messages of a message set in order, with those inside wrappers."""
 
     def __init__(self, data: bytes, reading: DecodeOptions) -> None:
         self._entries = EntryIterator(data)
@@ -121,7 +121,7 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that the data ends within; None if it is whole or the end not reached."""
+        """The entry that the data cuts off; None if there is none or the end is not reached."""
         return self._entries.partial
 
     def __next__(self) -> Kip82Message:
@@ -141,18 +141,18 @@ def decode_message_set(
     """Iterate over the messages of a message set whose magic 2 is the document's.
 
     Messages of magic 0 and 1 may be among them, as in a log that is older than the document; they
-    have no headers. Where the data ends within a message, the iteration ends and ``partial`` says
-    so. ``max_inflated`` bounds the bytes that one wrapper may inflate to. ``dialect`` is that of
-    the headers, which are read when they are asked for.
+    have no headers. If the data ends within a message, the iteration ends and ``partial`` has that
+    message. ``max_inflated`` limits the inflated bytes of one wrapper. ``dialect`` is that of the
+    headers, which are read on request.
 
-    A damaged message raises `RecordError`; if its size is sound the iteration can go on after it,
-    otherwise it is over.
+    A damaged message raises `RecordError`. If its size is valid the iteration can continue after
+    it, otherwise it is over.
     """
     return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 
 
 def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
-    """Read an entry that stands at ``start``; raises `RecordError` with an offset from there."""
+    """Read the entry at ``start``; raises `RecordError` with an offset from there."""
     magic = data[MAGIC_AT]
     try:
         return _read_new(data, reading) if magic == MAGIC else _read_old(data, magic, reading)
@@ -210,7 +210,7 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
     if not inner:
         raise RecordError("a wrapper message without inner messages")
-    # As in magic 1: relative offsets, and nothing assigned yet where the wrapper is at 0.
+    # As in magic 1: offsets are relative, and a wrapper at offset 0 has no assigned offsets yet.
     base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
     messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
@@ -228,7 +228,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """``outer`` is the wrapper, or the entry itself: it says whose the timestamps are."""
+    """Return the message; ``outer``, the wrapper or the entry itself, has the timestamp type."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,
@@ -248,9 +248,9 @@ def encode_message_set(
 ) -> bytes:
     """Write a message set: one entry for each message or, compressed, one wrapper message.
 
-    A wrapper has one timestamp type for all that is in it and, with ``LogAppendTime``, one
+    A wrapper has one timestamp type for all its messages and, with ``LogAppendTime``, one
     timestamp. ``level`` is that of `flexwire.records.encode_batch`. Raises `EncodeError`, with the
-    message and the field, for what cannot be written.
+    message and the field, for values that cannot be written.
     """
     try:
         return _encode(to_list(messages, "messages", "an iterable of Messages"), compression, level)
@@ -279,7 +279,7 @@ def _write_wrapper(
     if len(types) > 1:
         reason = f"a wrapper message has one, got {' and '.join(sorted(types))}"
         raise EncodeError(reason, path="timestamp_type")
-    # Offsets inside are relative, but where the last message's is 0, readers take them as they are.
+    # Offsets inside are relative; if the last message's is 0, readers leave them unchanged.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
     base_offset = checked_integer(messages[0].offset, 64, "messages[0].offset")
     inner = _write_each(messages, base_offset if last_offset else 0)
@@ -328,7 +328,7 @@ def down_convert(
     check_crc: bool = True,
     max_inflated: int = MAX_INFLATED,
 ) -> bytes:
-    """Return a message set for consumers that know magic 1 at most: headers are dropped.
+    """Return a message set for consumers that know only magic 0 and 1: headers are dropped.
 
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
@@ -344,7 +344,7 @@ def up_convert(
 ) -> bytes:
     """Return a message set of magic 2; messages of magic 0 and 1 become messages without headers.
 
-    "new consumer would simply get a message with empty headers". What was of magic 0 has the
+    "new consumer would simply get a message with empty headers". A message of magic 0 gets the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
     """
     return _convert(data, to_decode_options(check_crc, max_inflated), (MAGIC,), _up)

@@ -1,8 +1,8 @@
 """Writes the decoder of one message version as Python source.
 
 Fields of fixed width become one `struct` call, together with the length that follows them, and an
-array of structures that have only such fields becomes one call too. A cut is not measured first if
-the next read would fail anyway: a cut is never longer than the data, but its computed end may be.
+array of structures that have only such fields becomes one call too. A slice is not checked first if
+the next read would fail anyway: a slice is never longer than the data, but its computed end may be.
 The source refuses input that it cannot read. The reference executor then words the error, so there
 is one set of errors.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     _Sized = String | Bytes | ArrayType
     _Value = tuple[Type, str]
-    # Its code, its local, and its type where that has more to say.
+    # Its code, its local, and its type if that has more to say.
     _Fixed = tuple[str, str, Type | None]
 
 
@@ -65,7 +65,7 @@ class _DecoderEmitter(Emitter):
     verb = "decode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Those that are rows have it for the ones with tagged fields.
+        # Structures that are read as rows have a function too, for those with tagged fields.
         return element.flexible or not is_row(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -94,7 +94,7 @@ class _DecoderEmitter(Emitter):
     # The returned values.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
-        """Make the object and give it, ``separately`` where a line cannot hold both."""
+        """Make the object and return it, ``separately`` if both do not fit in a line."""
         local_names = {
             field.attribute: self.names.local(field.attribute)
             for field in schema.fields
@@ -111,7 +111,7 @@ class _DecoderEmitter(Emitter):
             self.line(separately)
 
     def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
-        """Return what a class is called with, without what it has by default at the end."""
+        """Return the arguments of a class's call, without trailing defaults."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
         last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
         return self._every_argument(schema, local_names)[:last]
@@ -121,7 +121,7 @@ class _DecoderEmitter(Emitter):
         return [local_names.get(name) or self._absent(schema.name, name) for name in attributes]
 
     def _absent(self, struct_name: str, attribute: str) -> str:
-        # A fresh object says it, for a field that only another revision of the spec has too.
+        # A field that only another revision of the spec has gets its default from a new object.
         value = getattr(self.classes[struct_name](), attribute)
         if isinstance(value, list):
             return "[]"
@@ -134,8 +134,9 @@ class _DecoderEmitter(Emitter):
     def _fields(self, values: list[_Value], limit: str, *, tags: bool = False) -> None:
         """Read values one after the other into their locals, and with ``tags`` the byte after them.
 
-        The lengths, markers and that byte are read together with the values of fixed width before
-        them, at what ``_at`` says: "end" right after a string, bytes or numbers, else "position".
+        The lengths, markers and that byte are read together with the preceding values of fixed
+        width, at the local that ``_at`` names: "end" right after a string, bytes or numbers, else
+        "position".
         """
         self._at = "position"
         pending: list[_Fixed] = []
@@ -161,11 +162,11 @@ class _DecoderEmitter(Emitter):
         self._read([*pending, ("B", "tags", None)] if tags else pending, limit)
 
     def _read(self, fixed: list[_Fixed], limit: str) -> None:
-        """Read neighbours of fixed width with one call, each into its local."""
+        """Read adjacent values of fixed width with one call, each into its local."""
         at, self._at = self._at, "position"
         if not fixed:
             if at == "end":
-                # What was cut out ends here or before, and nothing is read that would notice.
+                # The slice ends here or earlier, and no later read would notice.
                 with self.block(f"if end > {limit}:"):
                     self.refuse()
                 self.line("position = end")
@@ -225,7 +226,7 @@ class _DecoderEmitter(Emitter):
             self.line("end = position")
 
     def _whole_length(self, kind: _Sized, length: str) -> None:
-        """Refuse what is null or negative where it may not be, and read a length of many bytes."""
+        """Refuse null or negative values that are not allowed, and read a length of many bytes."""
         if not kind.compact:
             with self.block(f"if {length} < 0:"):
                 self.refuse()
@@ -239,14 +240,14 @@ class _DecoderEmitter(Emitter):
                 self.line(f"{length}, position = {read}(data, position - 1)")
 
     def _length_of_two(self, length: str) -> None:
-        """Read a length of two bytes in place: most bytes have one, and a call takes longer."""
+        """Read a length of two bytes inline: most bytes have one, and a call takes longer."""
         self.line("high = data[position]")
         with self.block(f"if 0 < high <= {LONG} < {length}:"):
             self.line(f"{length} += (high << {GROUP_BITS}) - {LONG + 1}")
             self.line("position += 1")
 
     def _content(self, kind: _Sized, name: str, limit: str) -> None:
-        # A compact length is 1 more than what it counts.
+        # A compact length is one more than the count.
         less = int(kind.compact)
         if isinstance(kind, ArrayType):
             self._elements(kind.element, less, name, limit)
@@ -275,7 +276,7 @@ class _DecoderEmitter(Emitter):
         self.line(f"end = position + {size}{f' - {width}' * less}")
 
     def _one_by_one(self, element: Type, name: str, limit: str) -> None:
-        # Each element takes a byte or more.
+        # Each element takes at least a byte.
         with self.block(f"if count > {limit} - position:"):
             self.refuse()
         self._loop(element, name, limit)
@@ -402,5 +403,5 @@ def _length_of(kind: _Sized) -> str:
 
 
 def _after(kind: _Sized) -> str:
-    """Return the local that holds where a value ends: a slice of the data ends at "end"."""
+    """Return the local with the end of a value: a slice of the data ends at "end"."""
     return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

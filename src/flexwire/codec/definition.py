@@ -1,8 +1,8 @@
-"""All that is compiled for one message: its classes, and its codec for each version.
+"""Everything that is compiled for one message: its classes, and its codec for each version.
 
-Generating code costs one to five milliseconds for each way, and the reference takes some ten times
-of what that code takes. So code is generated once about as much was spent without it: nobody pays
-more than twice, and a process that decodes one message does not wait for it.
+Generating code costs one to five milliseconds for each direction, and the reference takes some ten
+times as long as that code. So code is generated after about as much time was spent without it. Then
+the total is at most twice the best possible, and a process that decodes one message does not wait.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
 
 PAYS = 2_000
-"""The work, in bytes, from which generating the code of a version costs less than going without."""
+"""The work, in bytes, above which generating a version's code costs less than going without."""
 
 # The cost of a message besides its bytes, or of a structure as an object.
 _EACH = 100
 
 
 class FirstUseWork:
-    """The work that each version of a message was without generated code."""
+    """The work that each version of a message has done without generated code."""
 
     def __init__(self) -> None:
         self._done: dict[Key, int] = {}
 
     def take(self, key: Key, work: int) -> bool:
-        """Add work; return whether the reference still does it, rather than generated code."""
+        """Add work; return whether the reference should still do it, not generated code."""
         done = self._done[key] = self._done.get(key, 0) + work + _EACH
         return done < PAYS
 
 
 def weight_of(message: object) -> int:
-    """Return how much work it is to encode an object, up to a number above `PAYS`.
+    """Return the work of encoding an object, up to a number above `PAYS`.
 
     >>> from flexwire.messages import MetadataRequest
     >>> Topic = MetadataRequest.MetadataRequestTopic
@@ -61,7 +61,7 @@ def weight_of(message: object) -> int:
     True
     """
     weight, waiting = 0, [message]
-    # Recursion ends here too.
+    # This also ends recursion.
     while waiting and weight <= PAYS:
         value: Any = waiting.pop()
         if isinstance(value, MessageStruct):
@@ -76,10 +76,11 @@ def weight_of(message: object) -> int:
 
 
 def functions_of(definition: Definition, version: int) -> Functions:
-    """Return the functions that decode and encode a version: on kernels, where there are any.
+    """Return the functions that decode and encode a version: on kernels, if there are any.
 
-    They do what the class's methods do, errors included. They are made once for each version and
-    kept as long as the process. Raises `UnknownMessageError` for a version that no release has.
+    They do the same as the class's methods, with the same errors. They are made once for each
+    version and kept as long as the process. Raises `UnknownMessageError` for a version that no
+    release has.
     """
     functions = definition.functions.get(version)
     if functions is None:
@@ -91,7 +92,7 @@ def functions_of(definition: Definition, version: int) -> Functions:
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
-    """Return functions that run no kernel, and judge what the kernels refuse."""
+    """Return functions that use no kernel, and decide about input that the kernels refuse."""
     definition.schema(version)
 
     def decode(data: Any) -> Any:
@@ -104,10 +105,10 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
-    """Return functions on kernels; None without kernels, and for a class that they do not take.
+    """Return functions on kernels; None without kernels, and for a class that they do not accept.
 
-    The class's own ``decode`` becomes one too: to look up the version in Python takes longer than
-    to decode a small message.
+    The class's own ``decode`` becomes one too, because looking up the version in Python takes
+    longer than decoding a small message.
     """
     objects, read = load_kernel("objects"), load_kernel("objects_read")
     write = load_kernel("objects_write")
@@ -139,11 +140,11 @@ _KAFKA = Encoding.KAFKA
 
 
 class ExecutorsDisagreeError(FlexwireError):
-    """Generated code refused bytes that the reference executor takes: a fault in flexwire."""
+    """Generated code refused bytes that the reference executor accepts: a fault in flexwire."""
 
 
 class Definition:
-    """The classes of one message that is served, and its codec by version."""
+    """The classes of one message, and its codec by version."""
 
     def __init__(
         self,
@@ -271,13 +272,13 @@ class Definition:
             encoder(out, message)
             return bytes(out)
         except _OUT_OF_THE_ORDINARY:
-            # Tuples for lists, mappings for structures: rare but right; the reference takes them.
+            # Tuples for lists, mappings for structures: rare but valid; the reference accepts them.
             return self.encode_reference(message, version, encoding)
 
     def encode_generated(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with generated code alone, which refuses what is out of the ordinary."""
+        """Encode with generated code alone, which refuses unusual values."""
         encoder = self._encoders.get(version if encoding is _KAFKA else (version, encoding))
         if encoder is None:
             encoder = self._encoder(version, encoding)
@@ -315,7 +316,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[MessageStruct, int]:
-        """Decode with the wire types; the judge of what `decode` gives."""
+        """Decode with the wire types; the reference for `decode`."""
         reader = Reader(data, offset, lenient=lenient)
         plain = self.read_mapping(reader, version, encoding)
         return from_plain(plain, self.schema(version, encoding), self.classes), reader.position
@@ -323,7 +324,7 @@ class Definition:
     def encode_reference(
         self, message: Any, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> bytes:
-        """Encode with the wire types; the judge of what `encode` gives."""
+        """Encode with the wire types; the reference for `encode`."""
         writer = Writer()
         try:
             schema = self.schema(version, encoding)

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from flexwire.codec.structs import MessageStruct
 
     _Sized = String | Bytes | ArrayType
-    # A code and what is packed by it.
+    # A code and the value that is packed with it.
     _Fixed = tuple[str, str]
 
-# Not its truth alone: what is empty and not a dict is the reference's to judge, as no structure
-# that has it equals its default.
+# Truth alone is not enough: the reference must judge an empty value that is not a dict, because no
+# structure with one equals its default.
 _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 
 
@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``, which appends the message to ``out``.
 
-    Raises, when called, `Refusal` and whatever a value of a wrong type raises by itself.
+    Raises, when called, `Refusal` and any error that a value of a wrong type raises by itself.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -63,7 +63,7 @@ class _EncoderEmitter(Emitter):
     verb = "encode"
 
     def takes_many(self, element: Schema) -> bool:
-        # Those that are written in place have it for one that is out of the ordinary.
+        # Structures that are written inline have a function too, for unusual ones.
         return not self._unlike_rows(element)
 
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -106,7 +106,7 @@ class _EncoderEmitter(Emitter):
     # Defaults.
 
     def _where_it_differs(self, field: Field, value: str) -> AbstractContextManager[None]:
-        """Indent what is for a tagged or absent field that is not at its default."""
+        """Indent the code for a tagged or absent field that is not at its default."""
         options = self._differences(field, value)
         return self.source.condition("if", options) if options else nullcontext()
 
@@ -121,7 +121,7 @@ class _EncoderEmitter(Emitter):
             unlike = "is not" if isinstance(field.type, Boolean) else "!="
             return [f"{value} {unlike} {self.default(field)}"]
         if not field.is_default(to_plain(self.classes[inner.name](), inner)):
-            # NaN is unlike itself, and a structure that has it by default unlike its default.
+            # NaN differs from itself, and a structure with NaN as default differs from its default.
             return []
         name = self.names.shared("default", f"default_{inner.name}")
         return [f"{value} != {self.source.constant(name, self.default(field))}"]
@@ -129,12 +129,12 @@ class _EncoderEmitter(Emitter):
     # Values.
 
     def _refuse_unless(self, value: str, cls: str, word: str = "if") -> None:
-        """Refuse a value that is not just of a class."""
+        """Refuse a value that is not exactly of a class."""
         with self.block(f"{word} {value}.__class__ is not {cls}:"):
             self.refuse()
 
     def _fields(self, fields: Sequence[Field], tagged: Schema | None) -> None:
-        """Write fields, and what has tagged fields after them."""
+        """Write fields, and the tag section after them."""
         fixed: list[_Fixed] = []
         for field in fields:
             if fixed_code(field.type) is not None:
@@ -152,7 +152,7 @@ class _EncoderEmitter(Emitter):
             self._tagged_fields(tagged, fixed)
 
     def _check(self, kind: Type, value: str) -> None:
-        """Refuse what `struct` would let pass."""
+        """Refuse values that `struct` would accept by mistake."""
         cls = self._class_name(kind)
         if cls:
             self._refuse_unless(value, cls)
@@ -169,7 +169,7 @@ class _EncoderEmitter(Emitter):
         return str(fixed_code(kind)), packed
 
     def _write(self, out: str, fixed: list[_Fixed]) -> None:
-        """Write neighbours of fixed width with one call."""
+        """Write adjacent values of fixed width with one call."""
         codes, values = "".join(code for code, _ in fixed), [value for _, value in fixed]
         if codes == "B":
             self.line(f"{out}.append({values[0]})")
@@ -181,7 +181,7 @@ class _EncoderEmitter(Emitter):
     def _value(
         self, kind: Type, value: str, out: str, fixed: list[_Fixed], *, null: bool = True
     ) -> None:
-        """Write what is of fixed width before it, and one value of any type.
+        """Write the preceding values of fixed width, and one value of any type.
 
         ``null`` says whether it may be None.
         """
@@ -231,7 +231,7 @@ class _EncoderEmitter(Emitter):
             with self.block(f"if {length} < {LONG}:"):
                 self._write(out, [*fixed, ("B", f"{length} + 1")])
             if isinstance(kind, Bytes):
-                # In place, as with a call for it a record batch of 1 kB takes twice as long.
+                # Inline, because a call would double the time for a record batch of 1 kB.
                 with self.block(f"elif {length} < {LONG_OF_TWO}:"):
                     low, high = (
                         f"({length} + 1) & {LONG} | {LONG + 1}",
@@ -281,7 +281,7 @@ class _EncoderEmitter(Emitter):
                 self._value(element, "item", out, [])
                 return
             with self.source.condition("if", unless):
-                # It refuses what is wrong, and writes tagged fields.
+                # It refuses invalid values, and writes tagged fields.
                 self.source.call(self.function(element.name), out, "item")
             with self.block("else:"):
                 row = [
@@ -290,7 +290,7 @@ class _EncoderEmitter(Emitter):
                 self._write(out, [*row, ("B", "0")] if element.flexible else row)
 
     def _unlike_rows(self, element: Schema) -> list[str]:
-        """Return the conditions against writing an element in place; none if it never can be."""
+        """Return the conditions against writing an element inline; none if it never can be."""
         if not is_row(element) or element.tagged:
             return []
         options = [f"item.__class__ is not {self.class_of(element.name)}"]
@@ -308,7 +308,7 @@ class _EncoderEmitter(Emitter):
     # Tagged fields.
 
     def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
-        """Write what is of fixed width before them, and the tagged fields."""
+        """Write the preceding values of fixed width, and the tagged fields."""
         if schema.tagged:
             self.line("known = {}")
         for tag, field in schema.tagged.items():
@@ -321,7 +321,7 @@ class _EncoderEmitter(Emitter):
             self._write("out", fixed)
             self.source.call(self.source.use(f"write_{self.form}tags"), *arguments)
         with self.block("else:"):
-            # No tagged fields are one zero byte in every form.
+            # An empty tag section is one zero byte in every form.
             self._write("out", [*fixed, ("B", "0")])
 
     def _tagged_field(self, tag: int, field: Field) -> None:

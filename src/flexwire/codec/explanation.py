@@ -1,4 +1,4 @@
-"""Explains each byte of a message, by a reference executor that keeps what it reads."""
+"""Explains each byte of a message, by a reference executor that records its reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Annotation:
 
 
 class ExplainingReader(Reader):
-    """Keeps what it hears of each value that is read."""
+    """Records each value that is read."""
 
     __slots__ = ("annotations",)
 
@@ -39,14 +39,14 @@ class ExplainingReader(Reader):
         self.annotations: list[Annotation] = []
 
     def annotate(self, start: int, label: str, value: object) -> None:
-        """Keep a value that ends where the reader stands."""
+        """Record a value that ends at the reader's position."""
         path = format_path(self.path)
         self.annotations.append(Annotation(start, self.position - start, path, label, value))
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The annotations in the order of the bytes, and what stopped the reading, if something did.
+    """The annotations in the order of the bytes, and the error that stopped the reading, if any.
 
     ``rest`` is the offset of the first byte that no annotation covers.
     """
@@ -86,7 +86,7 @@ def explain(
 
 
 def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanation:
-    """Return the explanation of what a reader read, with the batches within fields of records."""
+    """Return the explanation of a reader's values, with the batches within fields of records."""
     covered = max(
         (annotation.offset + annotation.length for annotation in reader.annotations), default=0
     )

@@ -1,10 +1,10 @@
-"""Bytes that are nearly a message: one place of a valid message is damaged.
+"""Bytes that are nearly a message: a valid message with one damaged place.
 
-Each damage is one that a decoder has to expect from a stranger: a cut, a length that lies, a null
-where none is allowed, a varint that is longer than it has to be, text that is not UTF-8, tagged
-fields that repeat, a flipped bit, and a message of another version. Some of them are valid all the
-same, for example a null where the field takes one. `HostileBytes.error` says what flexwire's strict
-decoder makes of the bytes.
+A decoder has to expect each of these damages from a stranger: truncation, a false length, a null
+where none is allowed, a varint that is longer than necessary, text that is not UTF-8, repeated
+tagged fields, a flipped bit, and a message of another version. Some of the results are still valid,
+for example a null in a nullable field. `HostileBytes.error` is the result of flexwire's strict
+decoder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class HostileBytes(NamedTuple):
     """Damaged bytes of a message.
 
-    ``damage`` says in words what was done, and where. ``error`` is the error of the strict decoder,
+    ``damage`` describes the damage and its place. ``error`` is the error of the strict decoder,
     None if it accepts the bytes.
     """
 
@@ -69,11 +69,11 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
 
 
 def hostile_kinds(message: type[Message], version: int, seed: int) -> dict[str, HostileBytes]:
-    """Return the bytes of a random message with each kind of damage that it has a place for.
+    """Return the bytes of a random message with each possible kind of damage.
 
     The keys are ``cut``, ``appended``, ``length``, ``varint``, ``value``, ``tags``, ``flipped`` and
-    ``version``, in that order. The same seed gives the same bytes. Raises what `hostile_bytes`
-    raises.
+    ``version``, in that order. The same seed gives the same bytes. Raises the errors of
+    `hostile_bytes`.
 
     >>> from flexwire.codec import message
     >>> list(hostile_kinds(message("HeartbeatRequest"), 0, 3))
@@ -107,7 +107,7 @@ def _encoded(message: type[Message], version: int, seed: int) -> bytes:
 _COMPACT: Final = "COMPACT"
 _SIZED: Final = ("STRING", "BYTES", "RECORDS", "ARRAY")
 OVERLONG_VARINT: Final = b"\x80\x80\x80\x80\x80\x01"
-"""Six bytes, and a varint of 32 bits has five at most."""
+"""Six bytes, although a varint of 32 bits has at most five."""
 
 
 def _cut(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
@@ -122,7 +122,7 @@ def _append(data: bytes, annotations: list[Annotation], source: random.Random) -
 
 
 def _length(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
-    """Yield bytes in which a length is another one."""
+    """Yield bytes in which a length has another value."""
     for annotation in annotations:
         width = prefix_width(annotation)
         if width is None:
@@ -145,7 +145,7 @@ def _length(data: bytes, annotations: list[Annotation], source: random.Random) -
 
 
 def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
-    """Yield bytes in which a varint is longer than it has to be."""
+    """Yield bytes in which a varint is longer than necessary."""
     for annotation in annotations:
         is_varint = annotation.type in _VARINTS or annotation.type.startswith(_COMPACT)
         if not is_varint:
@@ -166,7 +166,7 @@ def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -
 
 
 def _value(data: bytes, annotations: list[Annotation], source: random.Random) -> Iterator[Damaged]:
-    """Yield bytes in which a value is none of its type."""
+    """Yield bytes in which a value is invalid for its type."""
     for annotation in annotations:
         start, stop = annotation.offset, annotation.offset + annotation.length
         if annotation.type == "BOOLEAN":
@@ -218,13 +218,13 @@ UNREADABLE_TAG_SECTIONS: Final = (
     (b"\x01" + _TAG + write_unsigned_varint(INT32_MAX), "a tagged field that does not end"),
     (write_unsigned_varint(INT32_MAX), "more tagged fields than bytes"),
 )
-"""Tag sections that nobody can read, each with words for it."""
+"""Tag sections that no reader accepts, with a description of each."""
 
 LENIENT_TAG_SECTIONS: Final = (
     (b"\x02" + _TAG + b"\0" + _TAG + b"\0", "the same tag twice"),
     (b"\x02" + _HIGHER_TAG + b"\0" + _TAG + b"\0", "tags out of order"),
 )
-"""Tag sections that Apache Kafka reads and a strict decoder refuses, each with words for it."""
+"""Tag sections that Apache Kafka reads and a strict decoder refuses, with a description of each."""
 _DAMAGES: Final[dict[str, Damage]] = {
     "cut": _cut,
     "appended": _append,
@@ -241,7 +241,7 @@ def _damages(message: type[Message], version: int) -> dict[str, Damage]:
 
 
 def prefix_width(annotation: Annotation) -> int | None:
-    """Return how many bytes a length takes that is no varint; None where there is no length."""
+    """Return the bytes of a length that is not a varint; None if there is no length."""
     kind = annotation.type.removesuffix(" length")
     if not kind.endswith(_SIZED):
         return None

@@ -1,8 +1,8 @@
 """The JSON form of a message: Kafka's own converters' form, made lossless.
 
 Names begin in lower case; a UUID is base64url without padding, bytes are base64. Records are base64
-too, and unknown tagged fields stand as ``"_unknownTaggedFields": [{"tag": 9, "data": "…"}]``:
-Kafka's converters lose both.
+too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data": "…"}]``: Kafka's
+converters lose both.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return the JSON form of a structure that `Schema.write` takes, leniently.
+    """Return the JSON form of a structure that `Schema.write` accepts, leniently.
 
-    Tagged fields stand in it only where they are not at their defaults. Nothing is judged here: the
-    wire types word every error of a value.
+    It contains tagged fields only if they are not at their defaults. No value is checked here,
+    because the wire types word every error.
     """
     values: dict[str, Any] = {}
     for field in schema.fields:
@@ -70,7 +70,7 @@ def _write_scalar(value: Any, kind: Type) -> Any:
         return double_form(float(value))
     if isinstance(kind, Boolean):
         return bool(value)
-    # As the wire types take an integer: True is 1, and another library's integer is one.
+    # As for the wire types: True is 1, and another library's integers are accepted.
     return operator.index(value) if isinstance(kind, Integer) else str(value)
 
 
@@ -81,7 +81,7 @@ def double_form(number: float) -> float | str:
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# Names of fields in other releases: by structure, the name there and the name here.
+# Field names of other releases: by structure, the name there and the name here.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
@@ -94,10 +94,10 @@ def read_json(
 ) -> dict[str, Any]:
     """Read the JSON form into the mapping that the wire types write.
 
-    A field may have the name that ``names`` say another release gives it. A field of another
-    version is taken, as Kafka does; writing then judges it. A name that no version has is an error,
-    unlike in Kafka: a slip of the pen would lose data. Missing fields have their defaults if
-    ``defaults`` is true; otherwise one error names all of them. Raises `JsonFormError`.
+    A field may have the name that another release gives it, by ``names``. A field of another
+    version is accepted, as in Kafka; writing then checks it. A name that no version has is an
+    error, unlike in Kafka, because a typing mistake would lose data. Missing fields have their
+    defaults if ``defaults`` is true; otherwise one error names all of them. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])
@@ -108,12 +108,12 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """A form that is being read: what fields are called, and which were missing so far."""
+    """The reading of a form: the names of fields, and the fields that were missing so far."""
 
     names: Names
     defaults: bool
     count: int = 0
-    # The first of them: a form may have as many structures as it likes.
+    # Only the first ones, because a form may have any number of structures.
     missing: list[str] = dataclasses.field(default_factory=list)
 
     def read_struct(self, obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:

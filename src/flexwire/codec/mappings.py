@@ -1,4 +1,4 @@
-"""Message objects to and from the plain mappings that the reference executor works on."""
+"""Converts message objects to and from the plain mappings of the reference executor."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def to_plain(value: Any, kind: Type) -> Any:
     """Turn message structs into mappings wherever the type has a structure.
 
-    Other values stay as they are, and nothing is looked at below what the type knows: a list may
-    contain itself, or share its elements so often that visiting them all would take forever.
+    Other values stay unchanged, and nothing deeper than the type is visited: a list may contain
+    itself, or share its elements so often that visiting them all would take forever.
     """
     if isinstance(kind, NullableStruct):
         kind = kind.schema
@@ -36,7 +36,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Turn what stands in a field or at an index; an error gets its path from there."""
+    """Convert the value in a field or at an index; an error gets its path from there."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:
@@ -55,7 +55,7 @@ def _attribute(value: MessageStruct, name: str, field: Field | None) -> Any:
 def from_plain(
     plain: Mapping[str, Any], schema: Schema, classes: Mapping[str, type[MessageStruct]]
 ) -> MessageStruct:
-    """Build the object of ``schema`` from what `Schema.read` gave; what is missing is default."""
+    """Build the object of ``schema`` from the result of `Schema.read`, with defaults."""
     values = {
         field.attribute: _build(plain[field.attribute], field.type, classes)
         for field in schema.fields

@@ -27,7 +27,7 @@ _KAFKA = Encoding.KAFKA
 
 
 class Message(MessageStruct, gc=False):
-    """A Kafka message as an object; the version is an argument of what reads and writes it.
+    """A Kafka message as an object; the methods that read and write it take the version.
 
     >>> header = message("RequestHeader").decode(bytes.fromhex("001200030000000700016100"), 2)
     >>> header.client_id, header.encode(version=1).hex()
@@ -51,12 +51,12 @@ class Message(MessageStruct, gc=False):
     ) -> Self:
         """Decode exactly one message.
 
-        ``encoding`` is for bytes that are not as Kafka writes them. Raises `DecodeError` for bytes
-        that are not one message, bytes left over included (the lenient reader leaves them), and
+        ``encoding`` is for bytes in another encoding than Kafka's. Raises `DecodeError` for bytes
+        that are not one message, also for bytes left over (the lenient reader ignores them), and
         `UnknownMessageError` for a version that no release has.
         """
-        # As keys of a dict, True and 2.0 are 1 and 2. This takes 9 ns; nothing else is checked
-        # where nothing is wrong.
+        # As keys of a dict, True and 2.0 equal 1 and 2. This takes 9 ns; nothing else is checked if
+        # nothing is wrong.
         if version.__class__ is not int:
             version = to_version(version)
         definition = cls.definition
@@ -104,7 +104,7 @@ class Message(MessageStruct, gc=False):
         return decoded
 
     def encode(self, version: int, *, encoding: Encoding = Encoding.KAFKA) -> bytes:
-        """Encode as ``version``; raises `EncodeError` for what that version cannot carry.
+        """Encode as ``version``; raises `EncodeError` for a value that the version cannot hold.
 
         Another ``encoding`` gives other bytes for the same object, and may carry less.
         """
@@ -118,25 +118,25 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
-        """Return a function that decodes many messages of one version, as fast as there is.
+        """Return the fastest function that decodes many messages of one version.
 
-        It does what ``decode`` does, errors included.
+        It does the same as ``decode``, with the same errors.
         """
         return functions_of(cls.definition, to_version(version))[0]
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
-        """Return a function that encodes many messages of one version, as fast as there is.
+        """Return the fastest function that encodes many messages of one version.
 
-        It does what ``encode`` does, errors included; see ``decoder``.
+        It does the same as ``encode``, with the same errors; see ``decoder``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Return the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
-        Raises `EncodeError` for what the version cannot carry. A message that only the lenient
-        reader accepts is an exception: it has a JSON form, although it cannot be encoded.
+        Raises `EncodeError` for values that the version cannot hold. A message that only the
+        lenient reader accepts is an exception: it has a JSON form, although it cannot be encoded.
         """
         version = to_version(version)
         schema = self.definition.schema(version)
@@ -152,9 +152,9 @@ class Message(MessageStruct, gc=False):
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
         """Read the JSON form, with any release's names of the version's fields.
 
-        A field that the version has and that is not tagged has to stand in it, unless ``defaults``
-        says that what is missing has the default of its spec. Raises `JsonFormError` with the path
-        of what does not fit, and `MissingFieldsError` for fields that are missing.
+        A field that the version has and that is not tagged must be present, unless ``defaults``
+        gives missing fields the default of their spec. Raises `JsonFormError` with the path of a
+        value that does not fit, and `MissingFieldsError` for missing fields.
         """
         version = to_version(version)
         defaults = to_flag(defaults, "defaults")
@@ -163,7 +163,7 @@ class Message(MessageStruct, gc=False):
             try:
                 plain = read_json(obj, schema, defaults=defaults)
             except JsonFormError:
-                # Most forms have this release's names, so the others are looked up only here.
+                # Most forms have this release's names, so the other names are looked up only here.
                 names = cls.definition.served.former_names(version)
                 if not names:
                     raise
@@ -178,10 +178,10 @@ class Message(MessageStruct, gc=False):
 
 
 def message(name: str, release: str | None = None) -> type[Message]:
-    """Return the class of a bundled message, or of the message as one release of Kafka had it.
+    """Return the class of a bundled message, or of the message in one release of Kafka.
 
-    The same class each time. ``release`` is a name that `Catalog.release` takes: "4.0" is the
-    newest 4.0. Raises `UnknownMessageError`, with the nearest names.
+    It is the same class each time. ``release`` is a name that `Catalog.release` accepts: "4.0" is
+    the newest 4.0. Raises `UnknownMessageError`, with the nearest names.
     """
     name = to_text(name, "name")
     if release is not None:
@@ -196,7 +196,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 
 
 def message_of(spec: MessageSpec) -> type[Message]:
-    """Return the class for a message spec of one's own, the same for an equal spec.
+    """Return the class for your own message spec, the same for an equal spec.
 
     Raises `SpecError`.
     """
@@ -207,7 +207,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
         return _OWN[spec]
 
 
-# Made twice it would be two classes, whose objects are not equal and cannot be pickled.
+# Two classes for one spec would have objects that are not equal and cannot be pickled.
 _DEFINING = lock_over_forks()
 _DEFINED: dict[tuple[str, str | None], type[Message]] = {}
 _OWN: dict[MessageSpec, type[Message]] = {}

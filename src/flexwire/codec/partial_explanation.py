@@ -1,7 +1,7 @@
-"""The first part of a message, whose last bytes are missing: what each byte means, and its values.
+"""Explains the first part of a message whose last bytes are missing: each byte, and its values.
 
-The reader knows where the whole message would end. So it tells a field that is cut off from a
-length that the message has no room for.
+The reader knows where the whole message would end. So it distinguishes a truncated field from a
+length that does not fit into the message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec.message import Message
 
-# Where nobody knows the end of the message, no length that the formats allow goes beyond it.
+# If the end of the message is unknown, every length that the formats allow fits.
 _ANYWHERE: Final = 4 * LONGEST
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d+\]")
 _TAGS: Final = "_taggedFields"
@@ -33,10 +33,10 @@ _TAGS: Final = "_taggedFields"
 class FirstPart(NamedTuple):
     """The part of a message that was read before its bytes ended.
 
-    ``form`` is the JSON form of the fields that were read whole, an array with the elements that
-    were. ``is_cut``: the bytes end within a field, and nothing before that is wrong.
-    ``explanation.error`` says which field this is, or what is wrong; it is None for a message that
-    is whole.
+    ``form`` is the JSON form of the fields that were read whole, with an array's whole elements.
+    ``is_cut``: the bytes end within a field, and everything before it is valid.
+    ``explanation.error`` says which field this is, or what is wrong; it is None for a whole
+    message.
     """
 
     explanation: Explanation
@@ -47,11 +47,11 @@ class FirstPart(NamedTuple):
 def explain_cut(
     message: type[Message], data: bytes, version: int, missing: int | None, *, follows: bool = False
 ) -> FirstPart:
-    """Explain the first part of a message, of which so many bytes are ``missing`` after ``data``.
+    """Explain the first part of a message, with ``missing`` bytes after ``data``.
 
-    With ``missing`` None nobody knows how many. With ``follows`` something else may follow the
-    message in ``data``; ``explanation.rest`` says where it begins. Raises `UnknownMessageError` for
-    a version that no release has.
+    ``missing`` is None if their number is unknown. With ``follows`` other bytes may follow the
+    message in ``data``; ``explanation.rest`` says where they begin. Raises `UnknownMessageError`
+    for a version that no release has.
     """
     reader = _CutReader(data, missing)
     error: DecodeError | None = None
@@ -96,7 +96,7 @@ class _CutReader(ExplainingReader):
         return super().read_unsigned_varint()
 
     def _need(self, count: int) -> None:
-        # A value that has no place in the message is wrong, wherever the data ends.
+        # A value that does not fit into the message is wrong, wherever the data ends.
         if len(self.data) - self.position < count <= self.remaining:
             raise self._cut_off()
 
@@ -124,7 +124,7 @@ def _form(annotations: Sequence[Annotation]) -> dict[str, Any]:
 
 
 def _place(form: dict[str, Any], steps: Sequence[str]) -> Any:
-    """The structure or the array that a path leads to."""
+    """Return the structure or the array at a path."""
     place: Any = form
     for step in steps:
         if not step.startswith("["):

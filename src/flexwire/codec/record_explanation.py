@@ -1,7 +1,7 @@
 """Explains each byte of a field's records: batches and message sets, in the words of the format.
 
-The bytes were read as batches before, crcs too, so this only says where what they hold stands.
-Compressed records have no bytes of their own: they are counted, and `records dump` shows them.
+The bytes were already read as batches, with their crcs, so this module only says where each value
+is. Compressed records have no bytes of their own: they are counted, and `records dump` shows them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_COUNTED: Final = MAX_INFLATED
 
 
 class Meaning(NamedTuple):
-    """``size`` bytes at ``start``, what they are and their value."""
+    """``size`` bytes at ``start``, with their meaning and their value."""
 
     start: int
     size: int
@@ -44,11 +44,11 @@ class Meaning(NamedTuple):
 
 
 def explain_records(data: bytes, path: str) -> list[Meaning] | None:
-    """Return what the bytes of a field of records mean, in order; None if they are not batches.
+    """Return the meaning of the bytes in a field of records; None if they are not batches.
 
-    Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
-    part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
-    compressed records took more than `MOST_COUNTED` bytes, other compressed batches are not read.
+    Starts count from the first byte of ``data``. A batch that a fetch cut off is not explained.
+    Above `MOST_RECORDS`, the last records of each batch are only counted. Once compressed records
+    took more than `MOST_COUNTED` bytes, other compressed batches are not read.
     """
     meanings: list[Meaning] = []
     left, room = MOST_RECORDS, MOST_COUNTED
@@ -69,7 +69,7 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
 def _batch(
     batch: RecordBatch, records: list[Record] | None, path: str, most: int
 ) -> Iterator[Meaning]:
-    """Yield what a batch means; its ``records`` are None where they were not read."""
+    """Yield the meanings of a batch's bytes; its ``records`` are None if they were not read."""
     if batch.magic == RECORD_BATCH:
         yield from _fields(HEADER_FIELDS, batch, path)
         body = HEADER_SIZE
@@ -111,7 +111,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """Return the words for a batch's attributes, which stand after their type."""
+    """Return the words for a batch's attributes, which follow their type."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))
@@ -139,7 +139,7 @@ def _message(batch: RecordBatch, at: int, path: str) -> Iterator[Meaning]:
 
 
 class _RecordWalk:
-    """Reads one record of a batch that is not compressed, and says what it read."""
+    """Reads one record of an uncompressed batch, and records the meanings."""
 
     def __init__(self, batch: RecordBatch, at: int, path: str) -> None:
         self.at = at
@@ -189,7 +189,7 @@ class _RecordWalk:
 
 
 def _content(start: int, path: str, content: bytes) -> Meaning:
-    """The bytes of a key or a value, which are shown as text where they are text."""
+    """Return the bytes of a key or a value, shown as text if they are text."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

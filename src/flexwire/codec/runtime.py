@@ -1,7 +1,7 @@
 """The functions that generated source calls in rare cases: long lengths, and tagged fields.
 
-These functions read and write as `flexwire.wire` does, and where that words an error they refuse:
-the reference executor then says what is wrong.
+These functions read and write as `flexwire.wire` does. Where `flexwire.wire` words an error, they
+refuse, and the reference executor then reports the error.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _INT16 = Struct(">h")
 _MOST_KEPT = 128
 _new = object.__new__
 _from_bytes = int.from_bytes
-# Its attributes may not be set, and these are how it sets them itself.
+# UUID's attributes are read-only; it sets them itself in this way.
 _set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
 _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
-# A byte of a varint below it is the last.
+# A byte of a varint below this value is the last.
 _MORE = 1 << GROUP_BITS
 
 
 class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference says what is wrong
-    """Generated source met something out of the ordinary; the reference executor decides on it."""
+    """Generated source met unusual input, which the reference executor must handle."""
 
 
 # Lengths.
@@ -69,7 +69,7 @@ class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint; return it and the position after it."""
     low = data[position]
-    # Nearly all are of one byte or two, and a call takes longer than all of this.
+    # Nearly all have one byte or two, and a call takes longer than all of this.
     if low < _MORE:
         return low, position + 1
     high = data[position + 1]
@@ -136,10 +136,10 @@ def to_uuid(raw: bytes) -> UUID:
 
 
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
-    """Functions that read or write so many numbers of one kind with one call, by their number.
+    """Functions that read or write a number of values of one kind with one call, by that number.
 
-    They are made on first use; those of many numbers are not kept, as making them costs little
-    beside what they do.
+    They are made on first use. Those for many values are not kept, because making them costs little
+    compared with the values.
     """
 
     def __init__(self, method: str, before: str, code: str, less: int) -> None:
@@ -161,7 +161,7 @@ class _NumberFunctions(dict[int, "Callable[..., Any]"]):
 def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
     """Return the functions that read numbers of a `struct` code.
 
-    They stand by what was read as the length, which is ``less`` more than their number.
+    They are stored by the length on the wire, which is ``less`` more than their count.
 
     >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
     (0, 0)
@@ -171,11 +171,11 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Return the functions that write values of fixed width, and then so many numbers."""
+    """Return the functions that write values of fixed width, and then a given count of numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 
-# The header of one tagged field: gives its tag, and where its value begins and ends.
+# The header of one tagged field: returns its tag, and where its value begins and ends.
 
 
 def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int, int, int]:
@@ -194,7 +194,7 @@ def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int
 def read_interleaved_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a tag and a length that stand in one varlong."""
+    """Read a tag and a length that share one varlong."""
     try:
         header, position = read_unsigned_varlong(data, position, len(data))
     except DecodeError:
@@ -206,7 +206,7 @@ def read_interleaved_tag(
 def read_buffered_tag(
     data: bytes, position: int, limit: int, previous: int
 ) -> tuple[int, int, int]:
-    """Read a length and a tag as an optional field buffer has them."""
+    """Read a length and a tag in the form of an optional field buffer."""
     size, position = read_count(data, position)
     # The lowest bit of a zig-zag number is its sign.
     if size & 1:
@@ -221,7 +221,7 @@ def _checked(tag: int, position: int, size: int, limit: int, previous: int) -> t
     return tag, position, position + size
 
 
-# All tagged fields of a structure that knows none of them.
+# All tagged fields of a structure without known ones.
 
 
 def _read_unknown_tags(
@@ -246,7 +246,7 @@ read_unknown_interleaved_tags = partial(_read_unknown_tags, read_interleaved_tag
 def read_unknown_buffered_tags(
     data: bytes, position: int, limit: int, refused: Collection[int] = _NO_TAGS
 ) -> tuple[dict[int, bytes], int]:
-    """Read an optional field buffer, its end included."""
+    """Read an optional field buffer, with its end."""
     unknown: dict[int, bytes] = {}
     tag = -1
     while data[position]:

@@ -1,7 +1,7 @@
-"""Messages made up from a schema: random ones, one with every field set, and those at the ends.
+"""Synthetic messages for a schema: random ones, one with every field set, and boundary values.
 
-All are valid: they can be written in the version that they were made for, and are read back as they
-are. `flexwire.codec.hostile` damages their bytes.
+All are valid: they can be written in their version, and are read back unchanged.
+`flexwire.codec.hostile` damages their bytes.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class _FilledValues:
             return encode_batch([Record(0, 0, b"key", b"value")])
         if isinstance(kind, String | Bytes):
             return field.json_name if isinstance(kind, String) else field.json_name.encode()
-        # It fits an int8, and a field that comes or goes changes no other field's number.
+        # It fits an int8, and a field that is added or removed changes no other field's number.
         number = 1 + zlib.crc32(field.json_name.encode()) % 126
         number += field.default == number
         if isinstance(kind, Uuid):

@@ -1,13 +1,14 @@
-"""Python source as it is generated: lines, imports, constants and names.
+"""Generated Python source: lines, imports, constants and names.
 
-A statement longer than a line is broken where it is written, mostly one item to a line. The rest of
-the formatter's rules are few: quotes, numbers, and blank lines between functions.
+A statement longer than a line is broken where it is written, mostly one item to a line. The other
+rules of the formatter are few: quotes, numbers, and blank lines between functions.
 
-A field may be called ``size``, a structure ``UUID``. What the source itself needs comes first, then
-locals, then what the module holds; what comes later takes a "_" for each name that was there.
+A field may be called ``size``, a structure ``UUID``. Names are assigned in this order: the names
+that the source itself needs, locals, names of the module. A later name gets a "_" for each earlier
+one that is the same.
 
 A structure has a function for one of it, or for all in an array, or both: a call for each element
-would take as long as to read or write a small one.
+would take as long as reading or writing a small one.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ _INDENT = "    "
 
 
 class GeneratedModule:
-    """The text of a generated module, and what it is given beside its text."""
+    """The text of a generated module, and the objects that it gets besides its text."""
 
     def __init__(self, filename: str, about: str) -> None:
         self.filename = filename
@@ -108,12 +109,12 @@ class GeneratedModule:
     # Statements.
 
     def line(self, text: str) -> None:
-        """Add a line at the present depth."""
+        """Add a line at the current depth."""
         self._lines.append(_INDENT * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add ``head`` and indent what follows."""
+        """Add ``head`` and indent the lines after it."""
         self.line(head)
         self._depth += 1
         yield
@@ -121,14 +122,14 @@ class GeneratedModule:
 
     @contextmanager
     def function(self, head: str) -> Iterator[None]:
-        """Add a function, apart from what stands before it."""
+        """Add a function, with blank lines before it."""
         self._lines += ["", ""]
         with self.block(head):
             yield
 
     @contextmanager
     def condition(self, word: str, options: Sequence[str]) -> Iterator[None]:
-        """Add ``if one or other:`` and indent what follows."""
+        """Add ``if one or other:`` and indent the lines after it."""
         head = f"{word} {' or '.join(options)}:"
         if not self.fits(head):
             with self.block(f"{word} ("):
@@ -139,7 +140,7 @@ class GeneratedModule:
             yield
 
     def call(self, function: str, *arguments: str, before: str = "") -> None:
-        """Add a call; ``before`` is what its result becomes."""
+        """Add a call; ``before`` is the target of its result."""
         joined = ", ".join(arguments)
         if self.fits(f"{before}{function}({joined})"):
             self.line(f"{before}{function}({joined})")
@@ -181,7 +182,7 @@ class GeneratedModule:
         self.line("]")
 
     def unpack(self, names: Sequence[str], value: str) -> None:
-        """Add ``names = value``, the value being a tuple."""
+        """Add ``names = value``, for a value that is a tuple."""
         joined = f"({names[0]},)" if len(names) == 1 else ", ".join(names)
         if self.fits(f"{joined} = {value}"):
             self.line(f"{joined} = {value}")
@@ -193,23 +194,23 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Return whether a text is short enough for a line at the present depth."""
+        """Return whether a text is short enough for a line at the current depth."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
-    # What statements name.
+    # Names in statements.
 
     def use(self, name: str) -> str:
-        """Import what generated source may need, and give its name."""
+        """Import a name that generated source needs, and return it."""
         self._used.add(name)
         return name
 
     def constant(self, name: str, expression: str) -> str:
-        """Set a constant at the beginning of the module, and give its name."""
+        """Set a constant at the beginning of the module, and return its name."""
         self._constants[name] = [f"{name} = {expression}"]
         return name
 
     def numbers(self, name: str, numbers: Collection[int]) -> str:
-        """Set a constant to a set of numbers, and give its name."""
+        """Set a constant to a set of numbers, and return its name."""
         items = list(map(str, sorted(numbers)))
         flat = f"{name} = {{{', '.join(items)}}}"
         exploded = _one_to_a_line(f"{name} = {{", items, "}")
@@ -217,11 +218,11 @@ class GeneratedModule:
         return name
 
     def bind(self, name: str, value: Any) -> str:
-        """Put what no text can say into the namespace, and give its name."""
+        """Put an object without a text form into the namespace, and return its name."""
         self.namespace[name] = value
         return name
 
-    # The whole.
+    # The whole module.
 
     def text(self) -> str:
         """Return the whole source."""
@@ -233,7 +234,7 @@ class GeneratedModule:
         return "\n".join([head, *self._lines, ""])
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """Compile, register with `linecache` so that tracebacks show it, and give a function."""
+        """Compile, register with `linecache` so that tracebacks show it, and return a function."""
         text = self.text()
         linecache.cache[self.filename] = (
             len(text),
@@ -261,7 +262,7 @@ def _one_to_a_line(head: str, items: Sequence[str], tail: str) -> list[str]:
 
 
 def literal(value: str | bytes | float | None) -> str:
-    r"""Write a value that has a literal, with the quotes and digits that ruff would choose.
+    r"""Return a value's literal, with the quotes and digits that ruff would choose.
 
     >>> print(literal("it's"), literal('"'), literal(b"\xff"), literal(1e300), literal(-1))
     "it's" '"' b"\xff" 1e300 -1
@@ -287,19 +288,19 @@ def _quoted(text: str) -> str:
     return f'{prefix}"{escaped}"'
 
 
-# A compact length below it is a single byte, which holds the length + 1.
+# A compact length below this is a single byte, which holds the length + 1.
 LONG = 2**GROUP_BITS - 1
-# And one below this, two bytes.
+# Below this, it has two bytes.
 LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
-# A line holds so much of a default beside a name.
+# A default of at most this length fits in a line beside a name.
 _LONGEST_LITERAL = 24
-# The names of so many fields, and of a format for them, can be read.
+# At most this many field names, and a format for them, are readable in a line.
 LONGEST_RUN = 24
 _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFFER: "buffered_"}
 
 
 class Emitter(ABC):
-    """Writes the functions for each structure of a message, those that it holds before it."""
+    """Writes the functions for each structure of a message, inner structures first."""
 
     verb: str
 
@@ -342,7 +343,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def takes_many(self, element: Schema) -> bool:
-        """Return whether an array of structures takes the function for many of them."""
+        """Return whether an array of structures uses the function for many of them."""
 
     @abstractmethod
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -355,7 +356,7 @@ class Emitter(ABC):
         return self.names.shared("function", f"{self.verb}_{'many_' * many}{name}")
 
     def class_of(self, name: str) -> str:
-        """Return the name of a structure's class, which the source is given."""
+        """Return the name of a structure's class, which the source gets."""
         return self.source.bind(self.names.shared("class", name), self.classes[name])
 
     def struct_function(self, method: str, code: str) -> str:
@@ -369,7 +370,7 @@ class Emitter(ABC):
         return self.source.numbers(self.names.shared("tags", f"{word}_{schema.name}"), tags)
 
     def refuse(self) -> None:
-        """Write the statement that leaves what comes to the reference executor."""
+        """Write the statement that leaves the input to the reference executor."""
         self.line(f"raise {self.source.use('Refusal')}")
 
     # Values.
@@ -385,7 +386,7 @@ class Emitter(ABC):
         return self.source.bind(self.names.shared(text, "default"), value)
 
     def default(self, field: Field) -> str:
-        """Return an expression that makes a field's default anew."""
+        """Return an expression that creates a field's default."""
         if field.default is None:
             return "None"
         if isinstance(field.type, ArrayType):
@@ -395,7 +396,7 @@ class Emitter(ABC):
 
 
 def inner_schemas(schema: Schema) -> list[Schema]:
-    """Return the structures that a structure's present fields hold, without theirs."""
+    """Return the structures in a structure's present fields, without nested ones."""
     present = (field.type for field in schema.fields if field.presence is not Presence.ABSENT)
     return [inner for inner in map(struct_of, present) if inner is not None]
 
@@ -415,7 +416,7 @@ def fixed_code(kind: Type) -> str | None:
 
 
 def is_number(kind: Type) -> bool:
-    """Return whether `struct` reads and writes values of a type as they are."""
+    """Return whether `struct` reads and writes values of a type unchanged."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
 
 
@@ -425,14 +426,14 @@ def width_of(kind: Type) -> int:
 
 
 def length_code(kind: String | Bytes | ArrayType) -> str:
-    """Return the `struct` code of a length; a compact one is this where it takes one byte."""
+    """Return the `struct` code of a length; for a compact one, that of a length of one byte."""
     if kind.compact:
         return "B"
     return "h" if isinstance(kind, String) else "i"
 
 
 def is_row(schema: Schema) -> bool:
-    """Return whether a structure without tagged fields has one width, so that one call reads it.
+    """Return whether a structure without tagged fields has a fixed width, so one call reads it.
 
     >>> from flexwire.wire import COMPACT_STRING, INT16
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
@@ -443,7 +444,7 @@ def is_row(schema: Schema) -> bool:
 
 
 def row_code(kind: Type) -> str:
-    """Return the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
+    """Return the `struct` code of a field of a row, where any byte except 0 is a true boolean."""
     return "?" if isinstance(kind, Boolean) else str(fixed_code(kind))
 
 

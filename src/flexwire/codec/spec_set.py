@@ -1,4 +1,4 @@
-"""Classes for message specs of one's own, beside those of the bundled specs."""
+"""Classes for your own message specs, beside those of the bundled specs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SpecSet:
     def message(self, name: str) -> type[Message]:
         """Return a message's class, the same each time.
 
-        Raises `UnknownMessageError`, and `SpecError` for a spec of which no class can be made.
+        Raises `UnknownMessageError`, and `SpecError` for a spec without a possible class.
         """
         if to_text(name, "name") not in self._classes:
             self._classes[name] = message_of(self.spec(name))
@@ -62,19 +62,19 @@ class SpecSet:
         return f"<SpecSet of {self._some(3)}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Classes are made anew where they arrive.
+        # Classes are created again in the process that receives them.
         return (SpecSet, (self._specs,))
 
 
 def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
-    """Read message specs of one's own: files, directories of ``*.json`` files, or several of them.
+    """Read your own message specs: files, directories of ``*.json`` files, or several of them.
 
-    ``mode`` says what counts as a spec, as in `flexwire.schema.parse.parse_spec`: "strict" is what
-    Kafka's generator reads, "legacy" also what older releases hold, "kip" follows KIP-482 where the
-    two differ, and "draft" is the grammar of its first draft.
+    ``mode`` says what counts as a spec, as in `flexwire.schema.parse.parse_spec`: "strict" is the
+    input of Kafka's generator, "legacy" also that of older releases, "kip" follows KIP-482 where
+    the two differ, and "draft" is the grammar of its first draft.
 
-    Raises `SpecError`, with file, line and column: for what is not a spec, for a name that two
-    files give, for a version that cannot be laid out.
+    Raises `SpecError`, with file, line and column: for a text that is not a spec, for a name that
+    two files have, for a version that cannot be laid out.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -1,6 +1,6 @@
 """The Python classes of a message: one for the message and one for each of its structures.
 
-A class has the fields of every version; what a version does not have keeps its default.
+A class has the fields of every version. A field that a version lacks keeps its default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldSpec, FieldType
 
 
-# A structure held by value is made with the one that holds it, and specs may double it each level.
+# An inner structure is created with the one that contains it, and specs may double it each level.
 _MOST_BY_DEFAULT = 10_000
 
 
@@ -34,7 +34,7 @@ class Origin(Protocol):
     """The definition that a class was made from; it finds the class again in another process."""
 
     classes: dict[str, type[MessageStruct]]
-    # By structure the fields that `repr` never leaves out, once it was asked for one.
+    # By structure, the fields that `repr` never leaves out, filled at the first `repr`.
     shown: dict[str, frozenset[str]]
 
     @property
@@ -50,14 +50,14 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     ``unknown_tagged_fields`` maps the tags that its spec does not know to their bytes; after
     lenient reading a key may be above 2**31 - 1, see `flexwire.wire.tags`. Objects can be pickled,
-    also those of a release's layout and of one's own specs. Evaluating what `repr` shows makes an
-    equal object; what has its default is left out, but for fields that every version has and whose
-    spec gives no default: partition 0 is one partition of many.
+    also those of a release's layout and of your own specs. Evaluating the output of `repr` makes an
+    equal object. It leaves out defaults, except for fields that every version has and whose spec
+    gives no default: partition 0 is one partition of many.
     """
 
     definition: ClassVar[Origin]
     if TYPE_CHECKING:
-        # Every class has it, and has it last.
+        # Every class has this field, as its last.
         unknown_tagged_fields: dict[int, bytes] = msgspec.field(default_factory=dict)
 
         # A class found by its name takes any fields; those of `flexwire.messages` are typed.
@@ -65,10 +65,10 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     @classmethod
     def of(cls, /, **fields: Any) -> Self:
-        """Make an object of plain values: structures are mappings, or objects, at every depth.
+        """Make an object from plain values: structures are mappings, or objects, at every depth.
 
-        Names are those of Python's attributes. The class itself takes mappings too, and writes
-        them, but keeps them as they are: it is not equal to what it decodes to. Raises
+        Names are those of Python's attributes. The class itself accepts mappings too, and writes
+        them, but keeps them as they are, so it does not equal the decoded object. Raises
         `ArgumentError` with the path of a name that is not a field, and the nearest one.
 
         >>> from flexwire.codec import message
@@ -79,7 +79,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         return message
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with other values in the fields named.
+        """Return a copy with other values in the named fields.
 
         Values that are not replaced are shared with the original, as in `copy.copy`;
         `copy.deepcopy` shares nothing. Raises `TypeError` for a name that is not a field.
@@ -112,9 +112,9 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the structures to which attributes lead from ``struct``, each after those around it.
+    """Yield the structures at a path of attributes from ``struct``, each after those around it.
 
-    Null structures and arrays lead nowhere.
+    A path through null structures or arrays yields nothing.
     """
     if not path:
         yield (struct,)
@@ -127,7 +127,7 @@ def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
-    """Make an object of a class, and objects of the mappings in it; ``path`` is where it stands."""
+    """Make an object of a class, and objects from the mappings in it; ``path`` is its place."""
     attributes = cls.definition.fields[cls.__name__]
     values = {}
     for name, value in fields.items():
@@ -146,7 +146,7 @@ def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -
 
 
 def _field_value(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
-    """Make a field's value: what is neither a mapping nor a list of some stays as it is."""
+    """Make a field's value; one that is neither a mapping nor a list of them stays unchanged."""
     if not kind.is_array:
         return _structure(cls, kind, value, path)
     if not isinstance(value, list | tuple):
@@ -161,7 +161,7 @@ def _structure(cls: type[MessageStruct], kind: FieldType, value: Any, path: str)
 
 
 def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
-    """The fields that a reader looks for, whatever their value."""
+    """Return the fields that `repr` shows whatever their value."""
     shown = cls.definition.shown
     if cls.__name__ not in shown:
         shown[cls.__name__] = identifying(cls.definition.fields[cls.__name__])
@@ -169,9 +169,9 @@ def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
 
 
 class ClassBuilder:
-    """Builds the classes of one message, with the fields of all the versions that are served.
+    """Builds the classes of one message, with the fields of all its versions.
 
-    The newest spec's defaults and the order of its fields win.
+    The defaults and field order of the newest spec win.
     """
 
     def __init__(self, served: MessageSchemas, module: str) -> None:
@@ -180,7 +180,7 @@ class ClassBuilder:
         self.source = served.specs[0][0].source or served.name
         self.fields = served.fields
         self.classes: dict[str, type[MessageStruct]] = {}
-        # How many objects a default object of a structure is made of.
+        # How many objects a structure's default object consists of.
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:

@@ -48,13 +48,13 @@ _ENDS: Final = tuple(accumulate(struct.calcsize(f">{code}") for code in HEADER_F
 # The crc covers everything after it.
 CRC_START: Final = ATTRIBUTES_AT
 
-# Magic 0 and 1: an entry of a message set starts with its offset and the size of what follows, as
-# a record batch does.
+# Magic 0 and 1: an entry of a message set starts with its offset and the size of the rest, like a
+# record batch.
 ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # Offset, size, crc, magic, attributes and, in magic 1, timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The magic is at the same place in every format, as is the size of what follows that size. The crc
+# The magic is at the same place in every format, and so is the size of the bytes after it. The crc
 # of a message covers everything from the magic on.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
@@ -67,7 +67,7 @@ MESSAGE_SETS: Final = (0, 1)
 LEAST_SIZES: Final = (*(prefix.size + 2 * 4 for prefix in PREFIXES), HEADER_SIZE)
 """The whole size of the smallest batch of each magic."""
 NO_VALUE: Final = -1
-"""The value that says that there is no timestamp, no producer id or no epoch."""
+"""The value for a missing timestamp, producer id or epoch."""
 
 # The attributes of a batch or message.
 COMPRESSION_MASK: Final = 0x07

@@ -24,10 +24,9 @@ TAGGED_FIELDS = "_tagged_fields"
 
 
 class TaggedFields(types.Type):
-    """A section of optional fields as a type of its own: its value maps tags to values.
+    """A section of optional fields as a separate type: its value maps tags to values.
 
-        A tag that it does not know has its bytes. Every value in the mapping is written, defaults
-        too.
+    An unknown tag has its bytes as value. Every value in the mapping is written, even a default.
 
     >>> from flexwire.wire import COMPACT_STRING, Schema
     >>> tagged = Schema(TaggedFieldsSection({5: Field("rack", COMPACT_STRING)}))

@@ -1,4 +1,4 @@
-"""A position in bytes that are read, and a growing buffer that is written."""
+"""A read position in bytes, and a growing write buffer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def format_path(path: list[str]) -> str:
-    """Join a path as it is usually written: ``topics[0].name``.
+    """Join a path in its usual form: ``topics[0].name``.
 
     >>> format_path(["topics", "[0]", "name"])
     'topics[0].name'
@@ -24,7 +24,7 @@ def format_path(path: list[str]) -> str:
 
 
 class Reader:
-    """Reads primitives from ``data``; every length is checked against the bytes that remain.
+    """Reads primitives from ``data``; every length is checked against the remaining bytes.
 
     Strict by default; ``lenient`` accepts what Kafka's Java accepts. Positions count bytes from the
     start of ``data``. Raises `DecodeError` with the path and byte where reading failed.
@@ -45,15 +45,15 @@ class Reader:
         return self.end - self.position
 
     def error(self, reason: str, offset: int | None = None) -> DecodeError:
-        """Return the error for ``offset``, which is the present position by default."""
+        """Return the error for ``offset``, which is the current position by default."""
         at = self.position if offset is None else offset
         return DecodeError(reason, path=format_path(self.path), offset=at)
 
     def annotate(self, start: int, label: str, value: object) -> None:
-        """Do nothing with a value that was read; `ExplainingReader` keeps it."""
+        """Ignore a value that was read; `ExplainingReader` keeps it."""
 
     def take(self, count: int) -> bytes:
-        """Read ``count`` bytes as they are."""
+        """Read ``count`` bytes unchanged."""
         if count > self.remaining:
             raise self.error(f"declared length {count} but {self.remaining} bytes remain")
         start = self.position
@@ -67,7 +67,7 @@ class Reader:
         self.position += count
 
     def visit(self, count: int) -> None:
-        """Do nothing with the number of elements or tagged fields that are read or skipped next."""
+        """Ignore the number of elements or tagged fields that are read or skipped next."""
 
     def unpack(self, layout: struct.Struct, name: str) -> tuple[int | float | bytes, ...]:
         """Read fixed-width big-endian values."""
@@ -101,8 +101,8 @@ class Reader:
 class Writer:
     """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written.
 
-    A ``lenient`` one judges values only: it takes what the lenient reader gives, and what it
-    collects is not a message.
+    A ``lenient`` one only checks values: it accepts the values of the lenient reader, and its bytes
+    are not a message.
     """
 
     __slots__ = ("buffer", "lenient", "path")
@@ -117,7 +117,7 @@ class Writer:
         return EncodeError(reason, path=format_path(self.path))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes as they are."""
+        """Append bytes unchanged."""
         self.buffer += data
 
     def write_unsigned_varint(self, value: int) -> None:

@@ -8,8 +8,8 @@ from enum import Enum
 class Encoding(Enum):
     """An encoding of a message version: the same object, other bytes.
 
-    The drafts' encodings change what is a flexible version in the spec, FLEXIBLE what is not, and
-    elsewhere each is KAFKA. `flexwire.schema.resolve` decides what they mean for a field.
+    The drafts' encodings change versions that are flexible in the spec, FLEXIBLE those that are
+    not. For all others each equals KAFKA. `flexwire.schema.resolve` decides the effect on a field.
     """
 
     #: As released Kafka writes it: KIP-482, final.

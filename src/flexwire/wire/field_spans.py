@@ -1,9 +1,9 @@
-"""Where chosen fields stand in the bytes of a message, without making objects of the rest.
+"""The places of chosen fields in the bytes of a message, without objects for the rest.
 
-A proxy has to know the addresses in a response of 10 MB, and must not stop for a second to read all
-of the response. So the bytes are walked: a value that nobody asked for is skipped by its length,
-and the walk ends after the last field that was asked for. A sender decides how many elements there
-are to skip, so `BoundedReader` ends a walk that takes too long.
+A proxy has to know the addresses in a response of 10 MB, and must not block for a second to decode
+all of it. So the bytes are walked: a value that is not requested is skipped by its length, and the
+walk ends after the last requested field. A sender decides how many elements must be skipped, so
+`BoundedReader` ends a walk that takes too long.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class BoundedReader(Reader):
         self._left = most
 
     def visit(self, count: int) -> None:
-        """Count what is skipped next."""
+        """Count the elements or fields that are skipped next."""
         self._left -= count
         if self._left < 0:
             raise self.error(f"more than {self.most} elements come before what was asked for")
 
 
 class TaggedSpan(NamedTuple):
-    """A tagged field that encloses a field: where its size, its value and its end stand."""
+    """A tagged field that encloses a field: the positions of its size, its value and its end."""
 
     size_at: int
     value_at: int
@@ -54,10 +54,10 @@ class TaggedSpan(NamedTuple):
 
 
 class FieldSpan(NamedTuple):
-    """A field that was asked for: its path, its value, and the bytes from ``start`` to ``end``.
+    """A requested field: its path, its value, and the bytes from ``start`` to ``end``.
 
     Fields of the same structure have the same ``structure``, the position where it begins.
-    ``enclosing`` are the tagged fields that it stands in, the outermost first.
+    ``enclosing`` are the tagged fields around it, the outermost first.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class FieldSpan(NamedTuple):
 
 
 class _SpanPaths:
-    """Fields that are asked for in a structure, by attribute: themselves, or what is in them."""
+    """The requested fields in a structure, by attribute: a field itself, or fields inside it."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.here: set[str] = set()
@@ -99,10 +99,10 @@ def _last_wanted(schema: Schema, wanted: _SpanPaths) -> int:
 def field_spans(
     schema: Schema, reader: Reader, paths: Sequence[Path], *, to_end: bool = False
 ) -> Iterator[FieldSpan]:
-    """Find fields by their paths of attributes, in the order in which they stand.
+    """Find fields by their paths of attributes, in the order of the bytes.
 
-    A path goes through structures and, for each element, through arrays of structures; where there
-    is none the field is not found. The walk stops after the last field, unless it goes on
+    A path goes through structures and, for each element, through arrays of structures; if one is
+    missing, the field is not found. The walk stops after the last field, unless it continues
     ``to_end``. Raises `DecodeError`.
     """
     return _SpanWalk(reader).structure(schema, _wanted(tuple(paths)), (), (), is_last=not to_end)
@@ -209,18 +209,18 @@ class _SpanWalk:
 
 
 class Replacement(NamedTuple):
-    """A field and the value that takes its place."""
+    """A field and its new value."""
 
     field: FieldSpan
     value: Any
 
 
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
-    """Return ``data`` with other values in the place of fields; all other bytes stay.
+    """Return ``data`` with other values in some fields; all other bytes stay.
 
-    The sizes of tagged fields around them are written anew. Fields stand in tag sections
+    The sizes of tagged fields around them are written again. The fields are in tag sections
     (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that the
-    fields' types do not take.
+    fields' types do not accept.
     """
     edits: list[tuple[int, int, bytes]] = []
     around: set[TaggedSpan] = set()
@@ -229,7 +229,7 @@ def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
         field.type.write(writer, value)
         edits.append((field.start, field.end, bytes(writer.buffer)))
         around.update(field.enclosing)
-    # The innermost first: how wide its size is written counts in the size of what is around it.
+    # The innermost first, because the width of its size counts in the size of the field around it.
     for span in sorted(around, key=lambda span: span.value_at, reverse=True):
         grown = sum(
             len(new) - (end - start)

@@ -1,4 +1,4 @@
-"""The numbers of lz4 and zstd frames, which compressed record batches hold; all little-endian.
+"""The numbers of lz4 and zstd frames in compressed record batches; all little-endian.
 
 Sources: the LZ4 frame format, RFC 8878 (zstd), and the xxHash specification.
 """
@@ -16,10 +16,10 @@ LZ4_BLOCK_CHECKSUM: Final = 0x10
 LZ4_CONTENT_SIZE: Final = 0x08
 LZ4_CONTENT_CHECKSUM: Final = 0x04
 LZ4_DICTIONARY: Final = 0x01
-# The byte after that says how large blocks may be: 4 to 7 for 64 KiB to 4 MiB.
+# The byte after that gives the largest block: 4 to 7 for 64 KiB to 4 MiB.
 LZ4_LEAST_SIZE, LZ4_MOST_SIZE = 4, 7
 LZ4_SIZE_SHIFT: Final = 4
-# The highest bit of the length before a block says that the block is stored uncompressed.
+# The highest bit of a block's length marks an uncompressed block.
 LZ4_STORED: Final = 1 << 31
 LZ4_LENGTH_MASK: Final = LZ4_STORED - 1
 

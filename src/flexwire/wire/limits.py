@@ -48,6 +48,6 @@ VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The most bytes of a varint and of a varlong."""
 
 FIRST_MILLISECOND: Final = -62_135_596_800_000
-"""Where the year 1 begins, in milliseconds since 1970: Python's dates and Spark's timestamps do."""
+"""The start of the year 1, in ms since 1970: the first of Python's and Spark's times."""
 LAST_MILLISECOND: Final = 253_402_300_799_999
-"""Where the year 9999 ends, with which those end."""
+"""The end of the year 9999, the last year of both."""

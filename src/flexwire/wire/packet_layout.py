@@ -1,12 +1,12 @@
 """The numbers of capture files, and of the headers in packets.
 
-Objects (`flexwire.capture.files`) have them from here; `kernels/packets.pyx` has its own, and a
-test compares them.
+Objects (`flexwire.capture.files`) use these numbers; `kernels/packets.pyx` has its own, and a test
+compares them.
 """
 
 from __future__ import annotations
 
-# The kind of a pcapng block, by its first word.
+# The type of a pcapng block, by its first word.
 INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 SECTION = 0x0A0D0D0A
 # A block is its type and length, a body, and the length again.
@@ -26,15 +26,15 @@ MAX_INTERFACES = 65536
 MILLION = 1_000_000
 MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, where datetime ends
 
-# Network protocols, as Ethernet numbers them, and the tags that may stand before one.
+# Network protocols, by Ethernet's numbers, and the tags that may stand before one.
 IPV4, IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = VLAN, VLAN_OUTER, VLAN_OLD = 0x8100, 0x88A8, 0x9100
 VLAN_TAG_BYTES = 4
-# Address families of loopback captures, as the operating systems number them (BSDs differ).
+# Address families of loopback captures, by the operating systems' numbers (BSDs differ).
 FAMILY_IPV4 = 2
 FAMILIES_IPV6 = FAMILY_LINUX, FAMILY_NETBSD, FAMILY_FREEBSD, FAMILY_DARWIN = 10, 24, 28, 30
 FAMILY_BYTES = 4
-# Where links say the network protocol; in a cooked header of version 2 a tag stands at its end.
+# Where links have the network protocol; in a cooked header of version 2 a tag stands at its end.
 ETHERNET_PROTOCOL_AT, COOKED_PROTOCOL_AT = 12, 14
 COOKED_2_BYTES, COOKED_2_TAGS_AT = 20, 22
 
@@ -42,12 +42,12 @@ TCP = 6
 FRAGMENT_HEADER, AUTHENTICATION_HEADER = 44, 51
 EXTENSION_HEADERS = (0, 43, FRAGMENT_HEADER, AUTHENTICATION_HEADER, 60, 135, 139, 140)
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 20, 40, 20
-# So much of a TCP header is read: up to its flags.
+# This much of a TCP header is read: up to its flags.
 TCP_READ_BYTES = 14
 # More fragments follow, or this is one that does not begin the packet.
 FRAGMENT_BITS = 0x3FFF
 
-# How a link says its protocol.
+# How a link states its protocol.
 (LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2) = range(6)
 LINKS = {
     0: LINK_NULL,  # BSD loopback
@@ -62,5 +62,5 @@ LINKS = {
     276: LINK_COOKED_2,
 }
 
-# No TCP segment is in fewer bytes of a file.
+# A TCP segment takes at least this many bytes of a file.
 LEAST_BYTES = RECORD_HEAD + IPV4_BYTES + TCP_READ_BYTES

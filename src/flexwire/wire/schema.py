@@ -1,8 +1,8 @@
 """Structures: fields in order and, in a flexible version, tagged fields (KIP-482).
 
-A structure's value is a mapping from attribute names to values; what is missing has its default,
+A structure's value is a mapping from attribute names to values; a missing field has its default,
 and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of message
-specs; by hand they are composed from KIP-482's type classes, and an attribute is a field's name.
+specs. By hand they are composed from KIP-482's type classes, and an attribute is a field's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
-# The default of a field that has none, which only schemas composed by hand have.
+# The default of a field without one, which occurs only in schemas composed by hand.
 NO_DEFAULT: Final = object()
 
 
@@ -44,9 +44,9 @@ class Field:
     A field that has a default may be missing in a mapping, and a tagged field that has its default
     value is not written. ``default`` is a value of the field; an empty tuple stands for an empty
     array, an empty mapping for a structure whose fields all have their defaults. ``attribute`` is
-    the field's key in a mapping and ``json_name`` its name in paths; both are ``name`` where they
-    are not given. ``tag`` is set where the field is tagged, and also where only an encoding without
-    tagged fields keeps it from being tagged.
+    the field's key in a mapping and ``json_name`` its name in paths; both default to ``name``.
+    ``tag`` is set if the field is tagged, and also if it is untagged only because the encoding has
+    no tagged fields.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Field:
         )
 
     def is_default(self, value: Any) -> bool:
-        """Return whether the field is left out with this value, where it is tagged or absent."""
+        """Return whether a tagged or absent field with this value is left out."""
         return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
 
 
@@ -75,10 +75,10 @@ class Field:
 class Schema(Type):
     r"""A structure at one version, or one composed by hand.
 
-    By hand: mandatory fields in order and, where ``optional_fields`` are given, optional ones by
-    tag. They stand where ``form`` says: in a tag section at the end, as KIP-482 has it, or in an
-    optional field buffer at the beginning, as its first draft had it. Without ``optional_fields``
-    the structure has no place for unknown ones either; with an empty mapping it has.
+    By hand: mandatory fields in order and, if ``optional_fields`` are given, optional ones by tag.
+    Their place depends on ``form``: a tag section at the end, as in KIP-482, or an optional field
+    buffer at the beginning, as in its first draft. Without ``optional_fields`` the structure has no
+    place for unknown ones either; with an empty mapping it has one.
 
     ``fields`` are all fields; those of a version of a message include the absent ones. ``flexible``
     structures have tagged fields. ``refused_tags`` are tags of fields that other versions have:
@@ -139,7 +139,7 @@ class Schema(Type):
         refused_tags: frozenset[int],
         form: TagForm,
     ) -> Self:
-        """Make a structure of fields that say themselves where they stand."""
+        """Make a structure of fields that define their own places."""
         schema = cls.__new__(cls)
         vars(schema).update(
             name=name, fields=fields, flexible=flexible, refused_tags=refused_tags, form=form
@@ -148,12 +148,12 @@ class Schema(Type):
 
     @property
     def tags_lead(self) -> bool:
-        """Return whether the structure begins with its tagged fields, rather than end with them."""
+        """Return whether the structure begins with its tagged fields, not ends with them."""
         return self.flexible and self.form is TagForm.BUFFER
 
     @cached_property
     def inline(self) -> tuple[Field, ...]:
-        """The fields that are always there, in wire order."""
+        """The fields that are always present, in wire order."""
         return tuple(field for field in self.fields if field.presence is Presence.INLINE)
 
     @cached_property
@@ -168,7 +168,7 @@ class Schema(Type):
 
     @cached_property
     def absent(self) -> tuple[Field, ...]:
-        """The fields that this version does not have."""
+        """The fields that this version lacks."""
         return tuple(field for field in self.fields if field.presence is Presence.ABSENT)
 
     @cached_property
@@ -183,7 +183,7 @@ class Schema(Type):
 
     @cached_property
     def least_size(self) -> int:
-        # Once for each structure: specs may double it at every level.
+        # Once for each structure, because specs may double it at every level.
         return sum(field.type.least_size for field in self.inline) + self.flexible
 
     def layout(self) -> object:
@@ -198,7 +198,7 @@ class Schema(Type):
     ) -> dict[str, Any]:
         """Return the mapping that bytes stand for; raise `DecodeError`, also for bytes left over.
 
-        Optional fields that are not there are not in the mapping.
+        Missing optional fields are not in the mapping.
         """
         reader = Reader(to_bytes(data), lenient=to_flag(lenient, "lenient"))
         try:

@@ -26,8 +26,8 @@ CORRELATION_ID_IN_REQUEST: Final = 4
 that of a response."""
 
 REQUEST_HEAD: Final = PREFIX_LENGTH + 8
-"""Bytes that hold length, api key, version and correlation id of a request."""
+"""Bytes up to the end of a request's length, api key, version and correlation id."""
 RESPONSE_HEAD: Final = PREFIX_LENGTH + 4
-"""Bytes that hold length and correlation id of a response."""
+"""Bytes up to the end of a response's length and correlation id."""
 API_KEY_SHIFT: Final = 16
-"""The api key stands above the version in the 32 bits after the length."""
+"""The api key is above the version in the 32 bits after the length."""

@@ -1,7 +1,7 @@
 """Tagged fields on the wire, in the three forms that KIP-482 gave them over time.
 
-A form says how a tag and a length stand before a value and where the fields end. The structure
-knows the meaning of a tag.
+A form defines how a tag and a length precede a value, and where the fields end. The structure knows
+the meaning of a tag.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TagHeader(NamedTuple):
 
 
 class TaggedFieldType(Protocol):
-    """A tagged field, as a reader of tag sections needs it."""
+    """A tagged field, with the properties that a reader of tag sections needs."""
 
     @property
     def json_name(self) -> str:
@@ -146,10 +146,10 @@ def write_tagged_fields(
     unknown: Mapping[int, bytes],
     taken: Collection[int],
 ) -> None:
-    """Write known and unknown tagged fields together; ``taken`` are the tags that are not unknown.
+    """Write known and unknown tagged fields together; ``taken`` are the known tags.
 
-    Raises `EncodeError` for what is not an unknown tagged field, and for what has no place in the
-    form.
+    Raises `EncodeError` for a value that is not an unknown tagged field, and for one that does not
+    fit the form.
     """
     payloads = dict(payloads_known)
     for tag, data in unknown.items():
@@ -175,10 +175,10 @@ def read_tagged_fields(
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
     """Read the tagged fields of one structure: values of known tags, and bytes of unknown ones.
 
-    The lenient reader keeps, as Kafka's Java does, unknown fields that nothing can write: a tag
-    above 31 bits as it stands, and a second value of a tag under tag + n * 2**32, n being the
-    number of unknown fields before it. Both keys are above the highest tag.
-    Raises `DecodeError`, for a tag in ``refused`` too.
+    The lenient reader keeps, as Kafka's Java does, unknown fields that cannot be written: a tag
+    above 31 bits unchanged, and a second value of a tag under tag + n * 2**32, n being the number
+    of unknown fields before it. Both keys are above the highest tag. Raises `DecodeError`, also for
+    a tag in ``refused``.
     """
     values: dict[int, Any] = {}
     unknown: dict[int, bytes] = {}
@@ -193,11 +193,11 @@ def read_tagged_fields(
             raise reader.error(f"tag {tag} is not valid for this version", start)
         previous = tag
         field = known.get(tag)
-        # Java never looks at the size of a tag that it knows.
+        # Java never checks the size of a known tag.
         if size > reader.remaining and not (reader.lenient and field is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
         if field is None:
-            # A mapping has no place for a second value, and Java keeps a list.
+            # A mapping has no place for a second value, while Java keeps a list.
             key = tag + (len(unknown) << 32) if tag in unknown else tag
             unknown[key] = _read_unknown(reader, tag, size)
         else:
@@ -214,10 +214,10 @@ def skip_tagged_fields(reader: Reader, form: TagForm) -> None:
 
 
 def tag_headers(reader: Reader, form: TagForm) -> Iterator[TagHeader]:
-    """Read what stands before each tagged field of one structure; raises `DecodeError`.
+    """Yield the header of each tagged field of one structure; raises `DecodeError`.
 
-    The reader stands at the value when a header is given. Whoever takes the header moves the reader
-    past the value before the next one.
+    When a header is yielded, the reader is at the value. The caller must move the reader past the
+    value before the next one.
     """
     return map(TagHeader._make, _HEADERS[form](reader))
 

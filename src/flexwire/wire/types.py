@@ -1,4 +1,4 @@
-"""Kafka's wire types, each with its one way to be read and written.
+"""Kafka's wire types, each with one way to read it and one to write it.
 
 Fixed-width numbers are big-endian. A length is an int16 (string) or int32 (bytes, records, array),
 -1 for null; in compact form it is an unsigned varint of length + 1, 0 for null (KIP-482).
@@ -21,12 +21,12 @@ from flexwire.wire.limits import LONGEST, LONGEST_STRING, RANGES
 if TYPE_CHECKING:
     from flexwire.wire.cursor import Reader, Writer
 
-# A string's length is an int16 even where a compact length could say more.
+# A string's length is an int16 even if a compact length could be larger.
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-# For malformed UTF-8, Java and Python put a U+FFFD in the same places, but for a surrogate: Java
-# puts one for all its bytes, Python one for each. FF is malformed by itself, so one in both.
+# For malformed UTF-8, Java and Python put a U+FFFD in the same places, except for a surrogate: Java
+# puts one for all its bytes, Python one for each. FF is malformed by itself, so both put one.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
@@ -44,7 +44,7 @@ class Type(ABC):
         """Write a value; raises `EncodeError`."""
 
     def skip(self, reader: Reader) -> None:
-        """Move past a value and keep nothing of it; raises `DecodeError`.
+        """Move past a value without keeping it; raises `DecodeError`.
 
         Skipping checks lengths and counts. It does not check values: a boolean of 2 and text that
         is not UTF-8 are skipped too.
@@ -52,7 +52,7 @@ class Type(ABC):
         self.read(reader)
 
     def layout(self) -> object:
-        """Return what decides the bytes, comparable with ``==``."""
+        """Return the facts that decide the bytes, comparable with ``==``."""
         return self.name
 
     def is_default(self, value: Any, default: Any) -> bool:
@@ -72,7 +72,7 @@ class Type(ABC):
 
 @dataclass(frozen=True)
 class Boolean(Type):
-    """One byte, 0 or 1; the lenient reader takes any byte but 0 for true."""
+    """One byte, 0 or 1; the lenient reader takes any byte except 0 for true."""
 
     name: str = "BOOLEAN"
 
@@ -184,14 +184,14 @@ class Uuid(Type):
         try:
             raw = value.bytes
         except (AttributeError, OverflowError):
-            # What only `object.__setattr__` makes.
+            # Only `object.__setattr__` can make such a UUID.
             raise writer.error("expected a uuid.UUID, got one without 128 bits") from None
         writer.write(raw)
 
 
 @dataclass(frozen=True)
 class _Sized(Type):
-    """The part that string, bytes, records and array share: a length that may mean null."""
+    """The common part of string, bytes, records and array: a length that may mean null."""
 
     compact: bool = False
     nullable: bool = False
@@ -201,7 +201,7 @@ class _Sized(Type):
         if self.compact:
             length = reader.read_unsigned_varint() - 1
             if length > LONGEST and reader.lenient:
-                # Java reads an int32 here, and what is negative in it is null.
+                # Java reads an int32 here, and any negative value is null.
                 length = -1
         else:
             (raw,) = reader.unpack(prefix, f"the length of a {self.name}")
@@ -274,7 +274,7 @@ class String(_Sized):
             raise writer.error(f"not writable as UTF-8: {error.reason}") from None
         if len(raw) > LONGEST_STRING:
             if writer.lenient:
-                # Each malformed byte that was read is three in U+FFFD.
+                # Each malformed byte becomes a U+FFFD, which has three.
                 return
             raise writer.error(f"a string of {len(raw)} bytes; at most {LONGEST_STRING}")
         self._write_length(writer, len(raw), _INT16)
@@ -283,7 +283,7 @@ class String(_Sized):
 
 @dataclass(frozen=True)
 class Bytes(_Sized):
-    """Bytes as they are; ``kind`` is BYTES or RECORDS, alike on the wire."""
+    """Unchanged bytes; ``kind`` is BYTES or RECORDS, which are alike on the wire."""
 
     kind: str = "BYTES"
 
@@ -343,7 +343,7 @@ class ArrayType(_Sized):
         start = reader.position
         count = self._read_length(reader)
         reader.annotate(start, f"{self.name} length", count)
-        # Every element takes a byte or more (resolve sees to that), so a larger count is a lie;
+        # Every element takes at least a byte (resolve ensures that), so a larger count is false.
         # Kafka checks the same.
         if count is not None and count > reader.remaining:
             raise reader.error(

@@ -14,7 +14,7 @@ from flexwire.wire.limits import VARINT_BITS, VARINT_BYTES, VARLONG_BITS, VARLON
 
 
 def write_unsigned_varint(value: int) -> bytes:
-    """Encode ``value``, 0 to 2**32-1 (2**64-1 for a varlong), in as few bytes as it takes.
+    """Encode ``value``, 0 to 2**32-1 (2**64-1 for a varlong), in the fewest possible bytes.
 
     >>> write_unsigned_varint(300).hex()
     'ac02'
@@ -38,9 +38,9 @@ def read_unsigned_varint(
 ) -> tuple[int, int]:
     """Decode the varint at ``position``; return the value and the position after it.
 
-    Strict reading refuses an overlong form (a last group of zeros) and bits beyond ``bits``; the
-    lenient one takes both, as Kafka's Java does, and drops the excess bits.
-    Raises `DecodeError` at the byte where the varint began.
+    Strict reading refuses an overlong form (a last group of zeros) and bits beyond ``bits``.
+    Lenient reading accepts both, as Kafka's Java does, and drops the excess bits. Raises
+    `DecodeError` at the byte where the varint began.
     """
     value = 0
     start = position
@@ -69,7 +69,7 @@ def read_unsigned_varlong(
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Decode a zig-zag int32, as record batches hold them: 0, -1, 1, -2 are 0, 1, 2, 3."""
+    """Decode a zig-zag int32, as in record batches: 0, -1, 1, -2 are 0, 1, 2, 3."""
     raw, position = read_unsigned_varint(data, position, end, lenient=True)
     return (raw >> 1) ^ -(raw & 1), position
 
@@ -100,9 +100,9 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def parse_uuid_text(text: str) -> uuid.UUID:
-    """Read what `uuid_text` writes, and with padding too. Raises `ValueError`.
+    """Read the output of `uuid_text`, also with padding. Raises `ValueError`.
 
-    The last character holds four bits more than a uuid: more than one text stands for each.
+    The last character holds four more bits than a uuid, so several texts stand for each uuid.
 
     >>> uuid_text(parse_uuid_text("AAAAAAAAAAAAAAAAAAAAAf=="))
     'AAAAAAAAAAAAAAAAAAAAAQ'

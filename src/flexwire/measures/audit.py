@@ -91,7 +91,7 @@ class AuditSums:
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()
-        # The clients that are judged, once they are chosen; None if all are.
+        # The clients to judge, once they are chosen; None if all are.
         self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
@@ -316,7 +316,7 @@ class _ConnectionPart:
             )
 
     def add_clients(self, clients: defaultdict[Key, SeenClient]) -> None:
-        """Add what is known about clients besides their requests."""
+        """Add the known facts about clients, besides their requests."""
         from_start = self._kafka["from_start"].to_numpy(zero_copy_only=False)
         every, members = self._groups
         for connection, number in members.tolist():
@@ -348,7 +348,7 @@ class _ConnectionPart:
     def statements(
         self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
-        """Yield what requests say about the clients of their connections, for ``keys`` or all."""
+        """Yield the statements in requests about connections' clients, for ``keys`` or all."""
         every, members = self._groups
         if keys is not None:
             is_wanted = np.array([key in keys for key in every], np.bool_)

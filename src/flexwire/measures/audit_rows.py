@@ -92,7 +92,7 @@ COLUMNS: Final = {
         "principal",
     ),
 }
-"""The columns that are read of each table; older tables of connections lack the principal."""
+"""The columns to read from each table; older tables of connections lack the principal."""
 EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
@@ -143,13 +143,13 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what request logs say about connections, with equal rows joined."""
+    """Return the statements of request logs about connections, with equal rows joined."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of the table of connections, from what request logs say in parts.
+    """Return rows of the table of connections, from the partial statements of request logs.
 
     A broker's own log names no principal for a connection that it closed; its request log does.
     """
@@ -188,7 +188,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield what requests state about their clients, from rows of a message's table."""
+    """Yield the statements of requests about their clients, from rows of a message's table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
         yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
@@ -253,7 +253,7 @@ def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.Rec
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Yield what brokers offer, from their ApiVersions responses: broker, API, lowest, highest."""
+    """Yield the offers of brokers in ApiVersions responses: broker, API, lowest, highest."""
     # A response to a version that the broker does not read names only ApiVersions (KIP-511).
     is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     responses = rows.filter(is_answered)

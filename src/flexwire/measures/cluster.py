@@ -69,7 +69,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the rows of a message's table say about a cluster, each fact once."""
+    """Return the facts about a cluster in the rows of a message's table, each once."""
     if message == OFFERS_MESSAGE:
         tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:

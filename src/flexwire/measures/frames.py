@@ -1,4 +1,4 @@
-"""Sums over the table of frames: what the report says of frames, APIs and clients."""
+"""Sums over the table of frames: the report's figures about frames, APIs and clients."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def client_facts(
 
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
-    """Return who sent which version of which API, and how often."""
+    """Return the client, version and API of each use, and how often it occurs."""
     requests = (group for group in traffic if group.direction == REQUEST)
     by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
@@ -337,11 +337,11 @@ class FrameSums:
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Return who sent which version of which API, before an audit has judged it."""
+        """Return the client, version and API of each use, before an audit has judged it."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
-        """Return what decoded leniently, the most frequent first."""
+        """Return the leniently decoded uses, the most frequent first."""
         frequent, _ = self._lenient.most_frequent()
         return tuple(
             LenientUse(Client(*client), message, version, reason, count)

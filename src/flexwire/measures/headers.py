@@ -262,7 +262,7 @@ class RecordHeaderSums:
                 self._last_kept = max(self._keys)
 
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
-        """Return what the report says of each key, in the order of their text."""
+        """Return the report's figures about each key, in the order of their text."""
         self._bound(exactly=True)
         key_facts = [self._keys[key].facts(key) for key in sorted(self._keys)]
         if self._rest.records:

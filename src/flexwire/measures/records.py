@@ -1,4 +1,4 @@
-"""Sums over the records table: what the report says of each topic.
+"""Sums over the records table: the report's figures about each topic.
 
 The facts of a record batch repeat in all of its rows. So a batch of rows is cut wherever one of
 these facts changes. Each run of rows becomes a few numbers, and the runs of a topic become its
@@ -255,7 +255,7 @@ class TopicSums:
                 counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
-        """Return what the report says of each topic, in the order of their names."""
+        """Return the report's figures about each topic, in the order of their names."""
         whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:

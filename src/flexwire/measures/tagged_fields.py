@@ -128,7 +128,7 @@ class TaggedFieldSums:
             prune(self._uses, MOST_FIELDS, lambda _: self._rest, order=_order)
 
     def facts(self) -> tuple[TaggedFieldUse, ...]:
-        """Return what the report says of each field, in order."""
+        """Return the report's figures about each field, in order."""
         self._bound(MOST_FIELDS)
         uses = [_use_of(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
         if self._rest.times:

@@ -17,7 +17,7 @@ Laws of this room:
   `tests/tables/test_request_logs.py`
 - **Every frame is a row, even if its body is lost.** Headers decide what a frame is.
   `tests/tables/test_lost_bodies.py`
-- **What columns cannot decode exactly as the reference does goes through objects, row by row.**
+- **Rows that columns cannot decode exactly as the reference go through objects, row by row.**
   `tests/tables/test_messages.py`, `tests/tables/test_reference.py`
 - **Tagged fields are counted in `tagged_fields.py` alone,** and the wire is the judge.
   `tests/tables/test_tagged_uses.py`

@@ -57,7 +57,7 @@ OF_BODY = (
 BODY_OUTCOMES = pa.schema(
     [("row", pa.int32()), *((name, FRAMES_TABLE.field(name).type) for name in OF_BODY)]
 )
-"""What the message tables say of bodies, with the row of the paired frame."""
+"""The results of the message tables for bodies, with the row of the paired frame."""
 
 _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
@@ -66,14 +66,14 @@ _API_WORDS = "(Request|Response)$"
 TOPIC_NAMES = GROWN_TABLES[0].place
 """The table of topic names."""
 CLIENT_COLUMNS = ("client_software_name", "client_software_version", "client_instance_id")
-"""The columns of frames and connections that say which client a connection belongs to."""
+"""The columns of frames and connections that identify the client of a connection."""
 PARTIES = ("client", "broker", *CLIENT_COLUMNS)
-"""The columns that say who is at the ends of a frame's connection."""
+"""The columns that identify the two ends of a frame's connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Introductions:
-    """What is known of the clients of connections, by connection.
+    """The known facts about the clients of connections, by connection.
 
     ``software`` is the name and the version of their software, ``instances`` the client instance
     id in Kafka's text form.
@@ -83,7 +83,7 @@ class Introductions:
     instances: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, connections: AbstractSet[str]) -> Introductions:
-        """Return what is known of the clients of some connections."""
+        """Return the known facts about the clients of some connections."""
         return Introductions(
             {name: self.software[name] for name in connections & self.software.keys()},
             {name: self.instances[name] for name in connections & self.instances.keys()},
@@ -291,6 +291,6 @@ class TableRows:
 
 
 def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the rows of message tables say of the frames in these rows."""
+    """Return the results of message tables for the frames in these rows."""
     columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

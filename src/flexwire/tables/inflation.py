@@ -33,7 +33,7 @@ class BeyondAllowanceError(Exception):
 
 
 class InflationMeter:
-    """Adds up what compressed batches take, and bounds them once the sum exceeds the allowance.
+    """Adds up the inflated bytes of batches, and limits each once the sum exceeds the allowance.
 
     ``captured`` is the number of bytes in which the batches were captured.
     """

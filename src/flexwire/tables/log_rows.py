@@ -185,7 +185,7 @@ class _KeyRun:
 
 
 def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> SupersededCounts:
-    """Count what is superseded between the runs of a partition, in parts up to ``last``."""
+    """Count the superseded records between the runs of a partition, in parts up to ``last``."""
     read = [_KeyRun(run) for run in runs]
     counts = np.diff(sum(run.index for run in read))
     superseded = SupersededCounts()

@@ -24,7 +24,7 @@ OUTCOMES: Final = {
     TransactionOutcome.OPEN: "open",
     TransactionOutcome.UNKNOWN: "not known",
 }
-"""What the table of batches says of the transaction of a batch."""
+"""The texts of the table of batches for the transaction of a batch."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "for bytes that are not a batch"

@@ -50,7 +50,7 @@ class TableWriter:
     Use it as a context: after an error there is no file. Raises `FileExistsError` if a file of that
     name exists. ``constants`` are further columns, of text, with one value in all rows. With
     ``origins`` a table whose rows have a connection gets the column `BEGAN_IN`: the analysis in
-    which that began, by its name; null for one that they do not name.
+    which the connection began, by its name, or null if ``origins`` does not name it.
 
     Attributes:
         rows: how many have been written.
@@ -145,7 +145,7 @@ class TableWriter:
 
 
 def lacks_origin(schema: pa.Schema) -> bool:
-    """Return whether rows have a connection, and do not say in which analysis it began."""
+    """Return whether rows have a connection, but not the analysis in which it began."""
     return "connection" in schema.names and BEGAN_IN not in schema.names
 
 
@@ -168,7 +168,7 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the columns that Parquet has, by path, with their types."""
+    """Yield the leaf columns of Parquet, by path, with their types."""
     for field in schema:
         yield from _below(field.name, field.type)
 

@@ -110,7 +110,7 @@ Rows: TypeAlias = pa.RecordBatch | RunRows
 
 
 def cut_rows(row_batches: Iterable[Rows], most_rows: int, most_bytes: int) -> Iterator[Rows]:
-    """Yield rows in batches of at most so many rows, and of about so many bytes; none is empty."""
+    """Yield rows in non-empty batches of at most ``most_rows`` and about ``most_bytes``."""
     for rows in row_batches:
         if not len(rows):
             continue

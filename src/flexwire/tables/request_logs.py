@@ -127,7 +127,7 @@ LOGGED: Final = pa.schema(
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
     ]
 )
-"""What lines say of connections: one or more rows for each connection."""
+"""The facts in lines about connections: one or more rows for each connection."""
 
 
 @dataclass(slots=True)
@@ -460,7 +460,7 @@ def _message_rows(
 
 
 def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.RecordBatch:
-    """Return what became of bodies; each item has the rows of some bodies, and their columns."""
+    """Return the results of bodies; each item has the rows of some bodies, and their columns."""
     batches = [
         _filled({"row": pa.array(rows, pa.int32()), **columns}, len(rows), BODY_OUTCOMES)
         for rows, columns in bodies
@@ -471,7 +471,7 @@ def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.Re
 def _frame_rows(
     facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
-    """Return the rows of the table of frames; lines give the columns of `PAIRED` that they have."""
+    """Return the rows of the table of frames; lines supply the columns of `PAIRED` they have."""
     count = len(facts["time"])
     no_api = facts["message"].is_null()
     columns = {

@@ -570,7 +570,7 @@ GROWN_TABLES = (
         TOPIC_NAMES,
     ),
 )
-"""The tables that only an analysis of captures has which is added to others."""
+"""The tables that only an appended analysis of captures has."""
 
 REQUEST_LOG_TABLES = (
     Table(

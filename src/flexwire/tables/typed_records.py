@@ -344,7 +344,7 @@ class _BatchDecoder:
 
 
 class _ReferenceRows:
-    """What the reference says of rows, by row number."""
+    """The results of the reference for rows, by row number."""
 
     def __init__(self, typed: TypedRecords) -> None:
         self.typed = typed

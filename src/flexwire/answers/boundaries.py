@@ -89,7 +89,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
-    """Add to the cut connections a figure of the analysis on one ``side`` of the cut."""
+    """Add a figure of the analysis on one ``side`` of the cut to the cut connections."""
     key = connection_key(counted.columns)
     counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
@@ -97,7 +97,7 @@ def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
-    """Return a sentence about what was cut between analyses, or nothing."""
+    """Return a sentence about the cuts between analyses, or nothing."""
     if ANALYSIS not in tables.connections.columns:
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()

@@ -144,7 +144,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
 
 
 def _connection_rows(tables: AnalysisTables) -> DataFrame:
-    """Return the Kafka connections, with what their frames show."""
+    """Return the Kafka connections, with the facts that their frames show."""
     key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(
         *key,
@@ -177,7 +177,7 @@ def _connection_rows(tables: AnalysisTables) -> DataFrame:
 
 
 def _frames(tables: AnalysisTables) -> DataFrame:
-    """Return what the frames of each connection show."""
+    """Return the facts that the frames of each connection show."""
     moment = F.unix_micros("time")
     is_request = F.col("direction") == "request"
     is_other = is_request & ~F.col("api_name").isin(*OPENING)

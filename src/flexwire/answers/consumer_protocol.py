@@ -88,7 +88,7 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
-    """Return what each JoinGroup request shows."""
+    """Return the facts in each JoinGroup request."""
     requests = tables.message(f"{_JOIN}Request")
     if requests is None:
         return None
@@ -113,7 +113,7 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members that speak the consumer protocol."""
+    """Return the members that use the consumer protocol."""
     requests = tables.message(f"{_BEAT}Request")
     if requests is None:
         return None
@@ -185,7 +185,7 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool | None:
-    """Return whether an assignment of consumers carries user data; None if none can be read.
+    """Return whether an assignment of consumers has user data; None if none can be read.
 
     A broker does not convert a group with an assignment that it cannot read, either. But its
     protocol type may be unknown here, so that is no proof.

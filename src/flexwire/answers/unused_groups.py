@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 RECENT: Final = timedelta(days=1)
-"""A group that was used since then may be that of a daily job, or of a consumer without membership.
+"""A group that was used since then may belong to a daily job, or a consumer without membership.
 """
 
 # Requests of clients that are in a group or commit for it. Monitoring only asks about groups.

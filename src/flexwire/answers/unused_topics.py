@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""Somebody who committed since then still reads; a weekly job has not stopped."""
+"""A client that committed since then still reads; a weekly job has not stopped."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
@@ -69,7 +69,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# What a topic's batches show.
+# The facts that a topic's batches show.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
@@ -122,7 +122,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
-    """Return whose topic it is by its name, or null if the name does not show it."""
+    """Return the software that owns a topic, by its name, or null if the name does not show it."""
     software = F.lit(None).cast("string")
     for topic_kind in reversed(SOFTWARE_TOPICS):
         software = F.when(

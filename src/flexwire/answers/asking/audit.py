@@ -107,7 +107,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# Verdicts up to this one need somebody to look at the client.
+# Verdicts up to this one require somebody to look at the client.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
@@ -317,7 +317,7 @@ class TableEvidence:
         self._sums = AuditSums(spills=True)
 
     def evidence(self) -> AuditEvidence:
-        """Return what was seen of every client. This reads the tables once."""
+        """Return the evidence about every client. This reads the tables once."""
         tables = self._tables
         sums = [
             _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
@@ -348,7 +348,7 @@ class TableEvidence:
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
                 # The tasks of this job wrote it.
-                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
+                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - our own bytes
         finally:
             every.unpersist()
 

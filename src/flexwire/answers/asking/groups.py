@@ -1,4 +1,4 @@
-"""What happens in groups and what it proves: JoinGroup generations, and heartbeat epochs."""
+"""The events in groups and what they prove: JoinGroup generations, and heartbeat epochs."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
 
 
 def _joins() -> ExchangeFilter:
-    """Return the members that joined a generation, and what their requests said."""
+    """Return the members that joined a generation, with the facts in their requests."""
     asked_id = F.col("body.member_id")
     # A member whose protocols changed in any byte starts a rebalance.
     subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
@@ -256,7 +256,7 @@ def _has_partition_error() -> Column:
 
 
 def with_history(events: DataFrame) -> DataFrame:
-    """Add to events what is known of their member and of the generations before and after."""
+    """Add to events the known facts about their member and the generations before and after."""
     is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
     before = of_member.rowsBetween(Window.unboundedPreceding, -1)

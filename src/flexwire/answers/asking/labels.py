@@ -58,7 +58,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
 
 
 def team_of(labels: Labels, client_id: str | None) -> str | None:
-    """Return the team of the first pattern that fits a client id, or None.
+    """Return the team of the first pattern that matches a client id, or None.
 
     >>> team_of({"app-?": "Billing", "*": "Ops"}, "app-1"), team_of({"app": "Billing"}, None)
     ('Billing', None)

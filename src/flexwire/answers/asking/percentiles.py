@@ -1,9 +1,9 @@
 """Percentiles that depend on the values alone, and not on how tables are split into tasks.
 
 The percentile p is the least value that p percent of the values do not exceed. `percentile` is an
-aggregate beside others. Three of them hold the values three times, and take four times as long as
-one `percentile_approx` (20 million values, 27 s in place of 6). `ranked` counts equal values
-first, and then takes 10 s for any number of percentiles.
+aggregate that can be used beside others. Three of them hold the values three times, and take four
+times as long as one `percentile_approx` (20 million values, 27 s instead of 6). `ranked` counts
+equal values first, and then takes 10 s for any number of percentiles.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
-"""Smaller numbers count as they are. Of others the first five digits count, so that a task holds
-few different numbers."""
+"""Smaller numbers stay exact. Larger ones keep their first five digits, so a task has fewer values.
+"""
 
-_DIGITS: Final = 19  # of the largest bigint
+_DIGITS: Final = 19  # the digits of the largest bigint
 _UP_TO, _IN_ALL = "values_up_to", "values_in_all"
 
 
 def rounded(column: str) -> Column:
-    """Return a column of integers rounded down to five digits; smaller ones are as they are."""
+    """Return a column of integers rounded down to five digits; smaller ones stay exact."""
     return F.expr(_rounded(column))
 
 
@@ -47,7 +47,7 @@ def percentile(column: str, percent: int) -> Column:
     """
     order = _rounded(column)
     found = F.expr(f"percentile_disc({percent / 100}) within group (order by {order})")
-    # Spark makes a double of it, which has room for five digits and more.
+    # Spark converts it to a double, which holds more than five digits.
     return found.cast("bigint")
 
 

@@ -1,4 +1,4 @@
-"""A span of time that questions are about: which rows of tables are in it."""
+"""A span of time for questions, and the rows of tables in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TimeOrText = datetime | str
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The time from ``since`` on and before ``until``; None is the beginning and the end of all."""
+    """The time from ``since`` on and before ``until``; None means without limit."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -42,7 +42,7 @@ class TimeSpan:
         return self._where(rows, "time", "time")
 
     def seen(self, connections: DataFrame) -> DataFrame:
-        """Return the connections of which some segment may be in the span."""
+        """Return the connections with a segment that may be in the span."""
         return self._where(connections, "last_time", "first_time")
 
     def _where(self, rows: DataFrame, late: str, early: str) -> DataFrame:
@@ -53,7 +53,7 @@ class TimeSpan:
         return rows
 
     def has_day(self, day: str) -> bool:
-        """Return whether a day in UTC, as "2026-11-22", has a moment that is in the span.
+        """Return whether a day in UTC, such as "2026-11-22", has a moment in the span.
 
         >>> TimeSpan.parse("2026-11-22T10:00", "2026-11-23").has_day("2026-11-23")
         False
@@ -78,5 +78,5 @@ def _moment(value: TimeOrText | None, name: str) -> datetime | None:
 
 
 def _literal(moment: datetime) -> Column:
-    # A number does not depend on the time zone of the session.
+    # A number does not depend on the session's time zone.
     return F.timestamp_micros(F.lit(microseconds_of(moment)))

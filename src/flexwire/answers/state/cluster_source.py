@@ -264,7 +264,7 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     for batch in batches:
         for packed in batch.column(0):
             # The driver of this program wrote it.
-            for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
+            for part in pickle.loads(packed.as_py()):  # noqa: S301 - our own bytes
                 for batch_read in part.read():
                     assert batch_read.schema == schema  # noqa: S101 - ours alone
                     yield batch_read

@@ -237,7 +237,7 @@ def _with_outcome(log: InternalLog) -> DataFrame:
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
-"""The columns of a partition's end about what consumers may read."""
+"""The columns of a partition's end about the readable offsets."""
 
 
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:

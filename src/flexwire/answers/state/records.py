@@ -99,7 +99,7 @@ def _task(
 
 
 FIRST_ROWS: Final = 1 << 15
-"""At least so many rows are looked at together, except at the end."""
+"""At least this many rows are examined together, except at the end."""
 
 MOST_BYTES: Final = 64 << 20
 
@@ -255,7 +255,7 @@ def _control_task(
     for batch in batches:
         for packed in batch.column(0):
             # The driver of this program wrote it.
-            for piece in pickle.loads(packed.as_py()):  # noqa: S301 - see above
+            for piece in pickle.loads(packed.as_py()):  # noqa: S301 - our own bytes
                 for controls in read(piece):
                     place = {
                         "topic": piece.partition.topic,

@@ -484,7 +484,7 @@ def quorum_records(
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Return what a control record says; None if it is not about the quorum."""
+    """Return the content of a control record; None if it is not about the quorum."""
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:

@@ -25,8 +25,8 @@ class RowOptions:
     """How rows are made of logs.
 
     ``groups`` are the columns by which records are counted; without any, the rows are records.
-    ``mode`` says what becomes of damage: "PERMISSIVE" makes a row of it, "FAILFAST" an error. What
-    a broker would leave out too is logged then. ``tells_torn`` says whether that holds for a batch
+    ``mode`` decides about damage: "PERMISSIVE" makes a row of it, "FAILFAST" an error. Damage that
+    a broker would also leave out is then logged. ``tells_torn`` says whether that includes a batch
     that is cut off at the end of a log.
     """
 
@@ -39,7 +39,7 @@ class RowOptions:
 def read_rows(
     pieces: Iterable[LogPiece], schema: pa.Schema, options: RowOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of pieces with the columns of a schema, as `flexwire.logs.records` has them."""
+    """Yield rows of pieces with the columns of a schema; see `flexwire.logs.records`."""
     rows, sums = LogRows(schema), None
     if options.groups:
         sums = LogSums(schema, options.groups)

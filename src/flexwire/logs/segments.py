@@ -42,7 +42,7 @@ _LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
-    """Bytes of a file that are not what should be there.
+    """Bytes of a file that are not in the expected format.
 
     The damage is ``size`` bytes from ``position`` on. Reading continued after them.
     """
@@ -53,7 +53,7 @@ class Damage(NamedTuple):
 
 
 class BatchPlace(NamedTuple):
-    """The place of a batch in its file, and what its header alone says.
+    """The place of a batch in its file, and the facts in its header.
 
     A wrapper message (magic 0 and 1) has only its last offset, so ``base_offset`` is the last
     offset too. With magic 0, ``max_timestamp`` is -1.

@@ -179,8 +179,8 @@ DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it.
 
-    Header 3 has a client instance id (KIP-1313), as Kafka writes uuids. Of anything else there the
-    line is still used.
+    Header 3 has a client instance id (KIP-1313), in Kafka's form of uuids. A line with anything
+    else there is still used.
     """
 
     request_api_key: _Int16
@@ -408,11 +408,11 @@ class Refusals:
         return self._before is not None and offset - self._before[0].offset <= _APART
 
     def ended_by(self, line: Line) -> Item:
-        """Return what a line says together with the line before it; None for a line of its own."""
+        """Return the meaning of a line with the line before it; None for a separate line."""
         return None if _FROM.search(line.text) else self.read(line)
 
     def read(self, line: Line) -> Item:
-        """Return what a line says, with the line before it."""
+        """Return the content of a line, with the line before it."""
         before = self._before if self.waits_at(line.offset) else None
         self._before = None
         whose = _FROM.search(line.text)
@@ -423,7 +423,7 @@ class Refusals:
         if refusal is None or (before is None and whose is None):
             return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
         where = (line, whose[1]) if whose is not None else before
-        assert where is not None  # noqa: S101 - one of the two is set, see above
+        assert where is not None  # noqa: S101 - one of the two is set
         first, name = where
         time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
         time_us = first.seen_us if time_us is None else time_us

@@ -95,7 +95,7 @@ def is_since(release: str, first: str) -> bool:
 
 
 def find_release(asked: str, releases: Sequence[str]) -> str:
-    """Return the release that a person means: "4.0" means the newest 4.0.
+    """Return the release that a name means: "4.0" means the newest 4.0.
 
     ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the nearest release,
     if none matches.
@@ -144,7 +144,7 @@ class Owner(Protocol):
         """Return the newest release for which the catalog has specs of ``module``."""
 
     def release(self, asked: str) -> str:
-        """Return the release that a person means."""
+        """Return the release that a name means."""
 
 
 class CatalogEntry:
@@ -372,7 +372,7 @@ def use_packed_catalog(packed: PackedCatalog | None) -> None:
         return
     place, archive_bytes = packed
     # This import takes 10 ms, and most processes use the bundled catalog.
-    import zipfile  # noqa: PLC0415 - see above
+    import zipfile  # noqa: PLC0415 - seldom needed
 
     archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
@@ -397,7 +397,7 @@ def per_catalog(cached: _C) -> _C:
 
 
 def on_change(forget: Callable[[], object]) -> None:
-    """Have `use_catalog` call ``forget``, which drops what the former catalog determined."""
+    """Make `use_catalog` call ``forget``, which drops the values that depend on the catalog."""
     _FORGET.append(forget)
 
 
@@ -407,7 +407,7 @@ def bundled_catalog() -> Catalog:
     if beside.is_dir():
         return Catalog(beside, bundled=True)
     # This import takes 5 ms, as long as reading the index.
-    from importlib.resources import files  # noqa: PLC0415 - see above
+    from importlib.resources import files  # noqa: PLC0415 - seldom needed
 
     return Catalog(files("flexwire.schema") / "bundled", bundled=True)
 
@@ -490,7 +490,7 @@ class Catalog:
         raise UnknownMessageError(f"no release has a module {module!r}")
 
     def release(self, asked: str) -> str:
-        """Return the release that a person means: "4.0" means the newest 4.0 in the catalog.
+        """Return the release that a name means: "4.0" means the newest 4.0 in the catalog.
 
         Raises `UnknownMessageError`, with the nearest release, if none matches.
 

@@ -1,4 +1,4 @@
-"""Messages as a directory, a git revision, a jar or a release of the catalog has them."""
+"""Messages as they are in a directory, a git revision, a jar or a release of the catalog."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SpecOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A message as a directory or a release has it.
+    """A message as it is in a directory or a release.
 
     ``by_version`` has the specs of versions that ``spec`` does not lay out. (The bundled catalog
     stores differences, not a file for each release.) ``top`` is where the spec begins in its text,

@@ -197,7 +197,7 @@ class _Edits:
             self.edits.append((end, end, f', "{key}": "{value}"'))
 
     def _raise_headers(self, owner: JsonObject) -> None:
-        """Have flexible versions a header with tagged fields, where the spec names headers."""
+        """Give flexible versions a header with tagged fields, if the spec names headers."""
         headers = raised_headers(self.spec, self.version)
         if headers is None:
             return

@@ -1,6 +1,6 @@
-"""Which version of the header stands before each version of a request or response.
+"""The version of the header before each version of a request or response.
 
-A spec of Kafka 4.5 says it itself, in the key ``headerVersions``. For older specs the rule of
+In a spec of Kafka 4.5 the key ``headerVersions`` gives it. For older specs the rule of
 released Kafka holds: a flexible version has request header 2 or response header 1, any other
 version has request header 1 or response header 0. Kafka's generator excepted one request from the
 rule: version 0 of api key 7, the first that a controller spoke, has no client id. Source:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import MessageSpec
 
 API_VERSIONS_KEY: Final = 18
-"""The api key with which a connection begins."""
+"""The api key of the first request on a connection."""
 
 HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 """The messages of type `header`: the header of requests, and the header of responses."""
@@ -47,8 +47,8 @@ def header_versions(
 ) -> HeaderVersions:
     """Return the header versions of a request or response.
 
-    ``flexible`` are its flexible versions. ``written`` is what its spec says in the key
-    ``headerVersions``, None where the spec has no such key.
+    ``flexible`` are its flexible versions. ``written`` is the value of the key ``headerVersions``
+    in its spec, None if the spec has no such key.
 
     >>> str(header_versions(MessageType.RESPONSE, 18, Versions.parse("3+")))
     '0 in 0+'
@@ -82,7 +82,7 @@ def header_version(kind: MessageType, api_key: int | None, header: int, *, flexi
     """Return the header version before a body that is written flexible, or is not.
 
     ``header`` is the version's own. An encoding may write a flexible version without tagged fields,
-    or any version with them, and the header follows the body. A header that is an exception stays.
+    or any version with them, and the header follows the body. An exceptional header stays.
 
     >>> [header_version(MessageType.REQUEST, 3, 2, flexible=flexible) for flexible in (True, False)]
     [2, 1]
@@ -111,10 +111,10 @@ def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
 
 
 def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
-    """Return what `headerVersions` says once a version and those after it are flexible.
+    """Return the `headerVersions` of a spec after a version and all later ones become flexible.
 
-    Their header is raised to the first with tagged fields, unless it is higher already. None where
-    the spec has no such key.
+    Their header is raised to the first with tagged fields, unless it is higher already. None if the
+    spec has no such key.
 
     >>> from flexwire.schema.catalog import catalog
     >>> spec = catalog().entry("OffsetDeleteRequest").spec(0)

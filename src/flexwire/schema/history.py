@@ -156,7 +156,7 @@ class History:
         return facts
 
     def _headers(self, newest: MessageSpec) -> HeaderVersions | None:
-        """Return the header versions where the flexible versions do not give them.
+        """Return the header versions that the flexible versions do not give.
 
         Each version has the header of the spec that serves it by default. A version that no
         release had has the header that the newest spec gives it.

@@ -1,4 +1,4 @@
-"""What all specs of a message together say about each of its fields, over all versions."""
+"""The descriptions of a message's fields in all its specs, merged over all versions."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class MessageSchemas:
         return schema
 
     def former_names(self, version: int) -> dict[str, dict[str, str]]:
-        """Return what other releases call the version's fields; see `pairs.former_names`."""
+        """Return the names of the version's fields in other releases; see `pairs.former_names`."""
         names = self._former_names.get(version)
         if names is None:
             schema = self.schema(version)

@@ -232,7 +232,7 @@ def same_bytes(left: Type, right: Type) -> bool:
 
 
 def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str, str]]:
-    """Return what other specs with the same bytes call the fields of this version.
+    """Return the names of this version's fields in other specs with the same bytes.
 
     By name of the structure, the result maps the JSON name in another spec to the JSON name here. A
     name that the structure itself has in this version keeps its meaning.

@@ -229,7 +229,7 @@ class HeaderVersions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> HeaderVersions:
-        """Return what the key ``headerVersions`` of a spec says, in any order.
+        """Return the header versions in the key ``headerVersions`` of a spec, in any order.
 
         Raises `ValueError` for a key that is no range and for a value that is no number.
         """
@@ -237,10 +237,10 @@ class HeaderVersions:
         return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))
 
     def of(self, version: int) -> int:
-        """Return the header version of a body version, whichever it is.
+        """Return the header version of any body version.
 
-        A version above all ranges has the header of the last range, as a version above the
-        catalog's has; one in a gap has that of the range before it, and one below all ranges that
+        A version above all ranges has the header of the last range, like a version above the
+        catalog's. A version in a gap has that of the range before it, and one below all ranges that
         of the first. `flexwire schema lint` reports such specs (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
@@ -261,7 +261,7 @@ class HeaderVersions:
         return HeaderVersions((*kept[:-1], (Versions(last.lowest, HIGHEST), header)))
 
     def texts(self) -> dict[str, str]:
-        """Return the ranges as the key ``headerVersions`` holds them."""
+        """Return the ranges in the form of the key ``headerVersions``."""
         return {str(versions): str(header) for versions, header in self.ranges}
 
     def __iter__(self) -> Iterator[tuple[Versions, int]]:
@@ -275,7 +275,7 @@ class HeaderVersions:
 class MessageSpec:
     """A whole message spec. ``source`` is the file that it was read from, for error texts.
 
-    ``header_versions`` is None where the spec has no key ``headerVersions``; Kafka requires the key
+    ``header_versions`` is None if the spec has no key ``headerVersions``; Kafka requires the key
     since 4.5 (`flexwire.schema.header_versions`).
     """
 

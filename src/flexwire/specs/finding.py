@@ -1,4 +1,4 @@
-"""Findings, the report of a run, and what all rules have in common."""
+"""Findings, the report of a run, and the common parts of all rules."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class RulePage:
 
     @property
     def page(self) -> str:
-        """What the rule flags, why, what to write instead, and the source of the rule."""
+        """The page: what the rule flags, why, what to write instead, and the source of the rule."""
         return (self.docstring or "").strip()
 
 

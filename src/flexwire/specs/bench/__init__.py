@@ -1,7 +1,7 @@
 """The bench: everything that a reviewer of a spec change asks, on one page.
 
-It computes nothing itself. `lint`, `breaking`, `cost` and `guide` say what they say elsewhere, the
-reference executor explains the bytes, and this room puts the answers beside each other.
+It computes nothing itself. It shows the results of `lint`, `breaking`, `cost` and `guide`, with the
+reference executor's explanation of the bytes, side by side.
 
 The law of this room: a comparison of equal specs is empty, and one of different specs names every
 message that differs (`tests/check/test_bench.py`).

@@ -32,7 +32,7 @@ class VersionChange:
 
 
 def version_changes(old: GuideMessage | None, new: GuideMessage) -> Iterator[VersionChange]:
-    """Yield the versions of ``new`` that differ from what they are compared with.
+    """Yield the versions of ``new`` that differ from the version they are compared with.
 
     A new version without differences is yielded too. A version that has nothing to be compared with
     is left out.
@@ -57,7 +57,7 @@ def added_versions(old: GuideMessage, new: GuideMessage) -> Versions:
 
 
 def field_detail(change: FieldChange) -> str:
-    """Return what changed in a field: old and new values, or what the field is like.
+    """Return the change of a field: old and new values, or the properties of the field.
 
     It is empty for a field without type and properties.
     """

@@ -1,4 +1,4 @@
-"""Two sets of specs beside each other: what differs, what it breaks, and examples of the bytes."""
+"""Two sets of specs side by side: the differences, the breakage, and examples of the bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ByteExample:
-    """A message in which every field is set, in one version: its bytes, and what they mean.
+    """A message in which every field is set, in one version: its bytes, and their meaning.
 
     ``default_size`` is the number of bytes if every field has its default.
     """
@@ -73,7 +73,7 @@ class MessageDifference:
 
     @property
     def only_text(self) -> bool:
-        """Whether nothing but words changed, such as the text about a field."""
+        """Whether only words changed, such as the text about a field."""
         return self.old == self.new and not self.changes and self.old_headers == self.new_headers
 
 
@@ -277,7 +277,7 @@ def _without_place(finding: Finding) -> tuple[str, str, str]:
 def _released_breaks(
     release: str, old: Editions, new: Editions, texts: Mapping[str, SpecText], mode: Mode
 ) -> ReleaseBreaks:
-    """Return what changed messages break for a release that has them."""
+    """Return the breakage by changed messages for a release that has them."""
     editions = released_editions(release)
     released = {name: editions[name] for name in new if name in editions}
     earlier = _breaking(released, old, {}, mode).findings if old else ()

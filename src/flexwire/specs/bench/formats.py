@@ -77,7 +77,7 @@ def change_lines(change: VersionChange) -> Iterator[str]:
 
 
 def change_title(change: VersionChange) -> str:
-    """Return what a version is compared with, in words."""
+    """Return the version that a change is compared with, in words."""
     if change.beside is None:
         return f"Version {change.version}, which exists already"
     return f"Version {change.version}, compared with version {change.beside}"
@@ -93,7 +93,7 @@ def sizes(before: ByteExample | None, after: ByteExample | None) -> tuple[str, s
 
 
 def to_markdown(comparison: SpecComparison, costs: str = "") -> str:
-    """Write what a comment on a change says; ``costs`` is the text of `schema cost`."""
+    """Return the text of a review comment on a change; ``costs`` is the output of `schema cost`."""
     old, new = printable(comparison.old_name), printable(comparison.new_name)
     lines = [f"## {_marked_down(new)}, compared with {_marked_down(old)}", ""]
     lines += [
@@ -156,12 +156,12 @@ _SPECIAL: Final = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|
 
 
 def _marked_down(text: str) -> str:
-    """Return a text in which Markdown sees no marks, on one line."""
+    """Return a text on one line, in which Markdown sees no marks."""
     return printable(text).translate(_SPECIAL)
 
 
 def to_json(comparison: SpecComparison, costs: dict[str, Any] | None = None) -> str:
-    """Write everything but the HTML; ``costs`` is what `schema cost --format json` prints."""
+    """Write everything except the HTML; ``costs`` is the output of `schema cost --format json`."""
     document = {
         "old": comparison.old_name,
         "new": comparison.new_name,
@@ -226,7 +226,7 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
 
 
 def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBreaks]]:
-    """Yield releases with findings, those that follow one another with the same ones as one."""
+    """Yield releases with findings, with consecutive ones joined if their findings are equal."""
 
     def key_of(release: ReleaseBreaks) -> tuple[object, ...]:
         return release.as_before, *((each.rule, each.message) for each in release.findings)

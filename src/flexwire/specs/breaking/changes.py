@@ -45,7 +45,7 @@ def breaking_rules() -> dict[str, BreakingRule]:
 
 @dataclass(frozen=True, slots=True)
 class BreakingChange:
-    """One thing that a change of specs breaks.
+    """One break in a change of specs.
 
     ``position`` is a place in the new spec, or the first line if the message is gone. ``versions``
     are the versions in which it breaks, and are empty if the message breaks as a whole.

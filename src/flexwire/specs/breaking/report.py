@@ -1,4 +1,4 @@
-"""Report what a change of specs breaks, as findings."""
+"""Report the breakage by a change of specs, as findings."""
 
 from __future__ import annotations
 

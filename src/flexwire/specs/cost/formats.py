@@ -1,4 +1,4 @@
-"""How costs are printed: tables for people, and JSON and CSV with all figures for programs."""
+"""Print costs: tables for people, and JSON and CSV with all figures for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields that were mandatory and are now tagged: how often they are set, and what that costs.
+"""Fields that were mandatory and are now tagged: how often they are set, and the cost of that.
 
 A tagged field is not written while it has its default, which saves its bytes each time. If it is
 set, it costs a tag and a size. The break-even share is the share of set values at which cost and
@@ -72,7 +72,7 @@ class NewlyTaggedField:
 
 @dataclass(slots=True)
 class Share:
-    """What the messages show about such a field: its values, how many are set, and their bytes."""
+    """The use of such a field in the messages: its values, how many are set, and their bytes."""
 
     field: NewlyTaggedField
     values: int = 0

@@ -48,7 +48,7 @@ class Senders(NamedTuple):
 class VersionTraffic:
     """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` lacks fields that the tables do not have. Of records they have only sizes.
+    ``fields`` lacks fields that the tables do not have. For records the tables have only sizes.
     """
 
     messages: int
@@ -63,7 +63,7 @@ class GuideTraffic:
     sent: dict[tuple[str, int], VersionTraffic]
 
     def of(self, message: str, version: int) -> VersionTraffic | None:
-        """Return what was sent of a version, or None if nothing was sent."""
+        """Return the traffic of a version, or None if there was none."""
         return self.sent.get((message, version))
 
 

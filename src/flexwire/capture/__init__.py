@@ -8,7 +8,7 @@ these and accounts for every byte:
 - `reassembly` decides which connection a segment belongs to, puts each direction in order, cuts it
   into frames, and decides whether the connection is Kafka at all.
 - `pairing` finds the request that each response answers.
-- `tls` opens TLS where a key log has the secrets.
+- `tls` opens TLS if a key log has the secrets.
 
 Nothing is dropped silently, and memory is bounded whatever a file holds. `flexwire.protocol` reads
 the content of a frame.

@@ -5,7 +5,7 @@ or writes. `source`, `decoder_source` and `encoder_source` write Python source f
 the version is first used often enough, from the schema that `flexwire.schema` resolves. Generated
 source handles ordinary input only. `flexwire.wire` reads again what generated source or a kernel
 refuses, and words the error. `message` has the public class, `structs` builds the classes, and
-`definition` holds a message's codecs by version: on `flexwire.kernels` where there are any. Frames
+`definition` holds a message's codecs by version: on `flexwire.kernels` if there are any. Frames
 and headers are left to `flexwire.protocol`.
 
 Laws of this room:

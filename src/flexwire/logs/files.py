@@ -1,4 +1,4 @@
-"""The files of a log: their names, the segments that they form, and what can be asked of them.
+"""The files of a log: their names, the segments that they form, and queries about them.
 
 For tiered storage the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
 name and transform files as they like.

@@ -100,7 +100,7 @@ def encode_batch(  # noqa: PLR0913 - the fields of a batch, each by its name
     has one message for each record. With ``LogAppendTime`` readers give every record the max
     timestamp.
 
-    Raises `EncodeError`, naming the field and the record, for what the magic cannot carry.
+    Raises `EncodeError`, naming the field and the record, for a value that the magic cannot carry.
 
     >>> encode_batch([Record(7, 1700000000000, b"order-7", b"paid", [])])[61:].hex()
     '220000000e6f726465722d37087061696400'

@@ -67,7 +67,7 @@ def release_order(release: str) -> Order:
 def is_preview(release: str) -> bool:
     """Return whether a release is not final: a candidate, or what becomes a release.
 
-    A release whose name is not a number belongs to somebody's own catalog, and is final.
+    A release whose name is not a number belongs to your own catalog, and is final.
 
     >>> [is_preview(release) for release in ("4.5.0-SNAPSHOT", "4.5.0-rc1", "4.5.0", "mine")]
     [True, True, False, False]
@@ -81,8 +81,7 @@ def is_preview(release: str) -> bool:
 def is_since(release: str, first: str) -> bool:
     """Return whether a release is ``first`` or newer; candidates count as their release.
 
-    A release whose name is not a number belongs to somebody's own catalog. It counts as newer than
-    any.
+    A release whose name is not a number belongs to your own catalog. It counts as newer than any.
 
     >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
     (True, False, True)
@@ -313,7 +312,7 @@ class CatalogEntry:
 
 INDEX = "index.json"
 VARIABLE = "FLEXWIRE_CATALOG"
-"""The environment variable that names the directory of a catalog of one's own."""
+"""The environment variable that names the directory of your own catalog."""
 
 
 class _Cached(Protocol):

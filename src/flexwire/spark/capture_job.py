@@ -166,7 +166,7 @@ def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] |
 
 
 def read_kept(directory: OutputDirectory, name: str) -> bytes:
-    """Return what the survey kept under a name."""
+    """Return the survey's entry of a name."""
     return decompress(directory.read(f"{KEPT}/{name}"))
 
 

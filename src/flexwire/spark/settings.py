@@ -56,7 +56,7 @@ SMALL_CONF: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Below these limits, compiling takes longer than running what was compiled."""
+"""Below these limits, compiling takes longer than running the compiled code."""
 
 # Settings that our tasks rely on, whatever the session's owner has set.
 _TASKS: Final = (

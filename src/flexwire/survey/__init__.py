@@ -1,9 +1,9 @@
-"""The survey: one pass over a whole capture, which says for each part what stands before it.
+"""The survey: one pass over a whole capture, which finds the state before each part.
 
 A capture is decoded in parts, in any order and by many tasks. What a frame means depends on what
 came before it on its connection. So one pass goes through all packets first, decodes next to
-nothing, and keeps for each part what its decoding needs. Where a capture is large, the pass itself
-is done in pieces, which are merged afterwards. docs/survey.md explains it with ten segments.
+nothing, and keeps the state that each part needs for decoding. If a capture is large, the pass
+itself is done in pieces, which are merged afterwards. docs/survey.md explains it with ten segments.
 
 The laws of this room (tests below `tests/`):
 

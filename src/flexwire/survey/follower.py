@@ -338,7 +338,7 @@ class _StretchBuilder:
         self._held = []
 
     def finish(self) -> Iterator[Stretch]:
-        """Return what was read since the last stretch, if it has any segments."""
+        """Return the part since the last stretch, if it has any segments."""
         if self._makes_stretches and (self._held or self._start_state is not None):
             if self._start_state is None:
                 keys = (

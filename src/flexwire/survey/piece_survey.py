@@ -1,4 +1,4 @@
-"""The survey of one piece of a capture, without what came before the piece.
+"""The survey of one piece of a capture, without the bytes before the piece.
 
 A request and its response in one step of a log change nothing for other frames. They leave the set
 of pending requests unchanged, if no other frame on their connection has their correlation id.
@@ -193,7 +193,7 @@ def _find_exchanges(
 def _on_crowded_keys(
     frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
 ) -> NumpyArray:
-    """Return which rows have a key with so many pending requests that some may be evicted."""
+    """Return which rows have a key with more pending requests than can be kept."""
     is_crowded = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
     change[(frames.headers.kind == L.REQUEST) & ~_without_response(frames)] = 1

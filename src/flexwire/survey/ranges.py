@@ -1,4 +1,4 @@
-"""The rows of one range of a capture, decoded from what the survey kept for it."""
+"""The rows of one range of a capture, decoded with the survey's entries for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def decode_range_rows(
 ) -> Iterator[tuple[str, Rows]]:
     """Return the rows of a range, each batch with the path of its table below the tables.
 
-    ``read_kept`` returns what the survey kept under a name.
+    ``read_kept`` returns the survey's entry of a name.
     """
     # A survey of this analysis pickled these, in a directory of its own.
     context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - our own bytes

@@ -133,7 +133,7 @@ class _GuessedSide:
 
 
 class SpeculativeAssembler(FrameAssembler):
-    """The assembler of a connection that is guessed to go on, and the log of its steps."""
+    """The assembler of a connection that is guessed to continue, and the log of its steps."""
 
     def __init__(
         self, key: str, limit: int, brokers: BrokerEnds, *, is_fresh: bool = False
@@ -172,7 +172,7 @@ class SpeculativeAssembler(FrameAssembler):
         self.log.is_whole = False
 
     def begin(self, start: ConnectionGuess) -> None:
-        """Guess who the client is, and with which sequence number each end goes on."""
+        """Guess which end is the client, and the next sequence number of each end."""
         self.client = start.client
         is_open = not start.shows_tls
         self.sides = {

@@ -184,7 +184,7 @@ class SurveyState:
         self.survey.connections.append(msgspec.structs.replace(connection, client_id=client_id))
 
     def finish(self, files: CaptureFiles) -> Survey:
-        """End the capture, which has these files, and keep what each range needs."""
+        """End the capture, which has these files, and keep the entries for each range."""
         rest, paused = self.flows.pause() if self._request.pauses else (self.flows.finish(), [])
         for frames in rest:
             self.see(frames)

@@ -104,7 +104,7 @@ def look_at_readable_files(
 
 
 class Surveyor:
-    """Makes the survey of a capture, and passes ``keep`` what the ranges need, by name.
+    """Makes the survey of a capture, and passes ``keep`` the entries for ranges, by name.
 
     Files are read one after the other. If that is not the order of a connection's segments, as with
     captures of several hosts, the survey begins anew and merges the files by time. If they are

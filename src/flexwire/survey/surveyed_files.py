@@ -102,7 +102,7 @@ NO_MARKS: Final = CaptureMarks()
 
 
 def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_accept: str) -> None:
-    """Raise `CaptureError` for unreadable files, and for partial captures that nobody asked for.
+    """Raise `CaptureError` for unreadable files, and for partial captures unless they are accepted.
 
     ``remedy`` says how to read the rest, and ``to_accept`` how to accept partial captures.
     """

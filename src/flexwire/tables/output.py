@@ -64,7 +64,7 @@ class Output:
 
     @property
     def is_continued(self) -> bool:
-        """Whether connections go on from one of its analyses to the next."""
+        """Whether connections continue from one of its analyses to the next."""
         return False
 
     @property

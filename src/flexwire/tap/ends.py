@@ -178,7 +178,7 @@ class End(asyncio.Protocol):
             self.transport.write(data)
 
     def can_half_close(self) -> bool:
-        """Return whether one direction can end while the other goes on."""
+        """Return whether one direction can end while the other continues."""
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:

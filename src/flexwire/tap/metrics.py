@@ -65,7 +65,7 @@ class TapStatistics:
     unpaired: int = 0
     """Responses without their request, or too short to be one; passed on."""
     gssapi: int = 0
-    """Beginnings of GSSAPI, which holds only where the tap has the broker's own name."""
+    """Beginnings of GSSAPI, which works only if the tap has the broker's own name."""
     withheld: int = 0
     """Frames with credentials, which are not in the capture."""
     rewritten: int = 0
@@ -86,9 +86,9 @@ class TapStatistics:
     unstamped_too_large: int = 0
     """The same: a broker would not take that many bytes."""
     unstamped_sasl: int = 0
-    """The same: requests of SASL; tokens and what is not understood, and all after these."""
+    """The same: requests of SASL, tokens and unreadable frames, and all frames after these."""
     rehearsed_narrowed: int = 0
-    """Requests for the list of versions whose response lost what the rehearsed release lacks."""
+    """ApiVersions requests whose response lost versions that the rehearsed release lacks."""
     rehearsed_sent_on: int = 0
     """The same, in a version that brokers lack: sent on in their highest, answered in its own."""
     rehearsed_unsupported: int = 0

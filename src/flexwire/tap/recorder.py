@@ -203,7 +203,7 @@ _COMMENTED_TOGETHER: Final = 64
 class Recorder:
     """Writes one connection to its capture, and counts the frames that could not be written.
 
-    A failed capture disconnects nobody: a full disk must not keep clients from their brokers.
+    A failed capture closes no connection: a full disk must not keep clients from their brokers.
     """
 
     def __init__(

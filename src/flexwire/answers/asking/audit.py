@@ -126,7 +126,7 @@ def gather_audit(
 
     ``releases`` are names that `Catalog.release` accepts. Without releases, every major release
     from the captured brokers' on is audited. ``brokers`` are the releases of these brokers, if
-    somebody knows them. Otherwise the versions that they offer in ApiVersions decide. ``labels``
+    they are known. Otherwise the versions that they offer in ApiVersions decide. ``labels``
     map clients to teams. Raises `UnknownMessageError` for an unknown release.
     """
     named = to_audited_releases(releases)

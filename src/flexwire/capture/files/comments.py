@@ -5,11 +5,11 @@ comment among the properties of the file, and readers see it before the first pa
 takes a part of the traffic for all of it.
 
 A tap captures what a client sent. If the tap adds tags to request headers, only these tags differ
-in what it sent on. They are in a comment on the packet in which the request begins, or on the first
-packet if several came together. So the capture has both forms, no byte counts twice, and Wireshark
-shows the tags. A comment on the section header of each file lists the tags without their values. A
-capture made between the tap and the brokers has these tags in its requests too, and nothing there
-distinguishes them from a client's own.
+in the bytes that it sent on. They are in a comment on the packet in which the request begins, or on
+the first packet if several came together. So the capture has both forms, no byte counts twice, and
+Wireshark shows the tags. A comment on the section header of each file lists the tags without their
+values. A capture made between the tap and the brokers has these tags in its requests too, and
+nothing there distinguishes them from a client's own.
 """
 
 from __future__ import annotations

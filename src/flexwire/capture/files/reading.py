@@ -225,7 +225,7 @@ def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
 
 
 class ForwardReader:
-    """A file read forward in pieces no longer than what it really holds."""
+    """A file read forward in pieces no longer than the rest of the file."""
 
     def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name

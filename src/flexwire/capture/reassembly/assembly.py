@@ -71,7 +71,8 @@ class FrameAssembler:
 
     A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
     no known connection can have sent (see `flexwire.capture.reassembly.course`). At most
-    `OPEN_CONNECTIONS` of them go on at once; frames of one may then come between those of another.
+    `OPEN_CONNECTIONS` of them are open at once; frames of one may then come between those of
+    another.
 
     The beginnings of frames are known from the start of a stream, or from a segment that flexwire's
     own captures mark as the beginning of a frame. In other captures that begin within a connection,

@@ -357,7 +357,7 @@ class Framer:
 
     @property
     def is_tls(self) -> bool:
-        """Whether so many bytes without frames are TLS records that no other protocol is likely."""
+        """Whether bytes without frames begin with enough TLS records to exclude others."""
         return self._tls_records >= SURELY_TLS
 
     @property

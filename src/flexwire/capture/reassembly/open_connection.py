@@ -221,7 +221,7 @@ class OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """Return what must be known about a payload to be certain that no frame begins in it."""
+        """Return which facts about a payload prove that no frame begins in it."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:

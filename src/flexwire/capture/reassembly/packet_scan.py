@@ -290,11 +290,11 @@ class FileWindow:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the next block begins at the end of the part of the file that is to be read."""
+        """Whether the next block begins at the end of the part of the file to read."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:
-        """End the part of the file that is to be read where the next block begins."""
+        """End the part of the file to read where the next block begins."""
         self._stop = self.offset
 
     def fill(self) -> bool:

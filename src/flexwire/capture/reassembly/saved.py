@@ -60,7 +60,7 @@ class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, g
 
 
 class RequestRecord(SavedRecord):
-    """A request of which only the header is used."""
+    """A request, with only its header."""
 
     api_key: Int16
     api_version: Int16

@@ -73,7 +73,7 @@ def audit(
     """Return which clients break on these releases, with the evidence: one row for each finding.
 
     ``OUT`` is an analysis by path or URL; a local ``OUT/tables`` also works. The result is the
-    table ``audit`` of the analysis, but for other releases. ``labels`` map client ids to teams;
+    table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams;
     they are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
     release, `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels
     that cannot be read. Tables that grow are audited as a whole, with all their analyses.

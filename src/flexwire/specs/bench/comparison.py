@@ -79,7 +79,7 @@ class MessageDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """What the new specs break for a release, and how many of these findings the old specs have."""
+    """The breakage by new specs for a release, and how many of its findings the old specs have."""
 
     release: str
     findings: tuple[Finding, ...]

@@ -399,7 +399,7 @@ class Broker(Closeable):
         version = catalog().entry(NEGOTIATES).versions.highest
         answer = self.ask(NEGOTIATES, None, version)
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
-            # It reports its versions in a layout that no version has, as librdkafka's mock does.
+            # The broker reports its versions in an unknown layout, as librdkafka's mock does.
             answer = self.ask(NEGOTIATES, None, 0)
         response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:

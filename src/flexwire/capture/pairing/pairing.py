@@ -56,9 +56,9 @@ _MANY_CLIENTS = 4096
 class Pairing:
     """The unanswered requests of all connections, over chunk after chunk.
 
-    It can be pickled between chunks, and continued elsewhere, with kernels or without. The facts
-    known by then about requests without a response, and responses before their request, are left
-    behind.
+    It can be pickled between chunks, and continued elsewhere, with kernels or without. The pickle
+    does not contain the facts known by then about requests without a response, and about responses
+    before their request.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:

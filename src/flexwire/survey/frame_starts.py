@@ -44,8 +44,8 @@ DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# A frame that begins within a segment is searched for in this many bytes: the first number after the
-# bytes from before the part, the second before the first frame that begins a segment.
+# Where a frame that begins within a segment is searched for: in this many bytes after the bytes
+# from before the part, and in this many before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
 # Some TLS records fit into this many bytes.
 _SEARCHED_FOR_TLS = 1 << 16

@@ -1,4 +1,4 @@
-"""The ledger as a Delta table: read by its statistics, changed by commits that nobody retries."""
+"""The ledger as a Delta table: read by its statistics, changed by commits without retries."""
 
 from __future__ import annotations
 
@@ -101,20 +101,20 @@ class DeltaLedger(Ledger):
         try:
             if old.columns != COLUMNS.names:
                 self._widen(old)
-                # Another one may have done it, and committed.
+                # Another writer may have made the table and committed.
                 raise CommittedBetweenError
             self._add(old, new, replaces=replaces)
         except CommitFailedError:
             raise CommittedBetweenError from None
         except DeltaError as error:
             if old.table is None and open_table(self.directory) is not None:
-                raise CommittedBetweenError from None  # another one was the first
+                raise CommittedBetweenError from None  # another writer committed first
             raise StorageError(
                 reason_of(error), url=str(self.directory), tried="commit to"
             ) from None
 
     def _widen(self, old: DeltaLedgerSnapshot) -> None:
-        """Make the table, or give one of an earlier release the columns that it lacks."""
+        """Make the table, or add the columns that an earlier release's table lacks."""
         if old.table is None:
             make_private(self.directory)
             DeltaTable.create(
@@ -127,7 +127,7 @@ class DeltaLedger(Ledger):
         old.table.alter.add_columns(lacking.fields)
 
     def _add(self, old: DeltaLedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
-        assert old.table is not None  # noqa: S101 - made before, and mypy is to know it
+        assert old.table is not None  # noqa: S101 - for mypy: the table was made before
         removed = old.ledger_files if replaces else old.to_join()
         kept = [] if replaces else old.rows_of(removed)
         rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)
@@ -139,7 +139,7 @@ class DeltaLedger(Ledger):
         stats = statistics(pq.read_metadata(pa.BufferReader(data)))
         added = AddedFile(name, len(data), len(rows), stats)
         try:
-            # Without trying again: deltalake would not call `make` again.
+            # No retries: deltalake would not call `make` again.
             commit(old.table, [add_action(added), *removals(old.table, removed)], tries=0)
         except CommitFailedError:
             self.directory.remove([name])

@@ -1,7 +1,8 @@
-"""What tables that grow have in common, whatever their format: Delta's and Iceberg's.
+"""The common parts of tables that grow, in Delta's format and Iceberg's.
 
-`GrownTables` is one output's tables, a `GrownTable` one of them, and `GrownOutput` reads what the
-ledger says is in. `flexwire.spark.delta.staging` adds an analysis by these alone.
+`GrownTables` stands for all tables of an output, and `GrownTable` for one of them. `GrownOutput`
+reads the rows of the analyses that are in, by the ledger. `flexwire.spark.delta.staging` adds an
+analysis with these classes alone.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ class GrownTable(ABC):
 
     @abstractmethod
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; gives the version that has them.
+        """Add files of an analysis with these columns; return the version that has them.
 
-        The table has the columns before the files.
+        The table gets the columns before the files.
         """
 
     @abstractmethod
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return those of these analyses that have rows in it."""
+        """Return the given analyses that have rows in the table."""
 
     @abstractmethod
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of some analyses; the files themselves stay."""
+        """Take out the rows of these analyses; the files themselves stay."""
 
 
 class GrownTables(ABC):
@@ -77,7 +78,7 @@ class GrownTables(ABC):
 
     out: OutputDirectory
     at_once: int
-    """How many tables may be committed to at once."""
+    """The number of tables that may be committed to at once."""
 
     @property
     @abstractmethod
@@ -86,7 +87,7 @@ class GrownTables(ABC):
 
     @abstractmethod
     def table(self, name: str) -> GrownTable:
-        """Return a table, which need not be there yet."""
+        """Return a table, which need not exist yet."""
 
     @abstractmethod
     def output(self, run: str) -> GrownOutput:
@@ -98,10 +99,10 @@ class GrownTables(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make what must be there before the first commit."""
+        """Make everything that the first commit needs."""
 
     def with_statistics(self, _table: str, files: Sequence[AddedFile]) -> Sequence[AddedFile]:
-        """Return files with the statistics that `GrownTable.add` does not find out itself."""
+        """Return files with the statistics that `GrownTable.add` does not compute itself."""
         return files
 
     def entries(self) -> list[LedgerEntry]:
@@ -110,7 +111,10 @@ class GrownTables(ABC):
         return [entry for entry in entries if entry.state == IN]
 
     def complete_output(self) -> GrownOutput:
-        """Return the output with the report of the last analysis; `FlexwireError` without one."""
+        """Return the output with the report of the last analysis.
+
+        Raises `FlexwireError` if no analysis is in.
+        """
         entries = self.entries()
         if not entries:
             raise FlexwireError(
@@ -129,21 +133,21 @@ def to_directory(out: object) -> OutputDirectory:
 
 @dataclass(frozen=True)
 class GrownOutput(Output):
-    """All tables of ``out``; the files beside them are of one analysis, whose place this is.
+    """All tables of ``out``, with the other files of one analysis: the report and so on.
 
-    What the ledger said when it was first asked is what is read. ``wanted`` says of which days.
+    The ledger is read once, at its first use. If given, ``wanted`` selects days.
     """
 
     out: OutputDirectory
     wanted: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
     def on_days(self, wanted: Callable[[str], bool]) -> Self:
-        """Return the output with only the files of these days. Tables without days have all."""
+        """Return the output with only the files of these days. Tables without days keep all."""
         return replace(self, wanted=wanted)
 
     @property
     def is_continued(self) -> bool:
-        """Whether connections go on from one of its analyses to the next."""
+        """True if connections continue from one of its analyses to the next."""
         return any(entry.state_before is not None for entry in self.entries)
 
     @property
@@ -153,35 +157,35 @@ class GrownOutput(Output):
 
     @property
     def root(self) -> OutputDirectory:
-        """The directory below which the names of `files` lie."""
+        """The directory that the names of `files` are relative to."""
         return self.out
 
     def where(self, name: str) -> str:
-        """Return the path or URL of a file or directory in it."""
+        """Return the path or URL of a file or directory in the output."""
         inner = name.split("/", maxsplit=1)[0] == TABLES
         return str((self.out if inner else self.place).child(name))
 
     @property
     def names(self) -> list[str]:
-        """The tables to which one of the analyses has added."""
+        """The tables that at least one analysis has added to."""
         return sorted({table["name"] for entry in self.entries for table in entry.tables})
 
     @cached_property
     def entries(self) -> list[LedgerEntry]:
-        """The analyses that are in, the first one first; not the numbers of their files."""
+        """The analyses that are in, oldest first, without the numbers of their files."""
         return self.tables.entries()
 
 
 def run_directory(out: OutputDirectory, run: str) -> OutputDirectory:
-    """Return the directory of the files beside the tables of one analysis."""
+    """Return the directory of the other files of one analysis, such as its report."""
     return out.child(f"{RUNS}/{run}")
 
 
 @dataclass(frozen=True)
 class StagedOutput(Output):
-    """The tables of one analysis before they are in, as its ``staged`` place has them.
+    """The tables of one analysis before it is in, at the place ``staged``.
 
-    ``place`` is the one that they grow in.
+    ``place`` is the place of the tables that they will be added to.
     """
 
     staged: DeltaDirectory
@@ -189,18 +193,18 @@ class StagedOutput(Output):
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
-        # By day, a file of a task becomes one or some.
+        # Splitting by day makes one or more files from each file of a task.
         return self.counts
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the columns of a table, as they are of one analysis alone."""
+        """Return the columns of a table without ``analysis``, as for a single analysis."""
         schema = super().schema(name)
         at = schema.get_field_index(ANALYSIS)
         return schema if at < 0 else schema.remove(at)
 
     @cached_property
     def _listed(self) -> dict[str, list[FileEntry]]:
-        # Without a row a table has no file here.
+        # A table without rows has no file here.
         tables: dict[str, list[FileEntry]] = {name: [] for name in ALWAYS}
         for entry in self.staged.entries(f"{TABLES}/"):
             table, _ = split(entry.name)

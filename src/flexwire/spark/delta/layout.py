@@ -1,15 +1,15 @@
-"""Where the tasks of one analysis put files, for tables that others append to as well.
+"""The places where the tasks of one analysis write files of tables that grow.
 
-It has the names that every analysis uses. ``tables/frames/X`` is ``X`` in this analysis' own
-directory of the table; all else is in the directory of its run.
+Names are the same as in any analysis. ``tables/frames/X`` stands for ``X`` in this analysis' own
+directory of the table. All other files are in the directory of the run.
 
-deltalake has stores of its own, written in Rust, which know the environment but neither profiles
-nor fsspec's settings. What our S3 store has resolved is handed to it, so that there is one set of
-credentials. A commit to S3 is a PUT that fails where there is such an object, which S3 and moto
-have; without it two writers could both believe to be the first.
+deltalake has its own stores, written in Rust. They read the environment, but neither profiles nor
+fsspec's settings. So deltalake gets the credentials that our S3 store has resolved, and there is
+only one set of them. A commit to S3 is a PUT that fails if the object exists already; S3 and moto
+support this. Otherwise two writers could both believe that they were first.
 
-The file's own statistics say which days are in it. Nearly always it is one, and the file stays as
-it is.
+The file's own statistics tell which days are in it. It is nearly always a single day, and then the
+file stays as it is.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ T = TypeVar("T")
 
 TABLES: Final = "tables"
 ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
-"""Tables that every analysis has, whatever it found."""
+"""The tables that every analysis has, whatever its input."""
 
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
-# A listing is mostly waiting for the store.
+# Listing mostly waits for the store.
 AT_ONCE: Final = 16
 
 
 FIXED: Final = {
     table.place: table.columns for table in (*schema.TABLES, *schema.GROWN_TABLES, *LOG_TABLES)
 }
-"""The columns of each table that are the same whatever the input is."""
+"""The columns of each table whose columns do not depend on the input."""
 
 
 def possible_tables() -> list[str]:
@@ -67,7 +67,7 @@ def possible_tables() -> list[str]:
 
 
 def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
-    """Add those of the tables of logs that lack a file, where others have some."""
+    """If any table of logs has files, add the other tables of logs without files."""
     if any(name in tables for name in LOG_SCHEMAS):
         for name in LOG_SCHEMAS:
             tables.setdefault(name, [])
@@ -87,7 +87,7 @@ def split(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DeltaDirectory(OutputDirectory):
-    """The place of the run ``run`` in the grown output at ``url``."""
+    """The directory of the run ``run`` in the grown output at ``url``."""
 
     run: str
     below: str = ""
@@ -110,7 +110,7 @@ class DeltaDirectory(OutputDirectory):
         return replace(self, below=f"{self.below}{name}/")
 
     def at(self, name: str) -> str:
-        """Return where a name is below `url`."""
+        """Return the path below `url` for a name."""
         full = f"{self.below}{name}"
         if not full.startswith(f"{TABLES}/"):
             return f"{RUNS}/{self.run}/{full}"
@@ -118,7 +118,7 @@ class DeltaDirectory(OutputDirectory):
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
-        """Yield all files of this analysis whose names begin so, and none of other analyses."""
+        """Yield the files of this analysis alone whose names begin with ``prefix``."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
             start = self.below
@@ -139,7 +139,7 @@ class DeltaDirectory(OutputDirectory):
         ]
 
     def sweep(self, before: datetime) -> int:
-        """Remove what was left unfinished in the directory of the run; tables are others' too."""
+        """Remove unfinished files in the directory of the run, but not in the shared tables."""
         return self._run_directory.sweep(before)
 
 
@@ -154,21 +154,21 @@ _AZURE: Final = {
 
 
 def check_scheme(out: OutputDirectory) -> None:
-    """Raise `StorageError` for an output that deltalake does not write to."""
+    """Raise `StorageError` for an output that deltalake cannot write to."""
     if out.path is None and scheme_of(out.url) not in _SCHEMES:
         schemes = ", ".join(f"{scheme}://" for scheme in ("s3", "gs", "abfs"))
         raise StorageError(f"expected a path, {schemes} for Delta tables", url=str(out))
 
 
 def table_url(directory: OutputDirectory) -> str:
-    """Return the URL of a table in deltalake."""
+    """Return the URL of a table for deltalake."""
     if directory.path is not None:
         return str(directory.path)
     return f"{_SCHEMES[scheme_of(directory.url)]}://{directory.url.partition('://')[2]}"
 
 
 def storage_options(directory: OutputDirectory) -> dict[str, str]:
-    """Return the options for deltalake that are not in the environment, which it reads too."""
+    """Return options for deltalake. It also reads the environment, whose settings are left out."""
     scheme = scheme_of(directory.url)
     if scheme in {"s3", "s3a"}:
         with report_failures(directory.url, "open"):
@@ -195,8 +195,8 @@ def _s3(url: str) -> dict[str, str]:
 
 
 async def _keys(client: Any) -> Any:
-    # Of whatever source: given to fsspec, the environment, a profile or a role.
-    credentials = client._request_signer._credentials  # noqa: SLF001 - a client has no other way to say it
+    # They may come from fsspec's settings, the environment, a profile or a role.
+    credentials = client._request_signer._credentials  # noqa: SLF001 - clients have no public way
     return None if credentials is None else await credentials.get_frozen_credentials()
 
 
@@ -211,12 +211,12 @@ def _azure() -> dict[str, str]:
 
 DAY: Final = "day"
 MOST_DAYS: Final = 400
-"""Days in the part of one task; a directory and a file for each is what a table may bear."""
+"""The most days in the part of one task; each day adds a directory and a file to the table."""
 
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
-# Tables whose rows are of no moment, or of a capture or a log as a whole: that may be of years.
+# Rows of these tables have no time, or are about a whole capture or log, which may span years.
 _WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
@@ -227,7 +227,7 @@ def has_days(table: str) -> bool:
 
 
 def time_of(table: str) -> str:
-    """Return the column of times by which the days of a table are told."""
+    """Return the column of times that decides the day of a table's rows."""
     return _TIMES.get(table, "time")
 
 
@@ -241,11 +241,11 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Yield the files that a finished one becomes, with their names and rows; none without rows."""
+    """Split a finished file by day; yield the files with their names and rows, none if empty."""
     if not rows:
         return
     if not has_days(table) or day_of(name):
-        # What was cut before keeps its day.
+        # A file that was split before keeps its day.
         yield local, name, rows
         return
     time = time_of(table)
@@ -267,7 +267,7 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
 
 
 def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
-    """Return the first and last day, by the statistics of the row groups or else by the rows."""
+    """Return the first and last day, from the statistics of row groups or else from the rows."""
     metadata = file.metadata
     at = file.schema_arrow.get_field_index(time)
     statistics = [
@@ -299,7 +299,7 @@ def _days(file: pq.ParquetFile, time: str) -> list[int]:
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
-    # Towards the past, also before 1970.
+    # Round down, also before 1970.
     days = pc.divide(micros, _DAY_US)
     early = pc.less(micros, pc.multiply(days, _DAY_US))
     return pc.subtract(days, early.cast(pa.int64()))

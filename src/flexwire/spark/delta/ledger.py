@@ -1,14 +1,14 @@
-"""The ledger of a grown output: one row for each analysis that is in, the only truth.
+"""The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
 
-A change asks the ledger for what it needs, and commits only if nobody has committed meanwhile; else
-it begins again. So of two analyses of the same input one is in, and the other one learns it.
+A change reads the rows that it needs, and commits only if nobody has committed meanwhile.
+Otherwise it begins again. So if two analyses have the same input, one gets in and the other fails.
 
-A change adds a file with its own rows, and reads none but those that it asks for. Small files are
-joined by the change that makes them `_FANOUT`, as in a log-structured tree: so a ledger of any age
-has few files, and a row is written again a few times in its life. Files of the input are looked for
-only in rows whose ``first_file`` to ``last_file`` meets the names of that input.
+A change adds a file with its own rows, and reads only the rows that it asks for. The change that
+makes the `_FANOUT`-th small file joins these files, as in a log-structured merge tree. So a ledger
+of any age has few files, and a row is rewritten only a few times. A search for an input's files
+reads only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
 
-How a table is read and committed to is its format's business: `delta_ledger`, and Iceberg's own in
+Reading and committing depend on the format: see `delta_ledger` and
 `flexwire.spark.iceberg.ledger`.
 """
 
@@ -43,7 +43,7 @@ COLUMNS: Final = pa.schema(
         ("input", pa.string()),
         ("time", pa.timestamp("us", "UTC")),
         ("flexwire", pa.string()),
-        # Of each file of the input, eight bytes of a digest of its URL, size and version.
+        # Eight bytes of a digest of the URL, size and version of each file of the input.
         ("files", pa.list_(pa.int64())),
         (
             "tables",
@@ -58,8 +58,8 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # Of each partition of which an analysis that is in has read a log, the offset to go on
-        # with. Each of these analyses has all of them, and the last one's count.
+        # The next offset of each partition whose log was read by an analysis that is in. Each
+        # entry with logs lists all of these partitions, and the last entry counts.
         (
             "logs",
             pa.list_(
@@ -72,20 +72,20 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # The least and the greatest name of the files of the input: where to look for others.
+        # The first and last name of the input's files: a search for files skips by this range.
         ("first_file", pa.string()),
         ("last_file", pa.string()),
-        # The analysis whose state it began with, and the one whose state the next begins with.
+        # The analysis whose state this one began with, and the one whose state the next one needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
     ]
 )
 _TRIES: Final = 20
 _FANOUT: Final = 16
-"""So many files of about one size become one file."""
+"""This many files of about the same size become one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
-"""A file of so many rows or bytes stays as it is."""
+"""A file of at least this many rows or bytes stays as it is."""
 _NEXT: Final = timedelta(microseconds=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -93,7 +93,7 @@ LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One analysis: its run, whether it is in, of which input, and what it added to which table."""
+    """One analysis: its run, its state, its input, and the files that it added to each table."""
 
     analysis: str
     state: str
@@ -112,7 +112,7 @@ class LedgerEntry:
 def new_entry(
     run: str, state: str, digest: str, files: Mapping[str, int], tables: Any = ()
 ) -> LedgerEntry:
-    """Return an entry with the current time; ``files`` are the numbers of files, by their names."""
+    """Return an entry with the current time; ``files`` maps names of files to their numbers."""
     return LedgerEntry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files.values()], [*tables],
         first_file=min(files, default=None), last_file=max(files, default=None),
@@ -120,21 +120,21 @@ def new_entry(
 
 
 def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
-    """Return new entries with times after ``latest``, and in the order that they have here.
+    """Return the new entries in the same order, with increasing times after ``latest``.
 
     Entries are read in the order of their times, and a clock may have been set back.
     """
     ordered = []
     for entry in new:
         if latest is not None and entry.time <= latest:
-            entry = replace(entry, time=latest + _NEXT)  # noqa: PLW2901 - the same, with its time
+            entry = replace(entry, time=latest + _NEXT)  # noqa: PLW2901 - same entry, new time
         latest = entry.time
         ordered.append(entry)
     return ordered
 
 
 def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
-    """Return the offsets at which logs continue, by the entries that are in."""
+    """Return the offsets at which logs continue, from the entries that are in."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
         for entry in entries
@@ -155,32 +155,33 @@ def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> Ledger
 def fingerprint(source: InputFile) -> int:
     """Return a number for a file as it was listed.
 
-    Another file has another number.
+    Different files have different numbers.
 
-    Eight bytes of a digest: of a million files two are alike once in 37 million times.
+    The number is eight bytes of a digest: among a million files, two share a number with a
+    probability of 1 in 37 million.
     """
     description = f"{source.url}\0{source.size}\0{source.version}".encode()
     return int.from_bytes(hashlib.sha256(description).digest()[:8], "big", signed=True)
 
 
 class LedgerSnapshot(ABC):
-    """The ledger at one version, which is read only where it is asked."""
+    """The ledger at one version. Rows are read only when they are asked for."""
 
     def entries(self, *, files: bool = True) -> list[LedgerEntry]:
-        """Return all entries, the first one first; without ``files``, theirs are empty."""
+        """Return all entries, oldest first; without ``files``, their lists of files are empty."""
         entries = self._read(None, files=files)
         last = max((at for at, entry in enumerate(entries) if entry.logs), default=None)
-        # Of older ones nobody is to go on with them.
+        # Offsets of older entries must not be used to continue.
         return [
             entry if at == last else replace(entry, logs=None) for at, entry in enumerate(entries)
         ]
 
     def whole_entries(self) -> list[LedgerEntry]:
-        """Return all entries as they are kept, the first one first."""
+        """Return all entries as they are stored, oldest first."""
         return self._read(None)
 
     def states(self, runs: Collection[str]) -> dict[str, str]:
-        """Return the state of each of these runs that has an entry."""
+        """Return the states of these runs; runs without an entry are left out."""
         if not runs:
             return {}
         entries = self._read(pc.field("analysis").isin([*runs]), files=False)
@@ -191,7 +192,7 @@ class LedgerSnapshot(ABC):
         return self._read(pc.field("state") == ABANDONED)
 
     def with_files(self, files: Mapping[str, int]) -> list[LedgerEntry]:
-        """Return what is in and has one of these files, given as numbers by their names."""
+        """Return the entries that are in and have one of ``files`` (names and numbers)."""
         if not files:
             return []
         asked = pc.field("state") == IN
@@ -204,13 +205,13 @@ class LedgerSnapshot(ABC):
         return [entry for entry in entries if not numbers.isdisjoint(entry.files)]
 
     def with_input(self, digest: str) -> list[LedgerEntry]:
-        """Return what is in and is of the whole input with this digest."""
+        """Return the entries that are in and whose whole input has this digest."""
         asked = (pc.field("input") == digest) & (pc.field("state") == IN)
         return self._read(asked, files=False)
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it has; what an earlier release wrote lacks some."""
+        """The columns of the ledger; one that an earlier release wrote lacks some."""
         names = {*self._names()}
         return [name for name in COLUMNS.names if name in names]
 
@@ -226,7 +227,7 @@ class LedgerSnapshot(ABC):
 
     @property
     def used_state(self) -> str | None:
-        """The analysis with whose state the one of `open_state` began: nobody needs it again."""
+        """The analysis whose state `open_state` began with; nobody needs that state again."""
         if self.open_state is None:
             return None
         entries = self._read(pc.field("analysis") == self.open_state, files=False)
@@ -234,7 +235,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:
-        """Some of the last analyses that are in, without their files, the first one first."""
+        """Some of the last analyses that are in, oldest first, without their files."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):
@@ -248,12 +249,12 @@ class LedgerSnapshot(ABC):
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
         entries = self._read(pc.field("time") >= first, files=False)
-        # Of a ledger whose last entry was taken out there may be an empty file.
+        # A ledger whose last entry was taken out may have an empty file.
         return max((entry.time for entry in entries), default=None)
 
     @cached_property
     def ledger_files(self) -> list[dict[str, Any]]:
-        """Its files: path, size, rows and the times of the first and the last of them."""
+        """The ledger's files: path, size, number of rows, times of the first and last row."""
         return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
@@ -273,14 +274,14 @@ class LedgerSnapshot(ABC):
         return joined
 
     def _read(self, asked: Any, *, files: bool = True) -> list[LedgerEntry]:
-        """Return the entries for which an expression of pyarrow holds, in the order of times."""
+        """Return the entries that match an expression of pyarrow, in the order of their times."""
         columns = [name for name in self.columns if files or name != "files"]
         entries = self.to_entries(self._rows(asked, columns)) if columns else []
         return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
 
     @staticmethod
     def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
-        """Return rows as entries; what they lack is null."""
+        """Return rows as entries; missing columns become null."""
         nothing: dict[str, Any] = {field.name: None for field in fields(LedgerEntry)} | {
             "files": []
         }
@@ -288,19 +289,19 @@ class LedgerSnapshot(ABC):
 
     @abstractmethod
     def _names(self) -> Iterable[str]:
-        """Return the names of the columns of its table; none if there is no table."""
+        """Return the names of the table's columns; none if there is no table."""
 
     @abstractmethod
     def _files(self) -> Iterable[dict[str, Any]]:
-        """Return its files, as `ledger_files` does."""
+        """Return the ledger's files, as `ledger_files` does."""
 
     @abstractmethod
     def _rows(self, asked: Any, columns: list[str]) -> list[dict[str, Any]]:
-        """Return some columns of the rows for which an expression of pyarrow holds."""
+        """Return these columns of the rows that match an expression of pyarrow."""
 
 
 class CommittedBetweenError(Exception):
-    """Another one has changed the ledger since it was read; or the answer to a commit is lost."""
+    """Another writer changed the ledger since it was read, or the answer to a commit was lost."""
 
 
 class Ledger(ABC):
@@ -313,17 +314,17 @@ class Ledger(ABC):
 
     @abstractmethod
     def snapshot(self) -> Any:
-        """Return the ledger as it is now, a `LedgerSnapshot` of its format."""
+        """Return the ledger as it is now, as a `LedgerSnapshot` of its format."""
 
     @abstractmethod
     def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
-        """Add entries, or put them in the place of all, if nobody has committed since ``old``.
+        """Add entries if nobody has committed since ``old``; ``replaces`` drops all others.
 
-        It makes the ledger and widens it where it must. Raises `CommittedBetweenError`.
+        Makes the ledger or adds columns to it if needed. Raises `CommittedBetweenError`.
         """
 
     def entries(self) -> list[LedgerEntry]:
-        """Return all entries; none before the first."""
+        """Return all entries; none before the first commit."""
         entries: list[LedgerEntry] = self.snapshot().entries()
         return entries
 
@@ -333,11 +334,10 @@ class Ledger(ABC):
         *,
         replaces: bool = False,
     ) -> Any:
-        """Add the entries that ``make`` makes of the ledger; return what it is then.
+        """Add the entries that ``make`` returns for the ledger; return the ledger after that.
 
-        With ``replaces`` they take the place of all others. ``make`` may be called several times,
-        and returns None where there is nothing to change. What it raises leaves the ledger as it
-        is.
+        With ``replaces`` they replace all other entries. ``make`` may be called several times, and
+        returns None if there is nothing to change. If it raises, the ledger stays as it is.
         """
         for _ in range(_TRIES):
             old = self.snapshot()

@@ -1,4 +1,4 @@
-"""One Delta table: made, widened, added to and removed from, all by its log alone."""
+"""One Delta table: every change to it (columns, new files, removed files) is made in its log."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
-"""An append reads the commits since the last checkpoint, of each table: as few as with Spark."""
+"""An append reads each table's commits since its last checkpoint: as few as with Spark."""
 
-# Another analysis may have come between; then the log is read again.
+# If another analysis has committed meanwhile, the log is read again.
 _TRIES: Final = 5
 
 
 def add_action(
     file: AddedFile, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
 ) -> AddAction:
-    """Return what Delta's log says of a file; no row is new where files were joined."""
+    """Return the action of Delta's log that adds a file. A joined file has no new rows."""
     stats = file.stats or json.dumps({"numRecords": file.rows})
     now = int(time.time() * 1000)
     return AddAction(file.name, file.size, values or {}, now, data_change=is_new, stats=stats)
@@ -59,10 +59,10 @@ class TableLog(GrownTable):
         return open_table(self.directory)
 
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; gives the version that has them.
+        """Add files of an analysis with these columns; return the version that has them.
 
-        The table has the columns before the files: deltalake adds files that have more without a
-        word, and no reader sees what is in them.
+        The table gets the columns before the files: deltalake silently adds files with additional
+        columns, and no reader sees these columns.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         days = [pa.field(DAY, pa.date32())] if has_days(self.name) else []
@@ -88,26 +88,26 @@ class TableLog(GrownTable):
         missing = [field for field in table_schema.fields if not _has(table.schema(), field)]
         if missing:
             table.alter.add_columns(missing)
-        # A table of an earlier release is partitioned by analysis too.
+        # A table of an earlier release is also partitioned by analysis.
         keys = list(table.metadata().partition_columns)
         values = [{key: run if key == ANALYSIS else day_of(f.name) for key in keys} for f in files]
         commit(table, [add_action(f, value) for f, value in zip(files, values, strict=True)])
         return table.version()
 
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return those of these analyses that have rows in it."""
+        """Return the given analyses that have rows in the table."""
         table = self.open()
         if table is None:
             return set()
         analyses: set[str] = set()
         for file in added_files(table):
-            # What we have joined is of analyses that are in, or were replaced all at once.
+            # A file that we joined has only analyses that are in, or that were replaced together.
             if not is_joined(file["path"]) or file["one_of"] in runs:
                 analyses |= self.analyses_of(file) & {*runs}
         return analyses
 
     def analyses_of(self, file: Mapping[str, Any]) -> set[str]:
-        """Return the analyses of which a file has rows; it is read where it was joined."""
+        """Return the analyses that have rows in a file; a joined file is read for this."""
         if file[ANALYSIS] is not None:
             return {file[ANALYSIS]}
         system, root = self.directory.arrow()
@@ -118,7 +118,7 @@ class TableLog(GrownTable):
         return {*column[ANALYSIS].unique().to_pylist()}
 
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of some analyses; the files themselves stay."""
+        """Take out the rows of these analyses; the files themselves stay."""
         retry_commit(lambda: self._remove({*runs}), self.directory)
 
     def _remove(self, runs: set[str]) -> None:
@@ -133,7 +133,7 @@ class TableLog(GrownTable):
             elif analyses & runs:
                 has_mixed = True
         if has_mixed:
-            # Somebody has joined files of these with others.
+            # Somebody has joined files of these analyses with files of others.
             names = ", ".join(f"'{run}'" for run in sorted(runs))
             table.delete(f"{ANALYSIS} in ({names})")
         elif files:
@@ -143,7 +143,7 @@ class TableLog(GrownTable):
 def removals(
     table: DeltaTable, files: Iterable[Mapping[str, Any]], *, is_change: bool = True
 ) -> list[RemoveAction]:
-    """Return what takes files out of a table; with no change of its rows, they were joined."""
+    """Return the actions that take files out of a table; ``is_change`` is false for joined ones."""
     keys = list(table.metadata().partition_columns)
     now = int(time.time() * 1000)
     return [
@@ -161,7 +161,7 @@ def removals(
 def commit(
     table: DeltaTable, actions: Sequence[AddAction | RemoveAction], tries: int | None = None
 ) -> None:
-    """Commit to a table what adds and removes files; deltalake tries again, or so many times."""
+    """Commit actions to a table; ``tries`` limits deltalake's retries, None is its default."""
     table.create_write_transaction(
         [*actions],
         "append",
@@ -172,7 +172,7 @@ def commit(
 
 
 def open_table(directory: OutputDirectory) -> DeltaTable | None:
-    """Return the table at a place, if there is one."""
+    """Return the table in a directory, if there is one."""
     if directory.path is not None and not (directory.path / "_delta_log").is_dir():
         return None
     try:
@@ -184,13 +184,13 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Make the directory of a table for its owner alone; deltalake's own are for all."""
+    """Make the directory of a table, for its owner alone; deltalake's own would be for all."""
     if directory.path is not None:
         make_private_directory(directory.path)
 
 
 def retry_commit(change: Callable[[], Any], directory: OutputDirectory) -> Any:
-    """Return the result of a change of a log; retry it if another writer came between."""
+    """Return the result of a change to a log; retry it if another writer committed first."""
     for tries_left in reversed(range(_TRIES)):
         try:
             return change()
@@ -209,9 +209,9 @@ def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
-    Its analysis is None where files were joined; ``one_of`` is then the first of those in it, and
-    ``last_of`` the last. These and ``last_time``, the greatest, are known where the statistics have
-    them.
+    The analysis of a joined file is None. ``one_of`` is then the first analysis in the file, and
+    ``last_of`` the last. Both are None if the statistics lack them, as is ``last_time``, the
+    greatest.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {
@@ -254,7 +254,10 @@ def is_joined(path: str) -> bool:
 
 
 def _has(schema: Schema, field: Any) -> bool:
-    """Return whether a table has a column with all its fields; `FlexwireError` for another type."""
+    """Return whether a table has a column with all its fields.
+
+    Raises `FlexwireError` if the column has another type.
+    """
     types = {column["name"]: column["type"] for column in json.loads(schema.to_json())["fields"]}
     if field.name not in types:
         return False

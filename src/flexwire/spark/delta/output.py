@@ -1,4 +1,4 @@
-"""Reads a grown output: of each table the rows of those analyses that its ledger says are in."""
+"""Reads a grown output: the rows of the analyses that are in, by its ledger."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# When a file was written, no table says.
+# No table tells when a file was written.
 _NEVER: Final = moment_at(0)
 
 
@@ -53,7 +53,7 @@ class DeltaTables(GrownTables):
         return DeltaLedger(self.out)
 
     def table(self, name: str) -> TableLog:
-        """Return a table, which need not be there yet."""
+        """Return a table, which need not exist yet."""
         return TableLog(self.out, name)
 
     def output(self, run: str) -> DeltaOutput:
@@ -69,10 +69,10 @@ class DeltaTables(GrownTables):
             )
 
     def prepare(self) -> None:
-        """Nothing: a table is made by its first commit."""
+        """Do nothing: a table is made by its first commit."""
 
     def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
-        """Return files with what Delta's log says of their columns, from their footers."""
+        """Return files with the statistics of their columns for Delta's log, from their footers."""
         system, root = self.table(table).directory.arrow()
         return [
             replace(
@@ -84,7 +84,7 @@ class DeltaTables(GrownTables):
 
 @dataclass(frozen=True)
 class DeltaOutput(GrownOutput):
-    """All Delta tables of ``out``; the files beside them are of one analysis."""
+    """All Delta tables of ``out``, with the other files of one analysis."""
 
     @property
     def tables(self) -> DeltaTables:
@@ -92,7 +92,7 @@ class DeltaOutput(GrownOutput):
         return DeltaTables(self.out)
 
     def files(self, name: str) -> list[File]:
-        """Return the files of a table that are in."""
+        """Return the files of a table that belong to analyses that are in."""
         return [
             File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
             for file in self._files_in(self._table(name))
@@ -101,7 +101,8 @@ class DeltaOutput(GrownOutput):
     def _files_in(self, table: DeltaTable) -> list[dict[str, Any]]:
         """Return the files of analyses that are in.
 
-        What was joined was in. Analyses are replaced all at once, so one of them tells of all.
+        Only files of analyses that were in are joined. Analyses are replaced all together, so it is
+        enough to check one analysis of a joined file.
         """
         runs = {None, *(entry.analysis for entry in self.entries)}
         files = [file for file in added_files(table) if (file[ANALYSIS] or file["one_of"]) in runs]
@@ -127,7 +128,7 @@ class DeltaOutput(GrownOutput):
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
-    """Return some of the files of a dataset, with what is known of each."""
+    """Return a dataset of some of a dataset's files, keeping their known expressions."""
     fragments = [part for part in dataset.get_fragments() if part.path in paths]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 
@@ -136,5 +137,5 @@ def output(out: str | Path) -> DeltaOutput:
     """Return the grown output in ``out``, by path or URL, with the report of the last analysis."""
     tables = DeltaTables(to_directory(out))
     found = tables.complete_output()
-    assert isinstance(found, DeltaOutput)  # noqa: S101 - mypy is to know it
+    assert isinstance(found, DeltaOutput)  # noqa: S101 - for mypy
     return found

@@ -1,8 +1,9 @@
 """One analysis that adds to tables, from its first file to its entry in the ledger.
 
-`undo` takes the last one out again, so that its input can be analyzed anew. The ledger loses the
-entry in one commit, and from then on no reader of flexwire's sees the rows. The next analysis
-completes what was killed after that, and begins with the state that the last one began with.
+`undo` takes the last analysis out again, so that its input can be analyzed again. One commit
+removes its entry from the ledger, and from then on flexwire's readers do not see its rows. If
+`undo` is killed after that, the next analysis completes it. The next analysis begins with the
+state that the removed one began with.
 """
 
 from __future__ import annotations
@@ -63,21 +64,22 @@ if TYPE_CHECKING:
 
 
 def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
-    """Note to which tables an analysis is going to be added, before it is to the first."""
+    """Note the tables that an analysis will be added to, before it is added to the first."""
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
 def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
-    """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
+    """Take analyses that are not in out of the tables, remove their files, return the ledger.
 
-    The files of what was in a table until now stay until the next time, as somebody may read them.
+    If an analysis had rows in a table until now, its files stay until the next sweep, because
+    somebody may be reading them.
     """
     out, ledger = tables.out, tables.ledger
     snapshot: LedgerSnapshot = ledger.snapshot()
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     leftover = {run for run in began if run != own and RUN.fullmatch(run)}
     if done := _those_in(snapshot, leftover):
-        # Each was ended before it removed its own.
+        # These analyses are in, but were killed before they removed their own notes.
         out.remove([f"{STAGING}/{run}" for run in sorted(done)])
         leftover -= done
     if not leftover:
@@ -90,14 +92,14 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
         take_out(tables, in_tables, names)
     for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
-            continue  # the listing is older than this analysis, and has no time to compare with
+            continue  # the listing lacks this analysis, so there is no time to compare with
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
     return snapshot
 
 
 def take_out(tables: GrownTables, runs: Collection[str], names: Iterable[str]) -> None:
-    """Take the rows of some analyses out of tables."""
+    """Take the rows of these analyses out of tables."""
     _ask(tables, names, lambda table: table.remove(runs))
 
 
@@ -117,7 +119,7 @@ def remove_run(out: OutputDirectory, run: str) -> None:
         for path in (directory.path / SCRATCH, directory.path, directory.path.parent):
             with suppress(OSError):
                 path.rmdir()
-    # Last: what is left where this is ended is found again.
+    # Last, so that the next sweep finds the remaining files if this is killed.
     out.remove([f"{STAGING}/{run}"])
 
 
@@ -146,13 +148,13 @@ def _ask(tables: GrownTables, names: Iterable[str], ask: Callable[[GrownTable], 
 def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
-    """Return whether nothing was written for so long, by the clock of the store."""
+    """Return whether nothing was written for ``abandoned`` seconds, by the store's clock."""
     newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
 
 MOST_FOOTERS: Final = 4096
-"""With more files than that, an analysis says only how many rows each has: its files are large."""
+"""With more files than this, an analysis reads no footers, and states only numbers of rows."""
 
 
 class AlreadyInError(FlexwireError):
@@ -163,8 +165,8 @@ class AlreadyInError(FlexwireError):
 class GrownStaging(RunStaging):
     """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
 
-    The fingerprints are numbers by the names of files. ``open_state`` is the analysis whose state
-    it begins with, and ``used_state`` the one whose state that one began with.
+    ``fingerprints`` maps names of files to numbers. ``open_state`` names the analysis whose state
+    this one begins with. ``used_state`` names the analysis whose state `open_state` began with.
     """
 
     tables: GrownTables
@@ -176,7 +178,7 @@ class GrownStaging(RunStaging):
 
     @cached_property
     def task_output(self) -> TaskOutput:
-        """Where tasks hand over their files, one for each day."""
+        """The place where tasks hand over their files, one for each day."""
         constants = {ANALYSIS: self.run}
         return TaskOutput(self.files, arrange=by_day, keeps_files=True, constants=constants)
 
@@ -187,7 +189,7 @@ class GrownStaging(RunStaging):
 
     @property
     def published(self) -> GrownOutput:
-        """The output to read in the end."""
+        """The output to read after `publish`."""
         return self.tables.output(self.known_run or self.run)
 
     @property
@@ -196,12 +198,12 @@ class GrownStaging(RunStaging):
         return StagedOutput(self.out, self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
-        """Nothing: the ledger is what says that an analysis is complete."""
+        """Do nothing: the ledger marks an analysis as complete."""
 
     def publish(self) -> None:
         """Add the files to their tables, and then the analysis to the ledger."""
         if (own := self.files.path) is not None:
-            # Attempts that were killed leave theirs.
+            # Killed attempts of tasks leave files there.
             shutil.rmtree(own / SCRATCH, ignore_errors=True)
         self.remove_unnamed()
         tables = self._tables()
@@ -223,7 +225,7 @@ class GrownStaging(RunStaging):
     def _entered(
         self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
     ) -> list[LedgerEntry] | None:
-        """Return what to add to the ledger; ``replaced`` gets what it takes the place of."""
+        """Return the entries to add to the ledger; ``replaced`` gets the entries they replace."""
         own_state = old.states({self.run}).get(self.run)
         if own_state == IN:
             # The answer to an earlier try was lost.
@@ -236,7 +238,7 @@ class GrownStaging(RunStaging):
         if not self.append:
             replaced[:] = old.entries(files=False)
             for entry in replaced:
-                # Whatever is left of them is found, also where this is ended.
+                # If this is killed, the next sweep finds what is left of them.
                 note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
             return [*old.abandoned(), with_offsets(own, self.read_until)]
         offsets, known_offsets = old.next_offsets, self.next_offsets or {}
@@ -249,9 +251,9 @@ class GrownStaging(RunStaging):
         return [with_offsets(self._with_state(own, old.open_state), offsets | self.read_until)]
 
     def _with_state(self, own: LedgerEntry, open_state: str | None) -> LedgerEntry:
-        """Return the entry with the state that it began with, and the one that it leaves."""
+        """Return the entry with the states that it began with and that it leaves."""
         if not self.fingerprints:
-            # Logs leave the state of captures as it is.
+            # An input of logs alone does not change the state of captures.
             return replace(own, state_after=open_state)
         if not self.files.exists(STATE):
             return own
@@ -269,7 +271,7 @@ class GrownStaging(RunStaging):
             table, _ = split(entry.name)
             count = rows.get(entry.name)
             physical = split(self.files.at(entry.name))[1]
-            if count is None:  # the driver's own
+            if count is None:  # a file that the driver wrote
                 count = self._footer(table, physical).num_rows
             if count:
                 tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
@@ -315,7 +317,7 @@ def delta_staging(
     has_logs: bool = False,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[GrownStaging]:
-    """Make a place for one analysis that adds to the Delta tables in ``out``: `grown_staging`."""
+    """Make a place for one analysis that adds to Delta tables in ``out``: see `grown_staging`."""
     from flexwire.spark.delta.output import DeltaTables  # noqa: PLC0415 - Iceberg needs no deltalake
 
     with grown_staging(
@@ -336,10 +338,11 @@ def grown_staging(
 ) -> Iterator[GrownStaging]:
     """Make a place for one analysis that adds to ``tables``.
 
-    ``sources`` are its captures. ``digest_of`` returns the digest of its whole input, given some of
-    them; if that ``has_logs``, it is not only captures. With ``append`` the analysis is added to
-    those that are in, without the files that are in already, and without those that a tap is still
-    writing. Otherwise it takes their place. What analyses that are over have left is removed first.
+    ``sources`` are its captures. ``digest_of`` takes some of the captures and returns the digest of
+    the whole input. ``has_logs`` is true if the input also has logs. With ``append`` the analysis
+    is added to those that are in. It then leaves out files that are already in, and files that a
+    tap is still writing. Without ``append`` it replaces the analyses that are in. First of all,
+    leftovers of earlier analyses are removed.
     """
     out = tables.out
     tables.check()
@@ -386,13 +389,13 @@ def grown_staging(
 
 
 def _continuation(out: OutputDirectory, run: str, before: str | None) -> Continuation:
-    """Return how an analysis goes on from the one before; None stands for no analysis."""
+    """Return how an analysis continues from the analysis ``before``, if there is one."""
     return Continuation(run, None if before is None else out.child(f"{RUNS}/{before}"))
 
 
 @contextmanager
 def hold_lock(out: Path) -> Iterator[None]:
-    """Hold the lock of an output on this machine; `FlexwireError` where another one has it."""
+    """Hold the lock of an output on this machine; `FlexwireError` if somebody else holds it."""
     is_new = not out.exists()
     make_private_directory(out)
     try:
@@ -401,12 +404,12 @@ def hold_lock(out: Path) -> Iterator[None]:
     finally:
         if is_new:
             with suppress(OSError):
-                out.rmdir()  # where nothing came of it
+                out.rmdir()  # succeeds only if nothing was written
 
 
 @contextmanager
 def upkeep_lock(out: OutputDirectory) -> Iterator[None]:
-    """Hold what an analysis holds, so that none begins; in a store nothing can be held."""
+    """Hold the lock of an output, so that no analysis begins; a store has no lock."""
     with nullcontext() if out.path is None else hold_lock(out.path):
         yield
 
@@ -426,7 +429,7 @@ def _check_ours(out: OutputDirectory) -> None:
 
 
 def last_entry(tables: GrownTables, run: str) -> LedgerEntry:
-    """Return the entry of an analysis; `FlexwireError` if it is not the last one that is in."""
+    """Return the entry of an analysis; `FlexwireError` unless it is the last that is in."""
     return _last(tables.ledger.snapshot(), tables, run)
 
 
@@ -445,10 +448,10 @@ def _last(ledger: LedgerSnapshot, tables: GrownTables, run: str) -> LedgerEntry:
 def undo(tables: GrownTables, run: str) -> None:
     """Take the last analysis out of the ledger, and then out of its tables; its files stay.
 
-    Raises `FlexwireError` if ``run`` is not the last one.
+    Raises `FlexwireError` if ``run`` is not the last analysis.
     """
     names = {table["name"] for table in last_entry(tables, run).tables}
-    # Whatever is left of it is found, also where this is ended.
+    # If this is killed, the next sweep finds what is left of the analysis.
     note_tables(tables.out, run, names)
 
     def without(ledger: LedgerSnapshot) -> list[LedgerEntry]:
@@ -460,7 +463,7 @@ def undo(tables: GrownTables, run: str) -> None:
 
 
 def refuse_joined(tables: GrownTables, name: str, run: str) -> FlexwireError:
-    """Return the error for an analysis whose rows are in a file with those of others."""
+    """Return the error for an analysis whose rows share a file with other analyses' rows."""
     return FlexwireError(
         f"the files of {run} in the table {name} of {tables.out} were joined with those of others, "
         "so it cannot be taken out alone"

@@ -1,8 +1,8 @@
-"""What Delta says of a file's columns, from the file's own footer: readers leave files out by it.
+"""Delta's statistics of a file's columns, from the file's own footer. Readers skip files by them.
 
-A reader leaves a file out where the least and the greatest value say that no row is asked for. So
-they may be wide and never narrow: Delta's times have milliseconds, and are rounded outwards; long
-text is cut, and of the greatest the last letter that is kept becomes the next one.
+A reader skips a file if its least and greatest values show that no row is wanted. So these bounds
+may be too wide, but never too narrow. Delta's times have milliseconds, and are rounded outwards.
+Long text is cut; in the greatest value the last kept letter then becomes the next letter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MOST_COLUMNS: Final = 32
-"""As many columns have statistics as with Delta's own writers: the first ones, and the analysis."""
+"""This many first columns have statistics, as with Delta's own writers. ``analysis`` also has."""
 _MOST_LETTERS: Final = 32
 _LAST_YEAR: Final = 9998
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -48,14 +48,14 @@ def statistics(footer: pq.FileMetaData) -> str:
 
 
 def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the first columns that are no part of another one, each with what its groups say."""
+    """Yield the first top-level columns, each with the statistics of its row groups."""
     if not footer.num_row_groups:
         return
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     plain = [
         place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
     ]
-    # By it readers know whether a file that was joined is of what is in.
+    # ``analysis`` tells readers whether the analyses in a joined file are in.
     chosen = [
         place
         for at, place in enumerate(plain)
@@ -75,7 +75,7 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
     if isinstance(low, str):
         cut = _above(high)
         return None if cut is None else (low[:_MOST_LETTERS], cut)
-    # Floats may be no number, and bytes are not compared.
+    # Floats may be NaN, and readers do not compare bytes.
     return None
 
 
@@ -87,7 +87,7 @@ def _moment(moment: datetime, *, up: bool = False) -> str:
 
 
 def _above(text: str) -> str | None:
-    """Return text of bounded length that is not before ``text``; None if there is none.
+    """Return text of bounded length that does not sort before ``text``; None if none exists.
 
     >>> _above("short"), _above("a" * 31 + "bcd")
     ('short', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac')

@@ -1,17 +1,17 @@
-"""What keeps tables that grow small: files are joined, old days taken out, and leftovers removed.
+"""Upkeep of tables that grow: join small files, take old days out, remove leftover files.
 
-Each says first what it is about to do, and each may be killed at any moment: a file is written
-before a commit names it, and removed only when no commit has named it for long.
+Each step first lists its work, and may be killed at any moment: a file is written before a commit
+names it, and removed only after no commit has named it for a long time.
 
-- `to_join` and `join`: the small files of a day of a table become one. Only files of analyses that
-  are in are joined, so that an analysis that is not can still be taken out by its files. A file
-  that was joined is joined again once as many bytes as an eighth of it have come: so a byte is
-  written a few times in its life.
-- `to_retire` and `retire`: the days before a day are taken out of the tables. A connection stays
-  while it was seen since. The ledger keeps what it knows of captures, so none comes in again.
-- `to_undo` and `undo`: the last analysis is taken out. Its files are not joined before another one
+- `to_join` and `join` make one file from the small files of a table's day. Only files of analyses
+  that are in are joined, so that other analyses can still be taken out by their files. A joined
+  file is joined again once the new files have an eighth of its bytes. So a byte is rewritten only
+  a few times.
+- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays if
+  it was seen on or after that day. The ledger keeps its entries, so no capture is analyzed again.
+- `to_undo` and `undo` take the last analysis out. Its files are not joined until another analysis
   is in.
-- `unnamed_files` and `remove_unnamed_files`: what no table names any more, and nobody reads.
+- `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
-# A joined file is joined again with an eighth of its bytes.
+# A joined file is joined again once the smaller files have an eighth of its bytes.
 _SHARE: Final = 8
 _CONNECTIONS: Final = "connections"
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
-    """Yield the groups of files that are to become one."""
+    """Yield the groups of files to join."""
     grown = output(out.url)
-    # The last one may be taken out again, by its files.
+    # The last analysis is left out, because `undo` may take it out by its files.
     runs = {entry.analysis for entry in grown.entries[:-1]}
     for name in grown.names:
         table = TableLog(out, name).open()
@@ -78,7 +78,7 @@ def _groups(name: str, table: DeltaTable, runs: set[str]) -> Iterator[FileGroup]
     days: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
     files = added_files(table)
     for file in files:
-        # What others have joined may have rows of any analysis.
+        # Files that another writer has joined may have rows of any analysis.
         if file[ANALYSIS] in runs or is_joined(file["path"]):
             days[file[DAY]].append(file)
     latest = max((file[DAY] for file in files if file[DAY] is not None), default=None)
@@ -103,9 +103,9 @@ def _small(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def join(out: OutputDirectory, group: FileGroup) -> int:
-    """Make large files of a group, and put them in its place; return how many."""
+    """Replace a group of files by large files; return how many these are."""
     log = TableLog(out, group.table)
-    # A commit that takes one of these files out meanwhile makes ours fail.
+    # If another commit takes one of these files out meanwhile, ours fails.
     table = log.open()
     paths = set() if table is None else {file["path"] for file in added_files(table)}
     if table is None or not paths.issuperset(file["path"] for file in group.files):
@@ -134,7 +134,7 @@ def _check_rows(log: TableLog, expected: int, rows: int) -> None:
 def _write(
     log: TableLog, table: DeltaTable, group: FileGroup, columns: pa.Schema, scratch: Path
 ) -> Iterator[AddedFile]:
-    """Write the rows of a group to as few files as are large enough, and put these in place."""
+    """Write the rows of a group to few large files, and put these into the table's directory."""
     dataset = table.to_pyarrow_dataset()
     parts = only_files(dataset, {file["path"] for file in group.files})
     # One row group at a time: the rows of a table may be large.
@@ -153,7 +153,7 @@ def _write(
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before a day; connections that were seen since then stay."""
+    """Yield the files of the days before a day, without connections seen since then."""
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in output(out.url).names:
         table = TableLog(out, name).open() if has_days(name) else None
@@ -178,7 +178,7 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
     for name, files in tables.items():
         log = TableLog(out, name)
         table = log.open()
-        assert table is not None  # noqa: S101 - it has the files
+        assert table is not None  # noqa: S101 - for mypy: the table has the files
         paths = {file["path"] for file in files}
         left = [file for file in added_files(table) if file["path"] in paths]
         if left:
@@ -187,9 +187,10 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 
 
 def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
-    """Yield the files of the last analysis, table by table; `FlexwireError` if ``run`` is another.
+    """Yield the files of the last analysis, table by table.
 
-    Raises `FlexwireError` too where somebody has joined them with those of others.
+    Raises `FlexwireError` if ``run`` is not the last analysis, or if somebody has joined its files
+    with files of others.
     """
     tables = DeltaTables(out)
     for name in sorted(table["name"] for table in last_entry(tables, run).tables):
@@ -211,14 +212,14 @@ def undo(out: OutputDirectory, run: str) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield each table with its files that no table has named for so many hours, by path."""
+    """Yield each table with the files that it has not named for this many hours, by path."""
     for name, table in _tables(out):
         if paths := _vacuum(table, hours, dry_run=True):
             yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
-    """Remove the files of these tables that no table has named for so many hours."""
+    """Remove the files of these tables that no table has named for this many hours."""
     for name, table in _tables(out):
         if name in names:
             _vacuum(table, hours, dry_run=False)

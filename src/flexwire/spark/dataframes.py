@@ -1,13 +1,13 @@
 """A table of an analysis as a DataFrame, by path or URL.
 
-On this machine Spark's own reader of Parquet reads the files, and of them only the columns that a
-query uses. Spark reads ``s3://`` only with Hadoop's connectors, which are jars with settings of
-their own. What our tasks have written there, tasks read again by the same door: a Python data
-source. A task reads some small files, or about 128 MB of a large one.
+On this machine, Spark's own Parquet reader reads the files, and only the columns that a query uses.
+Spark reads ``s3://`` only with Hadoop's connectors, which are jars with their own settings. So
+tasks read the files there through the store that they wrote them with, as a Python data source. A
+task reads some small files, or about 128 MB of a large one.
 
-A billion values of partitions in Metadata responses, or fifty million record headers, are columns
-in a file, and pyarrow reads them as columns. What a task makes of them is few rows, which Spark
-goes on with.
+A billion partitions in Metadata responses, or fifty million record headers, are columns in a file,
+and pyarrow reads them as columns. A task reduces them to a few rows, and Spark continues with
+these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 128 << 20
-"""Of a larger file several tasks read some row groups each."""
-# Opening a file takes as long as reading so many bytes.
+"""Several tasks share a larger file; each reads some of its row groups."""
+# Opening a file takes as long as reading this many bytes.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
 
-# What repeats takes few bytes in a file, and not in memory.
+# Repeated values take few bytes in a file, but not in memory.
 _BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
 
@@ -63,8 +63,8 @@ def table(
 ) -> DataFrame:
     """Return the table ``name`` ("frames", "messages/FetchRequest") of the analysis in ``out``.
 
-    With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
-    Raises `FlexwireError` where there is no complete analysis, or no such table.
+    ``columns`` limits the table to these columns, and so reads less: Spark does not tell which
+    columns it needs. Raises `FlexwireError` if there is no complete analysis, or no such table.
     """
     output = output_of(out)
     schema = output.schema(to_text(name, "name"))
@@ -102,11 +102,11 @@ def read(
 ) -> DataFrame:
     """Return a table with these columns; columns that its files lack are null.
 
-    ``narrow`` has the columns that are needed, with the needed fields. It is only a hint.
+    ``narrow`` has only the needed columns with their needed fields. It is only a hint.
     """
     files = output.files(name)
     if files and output.root.path is not None:
-        # One directory is found sooner than each of its files.
+        # Listing one directory is faster than looking up each file.
         whole = output.where(f"tables/{name}") if type(output) is Output else None
         paths = [whole] if whole else [str(output.root.child(file.name)) for file in files]
         keys = {key for file in files for key in _keys(file.name)}
@@ -115,14 +115,14 @@ def read(
 
 
 def read_by_tasks(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
-    """Return a table with these columns, which tasks read wherever it is."""
+    """Return a table with these columns, read by tasks, wherever its files are."""
     register_source(spark, TablesDataSource)
     sizes = json.dumps([(file.name, file.size) for file in output.files(name)])
     reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
     return reader.option(_PLACE, output.root.url).option(_FILES, sizes).load()
 
 
-# What a caller's session may have set otherwise.
+# A caller's session may have other values for these options.
 _STRICT: Final = {
     "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "mergeSchema": "false",
     "recursiveFileLookup": "true",
@@ -132,7 +132,7 @@ _STRICT: Final = {
 def _read_here(
     spark: SparkSession, paths: Sequence[str], keys: set[str], schema: StructType
 ) -> DataFrame:
-    """Return the table of files on this machine, whose names may tell the columns ``keys``."""
+    """Return the table of files on this machine; their names may hold the columns ``keys``."""
     rows = spark.read.options(**_STRICT).schema(schema).parquet(*map(literal_path, paths))
     file = F.col("_metadata.file_path")
     told = {
@@ -149,12 +149,12 @@ def _read_here(
 
 
 def literal_path(path: str) -> str:
-    """Return a path that Hadoop takes for nothing else, whatever letters are in it."""
+    """Return a path with escapes, so that Hadoop reads every character literally."""
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)
 
 
 def _keys(file: str) -> dict[str, str]:
-    """Return the values of the partition's columns that the name of a file tells."""
+    """Return the values of partition columns in the name of a file."""
     return dict(part.split("=", 1) for part in file.split("/") if "=" in part)
 
 
@@ -173,10 +173,10 @@ class ParquetFilePart:
         only: ValueRanges | None = None,
         most_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
-        """Its rows, with these columns, and those that the file lacks null.
+        """Yield its rows with these columns; columns that the file lacks are null.
 
-        Batches have up to so many rows, and about `BATCH_BYTES`. Row groups in which no row can be
-        in the ranges of ``only`` are not read; other rows of those that are read come along.
+        Batches have limited rows, and about `BATCH_BYTES`. Row groups without any row in the ranges
+        of ``only`` are not read. The other row groups are read whole.
         """
         system, root = OutputDirectory(place).arrow()
         with (
@@ -203,15 +203,15 @@ class ParquetFilePart:
 
 
 def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, ...]]:
-    """Return what each task reads of files, which are given by name and size.
+    """Divide files, given by name and size, among tasks; return the parts for each task.
 
-    It is a part of a large file, of about `PART_BYTES`, or some small files. The fewer bytes there
-    are in all, the fewer has a task, so that there are about `_TASKS` of them.
+    A task reads about `PART_BYTES` of a large file, or some small files. If there are fewer bytes
+    in total, each task reads less, so that there are still about `_TASKS` tasks.
     """
     parts = []
     for file, size in files:
         of = 1 + size // PART_BYTES
-        # To open a file takes as long as to read so many bytes.
+        # Opening a file takes as long as reading `_OPEN_BYTES`.
         parts += [
             (ParquetFilePart(file, number, of), size // of + _OPEN_BYTES) for number in range(of)
         ]
@@ -239,7 +239,7 @@ class TablesDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name by which `read` calls it."""
+        """Return the name that `read_by_tasks` uses for this source."""
         return "flexwire_tables"
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -258,14 +258,14 @@ class _TablesReader(DataSourceReader):
         return [*map(_FilePartition, task_parts(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Without files Spark makes a partition of its own.
+        # Without files, Spark makes a partition of its own class.
         if isinstance(partition, _FilePartition):
             for part in partition.parts:
                 yield from part.batches(self._place, arrow_schema(self._schema))
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
-    """Return how many rows of a file make a batch of bounded size, on average."""
+    """Return the number of rows of a file that make a batch of bounded size, on average."""
     values = size = 1
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
@@ -288,7 +288,7 @@ _MOST_ROWS: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _TableParts:
-    """The columns that are read of a table, and the parts that each task reads."""
+    """The columns to read from a table, and the parts for each task."""
 
     name: str
     columns: pa.Schema
@@ -305,16 +305,17 @@ def of_files(
     *,
     only: ValueRanges | None = None,
 ) -> DataFrame:
-    """Return what ``task`` makes of these columns of an output, as a DataFrame of ``schema``.
+    """Apply ``task`` to these columns of tables; return its rows as a DataFrame of ``schema``.
 
-    Row groups in which no row is as ``only`` says are not read; whatever else is, comes to the
-    task. A task reads of each table what `task_parts` says, so one task reads small tables.
+    Row groups without any row in the ranges of ``only`` are not read. The task gets all rows of the
+    other row groups. `task_parts` divides each table among tasks, so one task may read several
+    small tables.
     """
     tables = []
     for name in names:
         schema_read = output.schema(name)
         if lacks_origin(schema_read):
-            # An older release wrote all of the table.
+            # An older release wrote all files of the table.
             schema_read = schema_read.append(ORIGIN)
         parts = task_parts((file.name, file.size) for file in output.files(name))
         table_columns = pa.schema([schema_read.field(column) for column in columns])

@@ -1,8 +1,8 @@
-"""The tables of an output as external tables of a catalog of Spark's, found by their names.
+"""Register the tables of an output in a catalog of Spark as external tables.
 
-The catalog holds a name, a place and columns; the files stay where the analysis put them. Dropping
-such a table removes no file. Only tables of the same output are changed:
-each has a comment that says so, or lies in that output.
+The catalog holds a name, a location and columns; the files stay where the analysis wrote them.
+Dropping such a table removes no file. Only tables of the same output are changed: their comment
+names the output, or their location is inside it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _DELTA_CATALOG: Final = "spark.sql.catalog.spark_catalog"
 def register_tables(spark: SparkSession, out: str | Path, database: str) -> list[str]:
     """Register the tables of the analysis in ``out``; return their names in the catalog.
 
-    ``database`` is "CATALOG.DATABASE", and is made if it is missing. A table is registered by the
-    name that `catalog_table` gives. A table whose place and columns are as before stays as it is,
-    and Spark looks for its files anew. One that the output has no more is dropped.
+    ``database`` is "CATALOG.DATABASE", and is made if it is missing. `catalog_table` returns the
+    name of each table. If a table's location and columns are unchanged, it stays, and Spark lists
+    its files again. A table that the output no longer has is dropped.
 
-    Delta tables take a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
-    which are in a catalog already, and for a name that another table has; `AnalysisError` for what
+    Delta tables need a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
+    which are already in a catalog, and if another table has the name. Raises `AnalysisError` if
     Spark refuses.
     """
     place = to_database(database, "database")
@@ -74,9 +74,9 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
 def check_session(
     spark: SparkSession, place: DatabaseName, kind: str, *, is_ours: bool = False
 ) -> None:
-    """Raise `FlexwireError` if a session cannot register tables that others find.
+    """Raise `FlexwireError` if tables that a session registers cannot be found by others.
 
-    A session that ``is_ours`` ends with the analysis, and a catalog in its memory with it.
+    If the session ``is_ours``, it ends with the analysis, and so does its catalog in memory.
     """
     if is_ours and is_in_memory(spark, place):
         raise FlexwireError(
@@ -91,14 +91,14 @@ def check_session(
 
 
 def is_in_memory(spark: SparkSession, place: DatabaseName) -> bool:
-    """Return whether a catalog is known to end with its session."""
+    """Return whether a catalog certainly ends with its session."""
     if place.catalog != _SESSION or is_connect(spark):
         return False
     return spark.conf.get(_IMPLEMENTATION, "in-memory") == "in-memory"
 
 
 def registration_note(spark: SparkSession, place: DatabaseName, names: Sequence[str]) -> str:
-    """Return what to say of tables that were registered."""
+    """Return the note about registered tables, for printing."""
     note = f"{plural(len(names), 'table')} registered in {place}"
     if is_in_memory(spark, place):
         note += ", a catalog in memory that ends with this session"
@@ -138,7 +138,7 @@ def _register(
 
 
 def _is_own(told: dict[str, str], out: OutputDirectory) -> bool:
-    """Return whether a table is of this output; one of Delta's keeps no comment."""
+    """Return whether a table belongs to this output. Delta tables keep no comment."""
     return told.get(_COMMENT) == f"{_OWN}{out}" or _location(told).startswith(f"{out}/")
 
 
@@ -151,7 +151,7 @@ def _full(place: DatabaseName, name: str) -> str:
 
 
 def _describe(spark: SparkSession, full: str) -> dict[str, str]:
-    """Return what the catalog says of a table itself.
+    """Return the catalog's description of a table itself, without its columns.
 
     `spark.catalog.listTables` fails in sessions that do not compile queries.
     """

@@ -2,11 +2,11 @@
 
 ```
 tables/answers/NAME/NAME.parquet     as a table, in one file
-answers/NAME.csv                     as CSV, to send round
+answers/NAME.csv                     as CSV, to share
 ```
 
-With tables that grow, both are in the directory of the analysis; the table is answers/NAME.parquet.
-An answer is about one input, and percentiles of two inputs cannot be added up.
+For tables that grow, both are in the directory of the analysis; the table is answers/NAME.parquet.
+An answer is about one input, because percentiles of two inputs cannot be combined.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ if TYPE_CHECKING:
     from flexwire.tables.spec_places import Path
 
 _ALL_TIME: Final = TimeSpan()
-# Parquet's names for the elements of a list: by its specification, and by older Arrow.
+# Parquet's names for the elements of a list, in its specification and in older Arrow.
 _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedOutput:
-    """The output from which tables were opened, and the tables at that moment."""
+    """The output that tables were opened from, and its tables at that moment."""
 
     spark: SparkSession
     found: Output
@@ -102,7 +102,7 @@ class OpenedOutput:
         return of_files(self.spark, self.found, names, columns, task, schema, only=only)
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether, by the files, these columns have only this value or null."""
+        """Return whether the files prove that these columns have only this value or null."""
         if name not in self.found.names:
             return True
         column_paths = {".".join(path) for path in paths}
@@ -154,9 +154,9 @@ def open_tables(
 def tables_of(
     spark: SparkSession, output: Output, *, is_small: bool = False, span: TimeSpan = _ALL_TIME
 ) -> AnalysisTables:
-    """Return the tables of an output that was found, or that is not published yet.
+    """Return the tables of an output, which need not be published yet.
 
-    A small table is one partition, and each question about it is a job of one task.
+    A small table is one partition, so each query of it is a job with one task.
     """
     in_span = output.on_days(span.has_day) if span else output
 
@@ -185,7 +185,7 @@ def tables_of(
     if LOG_TABLES[0].place in output.names:
         logs = LogTables(*(read(log_table.place) for log_table in LOG_TABLES))
     frames, connections, records = read("frames"), read("connections"), read("records")
-    # What reads files directly would read rows of other times.
+    # Direct reads of files would include rows outside the time span.
     opened = None if span else OpenedOutput(spark, output, records, message)
     return AnalysisTables(
         frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small,
@@ -303,19 +303,19 @@ def _stored_answer(
 def ask_or_explain(
     answer: Answer, tables: AnalysisTables, memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
-    """Ask one answer, or return why it fails. ``memory`` is Java's, if we chose it."""
+    """Compute one answer, or return why it fails. ``memory`` is Java's, if we chose it."""
     try:
         return ask(answer, tables)
     except SPARK_ERRORS as error:
         reason = str(analysis_error(answer.name, error, memory))
-    except Exception as error:  # noqa: BLE001 - whatever fails in one, the tables are not lost by it
+    except Exception as error:  # noqa: BLE001 - a failed answer must not lose the tables
         reason = f"{answer.name}: {type(error).__name__}: {error}"
     reason = shorten(reason, LONGEST_TEXT * 4)
     return UnansweredQuestion(answer.name, answer.question, reason, can_ask=not answer.asks)
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """Return an answer for sending round. If it is about a ``part`` of the traffic, rows say so.
+    """Return an answer to share. If it is about a ``part`` of the traffic, its rows say so.
 
     Answers about logs cover everything in the logs.
     """

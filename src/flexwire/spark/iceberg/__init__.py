@@ -1,19 +1,20 @@
 """Iceberg tables that grow: the ledger, staging and layout of `flexwire.spark.delta`, in a catalog.
 
 ```
-OUT/catalog/catalog.json                        which catalog has the tables; no key or password
+OUT/catalog/catalog.json                        the catalog of the tables; no key or password
 OUT/catalog/catalog.db                          the catalog itself, unless another is named
 OUT/tables/<table>/metadata/                    the table, as Iceberg
-OUT/tables/<table>/analysis=<run>/day=…/….parquet its files, as tasks put them
-OUT/ledger/                                     which analyses are in, an Iceberg table too
+OUT/tables/<table>/analysis=<run>/day=…/….parquet the table's files, as tasks write them
+OUT/ledger/                                     an Iceberg table that lists the analyses
 ```
-A catalog commits one table at a time, so the law is Delta's: the ledger is committed last, and an
-analysis is in when its row there says so. The catalog compares the snapshot that a commit was made
-of with the current one, and so takes one of two commits.
+A catalog commits one table at a time. So the rule is the same as for Delta: the ledger is committed
+last, and an analysis is in once its row in the ledger says so. The catalog accepts a commit only if
+it is based on the current snapshot, so of two concurrent commits only one succeeds.
 
-Each snapshot that adds an analysis names it (`tables.ADDED`). A commit whose answer was lost is
-found by it and not repeated. Files have no field ids, so that a table has a name mapping. It is
-partitioned by the day of its column of times, which is in the file: no column is added.
+Each snapshot that adds an analysis names it (`tables.ADDED`). If the answer to a commit was lost,
+this name shows that the commit succeeded, and it is not repeated. Files have no field ids, so each
+table has a name mapping. A table is partitioned by the day of its column of times. The file already
+has this column, so no column is added.
 
-Only this room needs pyiceberg. Tasks use `flexwire.spark.delta.layout` alone.
+Only this package needs pyiceberg. Tasks use only `flexwire.spark.delta.layout`.
 """

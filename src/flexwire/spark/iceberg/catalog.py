@@ -1,7 +1,7 @@
-"""The catalog of an output's Iceberg tables, opened by pyiceberg, and where each table lies.
+"""The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
 
-pyiceberg has file systems of its own. What our S3 store has resolved is handed to it, so that there
-is one set of credentials. It is not kept anywhere: a table's properties hold none of it.
+pyiceberg has its own file systems. It gets the credentials that our S3 store has resolved, so that
+there is only one set of them. They are not stored anywhere, not even in a table's properties.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 CATALOG_FILE: Final = "catalog/catalog.db"
 
 CONFLICTS: Final = (CommitFailedException, ValidationException, CommitStateUnknownException)
-"""What says that another commit came between, or that the answer to ours is lost."""
+"""Errors that mean: another commit came first, or the answer to ours was lost."""
 
 _S3: Final = {
     "AWS_REGION": "s3.region",
@@ -55,7 +55,7 @@ _S3: Final = {
 
 
 def open_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog | None:
-    """Return the catalog; None if it is a file in the output that is not there yet."""
+    """Return the catalog; None if it is a file in the output that does not exist yet."""
     name, given = catalog.place.catalog, dict(catalog.properties)
     if catalog.name is None:
         path = _catalog_file(out)
@@ -67,19 +67,19 @@ def open_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog | Non
 
 
 def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
-    """Return the catalog with its database, both made where they are missing."""
+    """Return the catalog with its database; make both if they are missing."""
     if catalog.name is None:
         path = _catalog_file(out)
         make_private_directory(path.parent)
         path.touch(mode=0o600)
     opened = open_catalog(out, catalog)
-    assert opened is not None  # noqa: S101 - its file is there, and mypy is to know it
+    assert opened is not None  # noqa: S101 - for mypy: its file exists
     database = (catalog.place.database,)
     with iceberg_failures(out, "make a database for"), suppress(NamespaceAlreadyExistsError):
-        # Who may write tables need not be allowed to make a database.
+        # A user who may write tables may not be allowed to make a database.
         if not opened.namespace_exists(database):
             opened.create_namespace(database)
-    # What reads the output by its path begins with this file.
+    # Readers of the output find the catalog by this file.
     if not out.exists(ICEBERG_CATALOG):
         out.write(ICEBERG_CATALOG, catalog.to_json())
     return opened
@@ -100,7 +100,7 @@ def _storage(out: OutputDirectory) -> dict[str, str]:
 
 
 def load(catalog: Catalog | None, database: str, name: str) -> Table | None:
-    """Return a table of flexwire's in its current state, if there is one."""
+    """Return one of flexwire's tables in its current state, if it exists."""
     if catalog is None:
         return None
     try:
@@ -111,7 +111,7 @@ def load(catalog: Catalog | None, database: str, name: str) -> Table | None:
 
 @contextmanager
 def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
-    """Raise what a catalog or pyiceberg says as a `StorageError`, in one line."""
+    """Turn errors of a catalog or of pyiceberg into a `StorageError` of one line."""
     try:
         yield
     except (FlexwireError, *CONFLICTS, TableAlreadyExistsError):
@@ -119,14 +119,14 @@ def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
     except (OSError, SQLAlchemyError) as error:
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
     except Exception as error:
-        # Its catalogs raise classes of their own, of their libraries, and of Python.
+        # pyiceberg's catalogs raise their own errors, their libraries' and Python's.
         if not type(error).__module__.startswith(("pyiceberg.", "requests.", "botocore.")):
             raise
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
 
 
 def location(directory: OutputDirectory) -> str:
-    """Return the URL of a directory in the metadata of tables."""
+    """Return the URL of a directory, as the metadata of tables spells it."""
     if directory.path is None:
         return table_url(directory)
     path = str(directory.path)
@@ -138,9 +138,9 @@ def location(directory: OutputDirectory) -> str:
 
 
 def name_below(out: OutputDirectory, path: str) -> str:
-    """Return the name below an output of a file that its tables name, whoever wrote it.
+    """Return the name, relative to the output, of a file that its tables name.
 
-    Raises `FlexwireError` for a file elsewhere.
+    Another engine may have written the path. Raises `FlexwireError` for a file elsewhere.
     """
     root = location(out)
     if path.startswith(f"{root}/"):

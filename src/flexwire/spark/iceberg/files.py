@@ -1,4 +1,4 @@
-"""The files of an Iceberg table: those that its current state names, and what is old in it."""
+"""The files of an Iceberg table in its current state, and its old snapshots."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BOUNDED: Final = frozenset({ANALYSIS, "time", "first_time", "last_time"})
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A live file of a table: its name below the output, and what the table says of it."""
+    """A live file of a table: its name below the output, and its entry in the table's metadata."""
 
     name: str
     data: DataFile
@@ -51,14 +51,14 @@ class TableFile:
 
     @property
     def analysis(self) -> str | None:
-        """The analysis of all its rows; None if it has rows of several."""
+        """The analysis of all its rows; None if it has rows of several analyses."""
         first = self.first.get(ANALYSIS)
         return first if first == self.last.get(ANALYSIS) else None
 
     def days(self, column: str) -> list[str] | None:
-        """Return the days in UTC between the first and the last time in a column.
+        """Return the days in UTC from the first to the last time in a column.
 
-        None if the table does not say them, or if there are more than a year of them.
+        Returns None if the table does not know these times, or if they span more than a year.
         """
         if column not in self.first or column not in self.last:
             return None
@@ -72,10 +72,11 @@ class TableFile:
 def expire_old(
     table: Table, seconds: int = _OLD_SECONDS, kept: int = _KEPT, least: int = _LEAST
 ) -> int:
-    """Take snapshots out of a table that are so old, once there are so many; return how many.
+    """Expire a table's snapshots that are older than ``seconds``; return their number.
 
-    The newest ones are ``kept``. The files that only expired ones named stay until
-    `flexwire tables vacuum`, so that who is reading them can go on.
+    The ``kept`` newest snapshots stay. Nothing is expired if fewer than ``least`` are old. Files
+    that only expired snapshots named stay until `flexwire tables vacuum`, so that running readers
+    can finish.
     """
     old = old_snapshots(table, seconds, kept)
     if len(old) < least:
@@ -86,9 +87,9 @@ def expire_old(
 
 
 def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
-    """Return the snapshots that are so old, without the newest ones and what is named.
+    """Return the snapshots older than ``seconds``, without the ``kept`` newest ones.
 
-    A branch or a tag names a snapshot.
+    Snapshots that a branch or a tag names are also left out.
     """
     before = time.time_ns() // 1_000_000 - seconds * 1000
     named = {reference.snapshot_id for reference in table.metadata.refs.values()}
@@ -101,16 +102,16 @@ def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
 
 
 def rows_of(runs: Collection[str]) -> BooleanExpression:
-    """Return the expression that holds for the rows of some analyses."""
-    return In(ANALYSIS, {*runs})  # type: ignore[call-arg,arg-type]  # pydantic's types hide its own
+    """Return the expression that is true for the rows of these analyses."""
+    return In(ANALYSIS, {*runs})  # type: ignore[call-arg,arg-type]  # pydantic hides its signature
 
 
 def live_files(
     table: Table, out: OutputDirectory, rows: BooleanExpression | None = None
 ) -> list[TableFile]:
-    """Return the files of a table's current state that may have such rows; by default all.
+    """Return the files of a table's current state that may have rows matching ``rows``, or all.
 
-    Raises `FlexwireError` where an engine has noted deleted rows beside a file.
+    Raises `FlexwireError` if an engine has recorded deleted rows in a separate delete file.
     """
     with iceberg_failures(out, "list"):
         scan = table.scan() if rows is None else table.scan(row_filter=rows)
@@ -133,7 +134,7 @@ def live_files(
 
 
 def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
-    """Return the bounds of the columns that are looked at, as their Python values."""
+    """Return the bounds of the columns that are used here, as Python values."""
     return {
         field.name: from_bytes(field.field_type, bounds[field.field_id])
         for field in schema.fields
@@ -145,7 +146,7 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
 
 
 def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
-    """Return the analyses of which a file has rows; it is read where it has those of several."""
+    """Return the analyses that have rows in a file; the file is read if it has several."""
     if file.analysis is not None:
         return {file.analysis}
     system, root = out.arrow()
@@ -159,7 +160,7 @@ def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
 def dataset_of(
     files: Iterable[TableFile], columns: pa.Schema, out: OutputDirectory
 ) -> ds.FileSystemDataset:
-    """Return files as a dataset of pyarrow with these columns, which opens those that it needs."""
+    """Return files as a pyarrow dataset with these columns; it opens a file only when needed."""
     system, root = out.arrow()
     parquet = ds.ParquetFileFormat()
     fragments = [
@@ -170,7 +171,7 @@ def dataset_of(
 
 
 def _known(file: TableFile, columns: pa.Schema) -> ds.Expression | None:
-    """Return what holds for all rows of a file: the ranges of its columns of times."""
+    """Return an expression that is true for all rows of a file: the ranges of its times."""
     known = []
     for name in ("time", "first_time"):
         if name in columns.names and name in file.first and name in file.last:

@@ -1,7 +1,7 @@
-"""The ledger as an Iceberg table, beside the tables that it is about, in the same catalog.
+"""The ledger as an Iceberg table, in the same catalog as the tables that it is about.
 
-So an engine that reads the tables reads it too. A commit names the snapshot that it was made of,
-and the catalog refuses it if there is a newer one: pyiceberg is told not to try again by itself.
+So an engine that reads the tables can also read the ledger. A commit names the snapshot that it is
+based on, and the catalog refuses it if there is a newer one. pyiceberg must not retry by itself.
 """
 
 from __future__ import annotations
@@ -111,14 +111,14 @@ class IcebergLedger(Ledger):
             with iceberg_failures(self.directory, "commit to"):
                 if old.columns != COLUMNS.names:
                     self._widen(old)
-                    # Another one may have done it, and committed.
+                    # Another writer may have made the table and committed.
                     raise CommittedBetweenError
                 self._add(old, new, replaces=replaces)
         except (*CONFLICTS, TableAlreadyExistsError):
             raise CommittedBetweenError from None
 
     def _widen(self, old: IcebergLedgerSnapshot) -> None:
-        """Make the table, or give one of an earlier release the columns that it lacks."""
+        """Make the table, or add the columns that an earlier release's table lacks."""
         if old.table is not None:
             with old.table.update_schema() as schema:
                 schema.union_by_name(COLUMNS)
@@ -134,7 +134,7 @@ class IcebergLedger(Ledger):
 
     def _add(self, old: IcebergLedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
         table = old.table
-        assert table is not None  # noqa: S101 - made before, and mypy is to know it
+        assert table is not None  # noqa: S101 - for mypy: the table was made before
         removed = {file["path"] for file in (old.ledger_files if replaces else old.to_join())}
         kept = [] if replaces or not removed else old.entries_of(removed)
         rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)

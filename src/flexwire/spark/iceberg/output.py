@@ -1,7 +1,7 @@
-"""Reads an output of Iceberg tables: of each the rows of the analyses that are in, by its ledger.
+"""Reads an output of Iceberg tables: the rows of the analyses that are in, by its ledger.
 
-Iceberg has no numbers of 8 or 16 bits. What tasks wrote in fewer bits is read in them again, so
-that an answer finds the types that docs/tables.md lists, whatever the format.
+Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are read back with
+these bits. So an answer finds the types that docs/tables.md lists, whatever the format.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# When a file was written, no table says.
+# No table tells when a file was written.
 _NEVER: Final = moment_at(0)
 _LARGE: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 @dataclass(frozen=True)
 class IcebergTables(GrownTables):
-    """The Iceberg tables in ``out``, by their catalog."""
+    """The Iceberg tables in ``out``, opened through their catalog."""
 
     out: OutputDirectory
     catalog: IcebergCatalog
 
     @cached_property
     def opened(self) -> Catalog | None:
-        """The catalog as it is; None before the first commit makes its file."""
+        """The catalog; None until the first commit makes its file."""
         opened = open_catalog(self.out, self.catalog)
         if opened is not None:
             weakref.finalize(self, opened.close)
@@ -67,7 +67,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """How many tables may be committed to at once: SQLite has one writer."""
+        """The number of tables that may be committed to at once: SQLite has one writer."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -76,7 +76,7 @@ class IcebergTables(GrownTables):
         return IcebergLedger(self.out, self.catalog, self.opened)
 
     def table(self, name: str) -> IcebergTable:
-        """Return a table, which need not be there yet."""
+        """Return a table, which need not exist yet."""
         return IcebergTable(self.out, self.catalog, self.opened, name)
 
     def output(self, run: str) -> IcebergOutput:
@@ -114,17 +114,17 @@ class IcebergTables(GrownTables):
 
 @dataclass(frozen=True)
 class IcebergOutput(GrownOutput):
-    """All Iceberg tables of ``out``; the files beside them are of one analysis."""
+    """All Iceberg tables of ``out``, with the other files of one analysis."""
 
     iceberg: IcebergTables
 
     @property
     def tables(self) -> IcebergTables:
-        """The tables, by their catalog."""
+        """The tables, opened through their catalog."""
         return self.iceberg
 
     def files(self, name: str) -> list[FileEntry]:
-        """Return the files of a table that are in."""
+        """Return the files of a table that belong to analyses that are in."""
         return [
             FileEntry(file.name, file.data.file_size_in_bytes, _NEVER, "")
             for file in self._state(name).files
@@ -140,10 +140,10 @@ class IcebergOutput(GrownOutput):
         return dataset_of(state.files, state.columns, self.out)
 
     def _state(self, name: str) -> _TableState:
-        """Return a table as it was when it was first asked for.
+        """Return a table as it was at its first use.
 
-        What an engine has joined was in: analyses are replaced all at once, so that one of them
-        tells of all.
+        Engines join only files of analyses that were in. Analyses are replaced all together, so it
+        is enough to check one analysis of a joined file.
         """
         if name not in self._states:
             table = self.iceberg.table(name).open() if name in self.names else None
@@ -159,14 +159,14 @@ class IcebergOutput(GrownOutput):
         return self._states[name]
 
     def _is_wanted(self, name: str, file: TableFile) -> bool:
-        """Return whether a file may have rows of a day that is asked for."""
+        """Return whether a file may have rows of a wanted day."""
         if self.wanted is None or not has_days(name):
             return True
         days = file.days(time_of(name))
         return days is None or any(map(self.wanted, days))
 
     def _is_in(self, runs: set[str], file: TableFile) -> bool:
-        # An engine may cut the bounds that it writes, and then they name no analysis.
+        # An engine may truncate the bounds that it writes. They then name no analysis.
         return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
     @cached_property
@@ -176,7 +176,7 @@ class IcebergOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """The columns of a table, and its files that are in."""
+    """The columns of a table, and its files of analyses that are in."""
 
     columns: pa.Schema
     files: list[TableFile]
@@ -190,7 +190,7 @@ def _columns(name: str, table: Table) -> pa.Schema:
 
 
 def as_declared(kind: pa.DataType, declared: pa.DataType | None) -> pa.DataType:
-    """Return a type of Iceberg in Arrow, with the bits that tasks wrote where they are declared."""
+    """Return an Iceberg type in Arrow, with the declared number of bits if there is one."""
     if pa.types.is_struct(kind):
         own: Any = declared if declared is not None and pa.types.is_struct(declared) else ()
         types = {field.name: field.type for field in own}
@@ -212,7 +212,7 @@ def _kept(out: OutputDirectory) -> IcebergCatalog:
 
 
 def tables_in(out: OutputDirectory) -> IcebergTables:
-    """Return the tables of an output that has some; `FlexwireError` for one that has none."""
+    """Return the Iceberg tables of an output; `FlexwireError` if it has none."""
     if not is_iceberg(out):
         raise FlexwireError(f"{out} holds no Iceberg tables: it has no {ICEBERG_CATALOG}")
     return IcebergTables(out, _kept(out))
@@ -221,5 +221,5 @@ def tables_in(out: OutputDirectory) -> IcebergTables:
 def output(out: str | Path) -> IcebergOutput:
     """Return the output in ``out``, by path or URL, with the report of the last analysis."""
     found = tables_in(to_directory(out)).complete_output()
-    assert isinstance(found, IcebergOutput)  # noqa: S101 - mypy is to know it
+    assert isinstance(found, IcebergOutput)  # noqa: S101 - for mypy
     return found

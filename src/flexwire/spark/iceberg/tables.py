@@ -1,4 +1,4 @@
-"""One Iceberg table: made, widened, added to, removed from, each by one commit of its catalog."""
+"""One Iceberg table: each change (columns, new or removed files) is one commit of its catalog."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ ADDED: Final = "flexwire.analysis"
 REMOVED: Final = "flexwire.removed"
 _DAY: Final = "day"
 _LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
-# Another analysis may have come between; then the table is read again.
+# If another analysis has committed meanwhile, the table is read again.
 _TRIES: Final = 5
 PROPERTIES: Final = {
     "format-version": "2",
-    # It is longer than the 16 letters of which statistics are kept.
+    # The name is longer than the 16 letters that statistics keep by default.
     f"write.metadata.metrics.column.{ANALYSIS}": "full",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
@@ -71,16 +71,16 @@ class IcebergTable(GrownTable):
 
     def open(self) -> Table | None:
         """Return the table in its current state, if there is one."""
-        # An analysis that is under way may have made the catalog's file since.
+        # A running analysis may have made the catalog's file since.
         opened = self.opened or open_catalog(self.out, self.catalog)
         with iceberg_failures(self.directory, "open"):
             return load(opened, self.catalog.place.database, self.name)
 
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; gives the snapshot that has them.
+        """Add files of an analysis with these columns; return the snapshot that has them.
 
-        One commit makes or widens the table and adds the files. A table that has the analysis
-        stays as it is: an earlier try was taken, and only its answer was lost.
+        One commit makes the table or adds its new columns, and adds the files. If the table already
+        has the analysis, it stays as it is: an earlier try succeeded, and only its answer was lost.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])
@@ -117,12 +117,12 @@ class IcebergTable(GrownTable):
         if not files:
             return
         paths = [f"{location(self.directory)}/{file.name}" for file in files]
-        # The ledger says that no file comes twice; pyiceberg would read all manifests for that.
+        # The ledger ensures that no file is added twice. pyiceberg would read all manifests.
         with _without_warnings_of_statistics():
             change.add_files(paths, snapshot_properties={ADDED: run}, check_duplicate_files=False)
 
     def _widen(self, change: Transaction, columns: pa.Schema) -> None:
-        """Give the table the columns that it lacks, before files have them."""
+        """Add missing columns to the table, before files with these columns are added."""
         try:
             with change.update_schema() as schema:
                 schema.union_by_name(columns)
@@ -133,7 +133,7 @@ class IcebergTable(GrownTable):
             ) from None
 
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return those of these analyses that have rows in it."""
+        """Return the given analyses that have rows in the table."""
         table = self.open()
         if table is None:
             return set()
@@ -143,9 +143,9 @@ class IcebergTable(GrownTable):
         return analyses
 
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of some analyses; the files themselves stay.
+        """Take out the rows of these analyses; the files themselves stay.
 
-        A file that an engine has joined is written again without their rows.
+        A file that an engine has joined is rewritten without their rows.
         """
         retry(lambda: self._remove({*runs}), self.directory)
 
@@ -159,9 +159,9 @@ class IcebergTable(GrownTable):
 
 @contextmanager
 def _without_warnings_of_statistics() -> Iterator[None]:
-    """Keep pyiceberg from a warning for each column without statistics: some have none on purpose.
+    """Suppress pyiceberg's warning for each column without statistics.
 
-    `flexwire.tables.parquet` says which.
+    Some columns have none on purpose: see `flexwire.tables.parquet`.
     """
 
     def is_other(record: logging.LogRecord) -> bool:
@@ -175,7 +175,7 @@ def _without_warnings_of_statistics() -> Iterator[None]:
 
 
 def snapshot_of(table: Table, run: str) -> int | None:
-    """Return the snapshot that added an analysis, if a table has it."""
+    """Return the snapshot that added an analysis to a table, if there is one."""
     for snapshot in table.metadata.snapshots:
         told = {} if snapshot.summary is None else snapshot.summary.additional_properties
         if told.get(ADDED) == run:
@@ -189,7 +189,7 @@ def _version(table: Table) -> int:
 
 
 def retry(change: Callable[[], int], directory: OutputDirectory) -> int:
-    """Return the result of a change of a table; retry it if another writer came between."""
+    """Return the result of a change to a table; retry it if another writer committed first."""
     for tries_left in reversed(range(_TRIES)):
         try:
             with iceberg_failures(directory, "commit to"):

@@ -1,8 +1,8 @@
-"""What keeps Iceberg tables small: old days taken out, old snapshots and files removed.
+"""Upkeep of Iceberg tables: take old days out, remove old snapshots and files.
 
-Joining small files is left to engines, which all do it for Iceberg: `to_join` says how. Each
-step says first what it is about to do and may be killed at any moment: a file is removed only when
-no snapshot that is left names it.
+Engines join small files, as all of them can for Iceberg: the error of `to_join` explains how. Each
+step first lists its work, and may be killed at any moment: a file is removed only if no remaining
+snapshot names it.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _HOUR: Final = 60 * 60
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
-    """Raise `FlexwireError`, which says how engines join the files of Iceberg tables."""
+    """Raise `FlexwireError`, which explains how engines join the files of Iceberg tables."""
     raise FlexwireError(f"{out}: {_NO_COMPACTION}")
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before a day; connections that were seen since then stay."""
+    """Yield the files of the days before a day, without connections seen since then."""
     tables = tables_in(out)
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in tables.complete_output().names:
@@ -76,7 +76,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 def _old_files(
     table: Table, out: OutputDirectory, name: str, start: datetime
 ) -> Iterator[TableFile]:
-    """Yield the files all of whose rows are before a moment."""
+    """Yield the files whose rows are all before a moment."""
     for file in live_files(table, out, _before(name, start)):
         columns = [time_of(name)] + [_LAST] * (name == _CONNECTIONS)
         lasts = [file.last.get(column) for column in columns]
@@ -92,7 +92,7 @@ def _before(name: str, start: datetime) -> BooleanExpression:
 
 
 def _less(column: str, moment: datetime) -> BooleanExpression:
-    return LessThan(column, moment.isoformat())  # type: ignore[call-arg,arg-type]  # pydantic's types hide its own
+    return LessThan(column, moment.isoformat())  # type: ignore[call-arg,arg-type]  # pydantic hides its signature
 
 
 def _micros(moment: datetime) -> int:
@@ -130,9 +130,10 @@ def _retire(place: IcebergTable, paths: set[str]) -> int:
 
 
 def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
-    """Yield the files of the last analysis, table by table; `FlexwireError` if ``run`` is another.
+    """Yield the files of the last analysis, table by table.
 
-    Raises `FlexwireError` too where an engine has joined them with those of others.
+    Raises `FlexwireError` if ``run`` is not the last analysis, or if an engine has joined its files
+    with files of others.
     """
     tables = tables_in(out)
     for name in sorted(table["name"] for table in last_entry(tables, run).tables):
@@ -152,7 +153,7 @@ def undo(out: OutputDirectory, run: str) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield each table with its files that only snapshots so old name, or none, by path."""
+    """Yield each table with the files that no snapshot of the last ``hours`` names, by path."""
     before = datetime.now(UTC) - timedelta(hours=hours)
     for name, place, find in _places(out):
         table = find()
@@ -170,7 +171,7 @@ def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
 
 
 def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table | None]]]:
-    """Yield each table and the ledger: its name, its directory, and what opens it."""
+    """Yield each table and the ledger: its name, its directory, and the function that opens it."""
     tables = tables_in(out)
     for name in tables.complete_output().names:
         yield name, f"{TABLES}/{name}", tables.table(name).open
@@ -178,7 +179,7 @@ def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table
 
 
 def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[str]:
-    """Return every file that a table names, but for what only some of its snapshots do."""
+    """Return the files that a table names, except those that only snapshots in ``without`` name."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {statistics.statistics_path for statistics in metadata.statistics}
@@ -196,7 +197,7 @@ def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[s
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
-    """Expire the snapshots of all tables that are so old, and remove the files of these tables."""
+    """Expire snapshots older than ``hours`` in all tables; remove unnamed files of ``names``."""
     for _, place, find in _places(out):
 
         def expire(find: Callable[[], Table | None] = find) -> int:

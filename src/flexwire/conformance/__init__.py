@@ -1,21 +1,22 @@
-"""Does a broker answer as Apache Kafka does? Asks each API in each version, and judges the bytes.
+"""Check whether a broker answers as Apache Kafka does, in each version of each API, byte by byte.
 
-A broker that is not Apache Kafka learns from its users where it differs. This room asks first: it
-takes the versions that the broker offers, writes for each a few requests that only read
-(`questions`, `cases`, `hostile`), sends them (`running`), and judges each response from its
-correlation id to its last byte (`judging`, `rules`). A second broker may be asked the same
-(`comparing`), and a run that was stopped goes on (`journal`). `formats`, `page` and `badge` show
-the result. Nothing is certified: a run says in how many cases the broker answered as a release of
-Apache Kafka does.
+The developers of a broker that is not Apache Kafka often learn its differences from their users.
+This package finds them first. It takes the versions that the broker offers, and writes a few
+requests for each that only read (`questions`, `cases`, `hostile`). It sends them (`running`), and
+judges each response from its correlation id to its last byte (`judging`, `rules`). A second broker
+may get the same requests (`comparing`), and a stopped run can be continued (`journal`). `formats`,
+`page` and `badge` show the result. A run certifies nothing: it states in how many cases the broker
+answered as a release of Apache Kafka does.
 
-The laws of this room (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- A request that is sent only reads, whatever the broker makes of it, in its own version and in that
-  which it names (`conformance/test_questions.py`). A caller may allow more: a topic and a group of
-  the run's own, and nothing else (`writing`, `conformance/test_writing.py`).
-- Apache Kafka has no unexplained deviation (`kafka/test_conformance.py`), and each planted one is
-  found at its place (`conformance/test_planted.py`).
-- A broker's bytes give a verdict, in bounded time and memory (`conformance/test_planted.py`).
+- Requests only read, however a broker interprets them, in their own version and in the version that
+  they name (`conformance/test_questions.py`). A caller may also allow the run to create and change
+  its own topic and group, and nothing else (`writing`, `conformance/test_writing.py`).
+- Apache Kafka has no unexplained deviation (`kafka/test_conformance.py`), and each planted
+  deviation is found at its place (`conformance/test_planted.py`).
+- Whatever a broker sends, there is a verdict, in bounded time and memory
+  (`conformance/test_planted.py`).
 
 >>> from flexwire.conformance import Asking, plan_cases
 >>> from flexwire.versions import Versions

@@ -1,7 +1,8 @@
-"""A badge: one line that says in how many cases a broker answered as Apache Kafka, as SVG.
+"""A badge in SVG: one line with the number of cases in which a broker answered as Apache Kafka.
 
-It says what the run says and no more, and it has no date, so a run that ends alike has the same
-badge. It needs no font and no file from elsewhere: ``textLength`` fits the text to its place.
+The badge repeats the claim of the run and adds nothing. It has no date, so two runs with the same
+result have the same badge. It needs no font and no other file: ``textLength`` fits the text to its
+box.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 _SUBJECT: Final = "Kafka protocol"
 _HEIGHT: Final = 20
 _CHARACTER: Final = 6.2
-"""The width of a character of 11 pixels, about."""
+"""The approximate width of a character of 11 pixels."""
 _MARGIN: Final = 6
 _ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
-"""Colours that white text can be read on (contrast above 5)."""
+"""Colours on which white text is readable (contrast above 5)."""
 
 
 def to_badge(run: ConformanceRun) -> str:
-    """Write the badge of a run: the claim, in green if it holds in all cases that were judged."""
+    """Write the badge of a run: its claim, in green if it holds in all judged cases."""
     claim = printable(run.claim)
     colour = _ALL if 0 < run.judged == run.as_kafka else _NOT_ALL
     left, right = (round(len(text) * _CHARACTER) + 2 * _MARGIN for text in (_SUBJECT, claim))

@@ -1,8 +1,8 @@
-"""The cases: for each API and version a request in several forms, as bytes, and what must follow.
+"""The cases: requests in several forms for each API and version, and their expected outcomes.
 
 The requests are those of `flexwire.conformance.questions`, written by the spec of their version.
-The correlation ids of a run differ, and are above 24 bits, so a broker that mixes up answers or
-keeps less of an id is found.
+All correlation ids of a run differ and need more than 24 bits. This finds brokers that mix up
+answers or keep only a part of an id.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
     QuestionOf = Callable[[str, int], Question | None]
-    """The request that an API is asked in a version; None if it is not asked."""
+    """Returns the request to send for an API in a version; None if none is sent."""
 
 FIRST_CORRELATION_ID: Final = 0x4B61_0000
 CLIENT_ID: Final = "flexwire"
 MANY: Final = 200
-"""How many elements a long list has: more than a varint of one byte says."""
+"""The number of elements of a long list: more than fits into a varint of one byte."""
 UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
-"""Tagged fields that no release knows; the tags and sizes take one, two and three bytes."""
+"""Tagged fields that no release knows. Their tags and sizes take one, two and three bytes."""
 
 
 class CaseExpectation(Enum):
-    """What follows a case if the broker does as Apache Kafka does."""
+    """The outcome of a case if the broker behaves as Apache Kafka."""
 
     TAKEN = "must take"
     REFUSED = "must refuse"
@@ -58,7 +58,7 @@ class CaseExpectation(Enum):
 
 
 class Kind(Enum):
-    """The form of a request, by the words that name it."""
+    """The form of a request; the value is its name in words."""
 
     PLAIN = "plain"
     BODY_TAGS = "unknown tags"
@@ -72,11 +72,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request and what must follow it.
+    """A request and its expected outcome.
 
-    ``data`` is what is sent, its length first. ``body_offset`` counts from behind the length.
-    ``damage`` says in words what is wrong with a hostile request. ``asked`` are the values that the
-    answer has to repeat, by the entity type of the spec. ``writes``: the request changes something.
+    ``data`` is the bytes to send, with the length first. ``body_offset`` counts from the end of the
+    length. ``damage`` describes the fault of a hostile request in words. ``asked`` has the values
+    that the answer must repeat, by the spec's entity type. ``writes`` is true if the request
+    changes something.
     """
 
     api_key: int
@@ -94,13 +95,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The API, the version and the kind, as a person reads them."""
+        """The API, the version and the kind, for people to read."""
         return f"{self.api_name} {self.version}, {self.damage or self.kind.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """An API, or versions of it, that are offered and not asked, and why."""
+    """An API, or versions of it, that the broker offers but that are not tested, and the reason."""
 
     api_key: int
     api_name: str | None
@@ -110,7 +111,7 @@ class Unasked:
 
 @dataclass(frozen=True, slots=True)
 class CasePlan:
-    """What is sent to a broker that offers some versions, and what is not."""
+    """The cases to send to a broker that offers some versions, and the APIs that are left out."""
 
     cases: tuple[Case, ...]
     unasked: tuple[Unasked, ...]
@@ -118,11 +119,12 @@ class CasePlan:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a broker is asked.
+    """The options of a run.
 
-    ``release`` is the one whose layouts are used, and that the broker is compared with. ``apis``
-    are the api keys to ask; None for all. ``hostile``: also send what no client sends. ``own``:
-    the name of a topic and a group that requests may create and change; "" to read only.
+    ``release`` is the release whose layouts are used, and that the broker is compared with.
+    ``apis`` has the api keys to test; None for all. With ``hostile``, requests that no client sends
+    are also sent. ``own`` names a topic and a group that requests may create and change; "" to read
+    only.
     """
 
     release: str
@@ -132,17 +134,17 @@ class Asking:
     own: str = ""
 
     def asks(self, api_key: int) -> bool:
-        """Return whether an API is asked, if the catalog has it and it has a question."""
+        """Return whether an API is to be tested, if the catalog has it and it has a question."""
         is_chosen = self.apis is None or api_key in self.apis
         return is_chosen and bool(request_entries(api_key))
 
     def with_client_id(self, client_id: str) -> Asking:
-        """Return the same with another client id in the headers."""
+        """Return the same options with another client id in the headers."""
         return replace(self, client_id=client_id)
 
 
 def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return the cases for a broker that offers these versions, those of an API together."""
+    """Return the cases for a broker that offers these versions, grouped by API."""
     cases: list[Case] = []
     unasked: list[Unasked] = []
     for api_key in sorted(offered):
@@ -158,7 +160,7 @@ def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
 
 
 def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question) -> list[int]:
-    """Return the versions that are offered, that the catalog has, and that have a question."""
+    """Return the offered versions that the catalog has and that have a question."""
     name = api_name(api_key)
     known = offered & released_versions(api_key)
     return [version for version in known if asks(name, version) is not None]
@@ -167,7 +169,7 @@ def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question)
 def api_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf = question
 ) -> list[Case]:
-    """Return the cases of one API; ``before`` is how many cases stand before them."""
+    """Return the cases of one API; ``before`` is the number of cases before them."""
     cases: list[Case] = []
     for version in asked_versions(api_key, offered, asks):
         cases += _cases(RequestWriter(api_key, version, asking, asks), before + len(cases))
@@ -187,7 +189,7 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
 
 
 def beyond(offered: Versions, known: Versions) -> Versions:
-    """Return the offered versions that are not known; a broker may offer 32,768 of them.
+    """Return the offered versions that are not known. A broker may offer 32,768 of them.
 
     >>> beyond(Versions(0, 9), Versions(2, 7))
     Versions('0-1,8-9')
@@ -220,7 +222,7 @@ class RequestWriter:
         self.form = fitting(found.form, self.schema)
 
     def body(self, form: Mapping[str, Any]) -> Message:
-        """Return the message of a form, with the defaults of the client."""
+        """Return a form as a message, with a client's defaults."""
         return read_body(self.message_class, form, self.version)
 
     def header(
@@ -231,7 +233,7 @@ class RequestWriter:
         tags: Mapping[int, bytes] | None = None,
         version: int | None = None,
     ) -> bytes:
-        """Return the bytes of a request header; ``version`` is the one that it names."""
+        """Return the bytes of a request header; ``version`` is the version that it names."""
         client_id = self._client_id if has_client_id else None
         fields = {
             "request_api_key": self.api_key,
@@ -252,7 +254,7 @@ class RequestWriter:
         body: Message | None = None,
         **header: Any,
     ) -> Case:
-        """Return a case whose body is that of a form; ``header`` as in `header`."""
+        """Return a case whose body is a form; ``header`` has arguments for `header`."""
         sent = self.body(form) if body is None else body
         data = to_frame(self.header(correlation_id, **header) + sent.encode(self.version))
         return Case(
@@ -274,7 +276,7 @@ class RequestWriter:
 
     @property
     def has_names(self) -> bool:
-        """Whether the request names something."""
+        """True if the request names something."""
         return has_names(self.form)
 
     def empty_form(self) -> dict[str, Any] | None:
@@ -297,7 +299,7 @@ class RequestWriter:
 
 
 def _message_of(name: str, version: int, release: str) -> type[Message]:
-    """Return the message with the layout of a release, or of the newest that has the version."""
+    """Return the message in a release's layout, or in the newest layout that has the version."""
     has = version in catalog().entry(name).releases.get(release, Versions.NONE)
     return message(name, release if has else None)
 
@@ -323,10 +325,10 @@ def _cases(writer: RequestWriter, before: int) -> list[Case]:
 def _version_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf
 ) -> Iterator[Case]:
-    """Yield the requests of the versions next to those that are offered.
+    """Yield the requests of the versions next to the offered ones.
 
-    A broker that takes one all the same may read it as that version's spec has it. So the request
-    is the question of that version, and without a question none is sent.
+    A broker that accepts such a request may read it by the spec of that version. So the request is
+    the question of that version; if there is none, no request is sent.
     """
     asked = asked_versions(api_key, offered, asks)
     if not asked:
@@ -367,7 +369,7 @@ def fitting(form: Any, schema: Schema) -> Any:
 
 
 def add_tags(value: Any, schema: Schema) -> None:
-    """Put `UNKNOWN_TAGS` into each structure of a message that has room for them."""
+    """Put `UNKNOWN_TAGS` into each structure of a message that can have tagged fields."""
     if schema.flexible:
         setattr(value, UNKNOWN_TAGGED_FIELDS, dict(UNKNOWN_TAGS))
     for field in schema.fields:
@@ -383,9 +385,9 @@ def add_tags(value: Any, schema: Schema) -> None:
 def entity_values(
     form: dict[str, Any], schema: Schema, message_class: type[Message], version: int
 ) -> dict[str, frozenset[str]]:
-    """Return the names and topic ids in a JSON form, by the entity type that the spec gives.
+    """Return the names and topic ids in a JSON form, by their entity type in the spec.
 
-    A topic id has no entity type in specs; it stands under "topicId".
+    Specs have no entity type for topic ids, so these are listed under "topicId".
     """
     types = entity_types(message_class, version)
     found: dict[str, set[str]] = {}

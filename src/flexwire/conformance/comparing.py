@@ -1,7 +1,7 @@
-"""Puts what a second broker did beside a run: the same requests, judged by the same rules.
+"""Compare a run with a second broker, which gets the same requests and is judged by the same rules.
 
-Both may offer other versions. A case is sent to the second broker only if both offer its version,
-or if neither does; the versions that one of them offers alone are listed.
+The brokers may offer different versions. A case is sent to the second broker only if both or
+neither offer its version. Versions that only one of them offers are listed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compare_offers(
     there: Mapping[int, Versions],
     asking: Asking,
 ) -> BrokerComparison:
-    """Return what a second broker did, with the versions that one of the two offers alone."""
+    """Return the results of a second broker, with the versions that only one of the two offers."""
     return BrokerComparison(
         other, tuple(_alone(here, there, asking)), tuple(_alone(there, here, asking))
     )

@@ -1,7 +1,7 @@
-"""Finds what is wrong with a list of versions that cannot be read, as a case with its outcome.
+"""Judge a broker's list of versions that cannot be read, as a case with its outcome.
 
-Without the list nothing else can be asked, so this case is the whole run. An answer that did not
-come is no finding: TLS, a login or another protocol may be the reason.
+Nothing else can be asked without the list, so this case is the whole run. A missing answer is not
+a finding, because the reason may be TLS, a login or another protocol.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.conformance.judging import CaseOutcome
 
 VERSIONS_UNREAD: Final = "the broker's list of versions cannot be read"
-"""Why nothing else is asked."""
+"""The reason why nothing else is asked."""
 _ERROR_CODE: Final = slice(CORRELATION_ID_SIZE, CORRELATION_ID_SIZE + 2)
 
 
@@ -41,8 +41,8 @@ def find_unread_answer(
 ) -> tuple[Case, CaseOutcome] | None:
     """Return the first ApiVersions case whose answer cannot be read, and that answer.
 
-    A client asks so: in the newest version first, and after a fallback in the newest that the
-    broker has. None if all of these answers can be read, or if one did not come.
+    Like a client, this asks in the newest version first, and after a fallback in the newest version
+    that the broker has. Returns None if all these answers can be read, or if one is missing.
     """
     api_key = api_key_of(NEGOTIATES)
     version = released_versions(api_key).highest
@@ -75,7 +75,7 @@ def _deviates(case: Case, outcome: CaseOutcome, asking: Asking) -> bool:
 
 
 def plan_of_unread(case: Case, asking: Asking) -> CasePlan:
-    """Return the plan of a run that has no more than this case."""
+    """Return the plan of a run that consists of this case alone."""
     unasked = (
         Unasked(key, name, released_versions(key), VERSIONS_UNREAD)
         for key, name in sorted((api_key_of(name), name) for name in QUESTIONS)

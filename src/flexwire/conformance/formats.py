@@ -1,4 +1,4 @@
-"""Shows a run: text with a matrix, JSON, and JUnit; and the plan of a run that sends nothing."""
+"""Write a run as text with a matrix, as JSON or as JUnit; and the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def to_text(run: ConformanceRun) -> str:
 
 
 def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseResult]]]:
-    """Return what was found, the first of each API, rule and field with all others of these.
+    """Return the findings, grouped by API, rule and field: the first of each group, and the others.
 
-    The verdict about a second broker is the same in the cases of a group.
+    The verdict about a second broker is the same in all cases of a group.
     """
     there = {} if run.against is None else run.against.by_name
     groups: dict[tuple[str, str, str, CaseVerdict | None], list[CaseResult]] = {}
@@ -71,7 +71,7 @@ def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseRes
 
 
 def result_words(result: CaseResult) -> str:
-    """Return in a few words what a broker did in a case."""
+    """Return a few words about a broker's behaviour in a case."""
     rule = f" ({result.deviation.rule.name})" if result.deviation else ""
     parts = [f"{result.verdict.value}{rule}"]
     if result.outcome.ending is not None:
@@ -82,7 +82,7 @@ def result_words(result: CaseResult) -> str:
 
 
 def also_lines(others: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield in which other cases the same was found."""
+    """Yield lines that name the other cases with the same finding."""
     if others:
         told = _case_names(others)
         yield from _wrapped(f"the same in {plural(len(others), 'other case')}: {told}")
@@ -98,9 +98,9 @@ def _case_names(results: Sequence[CaseResult]) -> str:
 
 
 def finding_lines(result: CaseResult, against: BrokerComparison | None = None) -> Iterator[str]:
-    """Yield what was found in a case: place, rule, source, and the bytes of both sides.
+    """Yield the finding of a case: place, rule, source, and the bytes of both sides.
 
-    And what a second broker did, with its bytes.
+    The behaviour of a second broker follows, with its bytes.
     """
     deviation, case = result.deviation, result.case
     if deviation is None:
@@ -125,7 +125,7 @@ def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]
 
 
 def beside_words(result: CaseResult, against: BrokerComparison) -> str:
-    """Return what a second broker did in a case, or why it was not asked."""
+    """Return the behaviour of a second broker in a case, or why it was not asked."""
     other = against.by_name.get(result.case.name)
     if other is not None:
         return result_words(other)
@@ -134,7 +134,7 @@ def beside_words(result: CaseResult, against: BrokerComparison) -> str:
 
 
 def comparison_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield in which cases a second broker did otherwise, and what only one of the two offers."""
+    """Yield the cases in which a second broker differs, and versions that only one offers."""
     if run.against is None:
         return
     other = run.against.other
@@ -149,7 +149,7 @@ def comparison_lines(run: ConformanceRun) -> Iterator[str]:
 
 
 def alone_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield what only one of two brokers offers, a line for each of them."""
+    """Yield the versions that only one of two brokers offers, a line for each broker."""
     against = run.against
     if against is None:
         return
@@ -163,13 +163,13 @@ def alone_lines(run: ConformanceRun) -> Iterator[str]:
 
 
 def _shared(run: ConformanceRun) -> int:
-    """Return how many cases both brokers were sent."""
+    """Return the number of cases that were sent to both brokers."""
     there = {} if run.against is None else run.against.by_name
     return sum(result.case.name in there for result in run.results)
 
 
 def difference_rows(run: ConformanceRun) -> list[tuple[str, str, str, str]]:
-    """Return where two brokers differ: the API, the cases, what the first did, and the second."""
+    """Return the differences of two brokers: API, cases, behaviour of the first and the second."""
     groups: dict[tuple[str, str, str], list[CaseResult]] = {}
     for here, there in run.differences:
         key = (here.case.api_name, result_words(here), result_words(there))
@@ -198,7 +198,7 @@ def _shown(data: bytes) -> str:
 def received_hex(result: CaseResult) -> str | None:
     """Return the bytes of a response as hex; None if there is none.
 
-    A response whose message may carry credentials is withheld.
+    The bytes are withheld if the message may carry credentials.
     """
     payload = result.outcome.payload
     if payload is None:
@@ -214,7 +214,7 @@ def _received(result: CaseResult) -> str:
 
 
 def remark_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield what was not judged and not asked, and quirks; a line for each reason."""
+    """Yield a line for each reason why cases were not judged or asked, and for each quirk."""
     for verdict, words in (
         (CaseVerdict.QUIRK, "as Kafka, a quirk"),
         (CaseVerdict.NOT_JUDGED, "not judged"),
@@ -243,7 +243,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
 
 
 def plan_text(plan: CasePlan, address: str) -> str:
-    """Write what would be sent to a broker, and what would not, with the reasons."""
+    """Write the requests that a run would send to a broker, and what it leaves out and why."""
     lines = []
     cases = sorted(plan.cases, key=lambda case: case.api_key)
     for name, of_api in groupby(cases, key=lambda case: case.api_name):
@@ -266,7 +266,7 @@ def _order(kind: Kind) -> int:
 
 
 def to_json(run: ConformanceRun) -> str:
-    """Write everything: each case with its verdict, and its bytes if something was found."""
+    """Write each case with its verdict, and with its bytes if there is a finding."""
     document = {
         "broker": run.address,
         "release": run.release,
@@ -290,7 +290,7 @@ CELLS_IN_JSON: Final = {
     CaseVerdict.DEVIATES: "deviates",
     CaseVerdict.NOT_JUDGED: "notJudged",
 }
-"""The word of a verdict in JSON."""
+"""The word for each verdict in JSON."""
 
 
 def _counts_json(run: ConformanceRun) -> dict[str, int]:
@@ -298,7 +298,7 @@ def _counts_json(run: ConformanceRun) -> dict[str, int]:
 
 
 def plan_json(plan: CasePlan, address: str) -> str:
-    """Write what would be sent to a broker, each request with its bytes and its JSON form."""
+    """Write the requests that a run would send, each with its bytes and its JSON form."""
     document = {
         "broker": address,
         "cases": [
@@ -321,7 +321,7 @@ def _case_facts(case: Case) -> dict[str, Any]:
 
 
 def _against_json(run: ConformanceRun) -> dict[str, Any]:
-    """Return what is said of a second broker as a whole."""
+    """Return the JSON about a second broker as a whole."""
     against = run.against
     if against is None:
         return {}
@@ -390,7 +390,7 @@ def _unasked_json(entry: Unasked) -> dict[str, Any]:
 
 
 def to_junit(run: ConformanceRun) -> str:
-    """Write one suite with a test for each case; only a deviation is a failure."""
+    """Write one suite with a test for each case; only deviations are failures."""
     skipped = run.counts[CaseVerdict.NOT_JUDGED] + len(run.skipped)
     tests = len(run.results) + len(run.skipped)
     counts = f'tests="{tests}" failures="{len(run.deviations)}" errors="0" skipped="{skipped}"'
@@ -417,7 +417,7 @@ def _junit_open(case: Case) -> str:
 
 
 def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
-    """Write a test; ``against`` is given if a second broker did otherwise."""
+    """Write a test; ``against`` is given if a second broker behaved differently."""
     lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)

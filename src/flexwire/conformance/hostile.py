@@ -1,8 +1,8 @@
-"""Requests that no client sends: some that nobody can read, and some that only Apache Kafka takes.
+"""Requests that no client sends: some are unreadable, and some only Apache Kafka accepts.
 
-Each is one damage of a request that only reads. What a broker has to refuse is made of the
-emptiest request, so a broker that takes it all the same reads no name and no value that would
-change something. What Apache Kafka takes has the values of the plain request.
+Each request is a read-only request with one fault. Requests that a broker must refuse are made from
+the emptiest request. So a broker that accepts one reads no name or value that could change
+something. Requests that Apache Kafka accepts have the values of the plain request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_MORE_THAN_NULL: Final = (-2).to_bytes(4, "big", signed=True)
 
 
 class _Damage(NamedTuple):
-    """A damaged payload, and what is wrong with it."""
+    """A damaged payload, and a description of the fault."""
 
     payload: bytes
     words: str
@@ -57,9 +57,9 @@ class _Damage(NamedTuple):
 def hostile_cases(
     offered: Mapping[int, Versions], asking: Asking, correlation_id: int
 ) -> Iterator[Case]:
-    """Yield the damaged requests of each API: of its newest version, and of its newest old kind.
+    """Yield damaged requests of each API: in its newest version, and its newest inflexible version.
 
-    ``correlation_id`` is that of the first; each has one of its own.
+    ``correlation_id`` is the first request's; each request has a different one.
     """
     for api_key in sorted(offered):
         if not asking.asks(api_key):
@@ -72,9 +72,9 @@ def hostile_cases(
 
 
 def _versions(api_key: int, offered: Versions) -> list[int]:
-    """Return the newest flexible version that is asked, and the newest that is not flexible.
+    """Return the newest flexible and the newest inflexible version with a question.
 
-    And the newest whose question has an empty list, which may be null.
+    Also return the newest version whose question has an empty list that may be null.
     """
     newest: dict[bool, int] = {}
     empty: set[int] = set()
@@ -105,7 +105,7 @@ def _cases(writer: RequestWriter, correlation_id: int) -> Iterator[Case]:
 
 
 def _numbered(payload: bytes, number: int) -> bytes:
-    """Return a payload with a correlation id that is higher by a number."""
+    """Return a payload with its correlation id increased by a number."""
     start, stop = 4, 8
     told = int.from_bytes(payload[start:stop], "big", signed=True) + number
     return payload[:start] + told.to_bytes(stop - start, "big", signed=True) + payload[stop:]
@@ -161,7 +161,7 @@ def _refused(
     if place is not None:
         is_compact = place.type.startswith(_COMPACT)
         huge = write_unsigned_varint(INT32_MAX) if is_compact else INT32_MAX.to_bytes(4, "big")
-        # The list is empty, so its length is all that it has, or its elements follow.
+        # An empty list is only its length. Otherwise the elements follow.
         damaged = body[: place.offset] + huge + body[place.offset + (1 if is_compact else 4) :]
         yield _Damage(
             header + damaged, "a list that is longer than the frame", CaseExpectation.REFUSED
@@ -182,7 +182,7 @@ def _request(
 
 
 def _last_tag_section(places: tuple[Annotation, ...]) -> Annotation | None:
-    """Return the place where the message's own tagged fields are counted; they are none."""
+    """Return the place of the count of the message's own tagged fields, which is 0."""
     return next(
         (place for place in reversed(places) if place.type == TAG_COUNT and not place.value), None
     )

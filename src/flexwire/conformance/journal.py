@@ -1,10 +1,9 @@
-"""The journal of a run: a line for each finished case, so that a run that was stopped can go on.
+"""The journal of a run: a line for each finished case, so that a stopped run can be continued.
 
-The first line says whose journal it is: the brokers, the release, and a digest of all requests. A
-journal of anything else is refused. Verdicts are not written: what followed a case is judged again.
-The file is for its owner alone, because answers name the topics and groups of a cluster. An answer
-that may hold credentials, or that is too long to be judged, is not written, and its case is sent
-again.
+The first line identifies the run: the brokers, the release, and a digest of all requests. The
+journal of another run is refused. Verdicts are not written, because outcomes are judged again. Only
+its owner can read the file, because answers name the topics and groups of a cluster. An answer is
+not written if it may hold credentials or is too long to judge. Its case is then sent again.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "flexwire conform, journal 1"
 LONGEST_LINE: Final = 2 * MOST_DECODED + 64 * 1024
-"""How many bytes a line may have: an answer in hex, and the words about it."""
+"""The most bytes of a line: an answer in hex, and the words about it."""
 
 
 class JournalHeader(NamedTuple):
-    """Whose journal it is: the brokers that are asked, the release, and the requests."""
+    """The run of a journal: the brokers, the release, and the requests."""
 
     brokers: tuple[str, ...]
     release: str
@@ -44,7 +43,7 @@ class JournalHeader(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[tuple[str, CasePlan]], asking: Asking) -> JournalHeader:
-        """Return the header for brokers and the cases that each is asked."""
+        """Return the header for brokers and the cases for each of them."""
         digest = sha256()
         for _, plan in sides:
             for case in plan.cases:
@@ -64,9 +63,9 @@ def _to_line(form: dict[str, Any]) -> bytes:
 
 
 class ConformanceJournal(Closeable):
-    """A journal, opened or begun; raises `ConformanceJournalError` if it is that of another run.
+    """An opened or new journal; raises `ConformanceJournalError` for the journal of another run.
 
-    A last line that was not written to its end is removed.
+    An incomplete last line is removed.
     """
 
     def __init__(self, path: Path, header: JournalHeader) -> None:
@@ -87,7 +86,7 @@ class ConformanceJournal(Closeable):
             raise
 
     def finished(self, broker: int, plan: CasePlan) -> dict[str, CaseOutcome]:
-        """Return by the names of cases what followed them; ``broker`` counts from 0."""
+        """Return the outcomes of finished cases, by name; ``broker`` counts from 0."""
         names = {case.name for case in plan.cases}
         found: dict[str, CaseOutcome] = {}
         for of_broker, name, outcome in self._entries:
@@ -99,7 +98,7 @@ class ConformanceJournal(Closeable):
         return found
 
     def append(self, broker: int, case: Case, outcome: CaseOutcome) -> None:
-        """Write what followed a case, unless it may hold credentials or is too long."""
+        """Write the outcome of a case, unless it may hold credentials or is too long."""
         payload = outcome.payload
         if payload is not None and (
             len(payload) > MOST_DECODED
@@ -162,7 +161,7 @@ class ConformanceJournal(Closeable):
         return end
 
     def _check(self, line: bytes, header: JournalHeader) -> None:
-        """Raise if the first line is not that of this run's journal."""
+        """Raise if the first line does not belong to this run."""
         try:
             form = json.loads(line)
             is_ours = form["format"] == FORMAT
@@ -186,7 +185,7 @@ class ConformanceJournal(Closeable):
 
 
 def _entry(line: bytes) -> tuple[int, str, CaseOutcome]:
-    """Return the broker, the case and what followed; a `ValueError` or the like for others."""
+    """Return an entry's broker, case and outcome; raise `ValueError` or similar if it has none."""
     form = json.loads(line)
     broker, name, detail, unread = (form[key] for key in ("broker", "case", "detail", "unread"))
     payload = None if form["payload"] is None else bytes.fromhex(form["payload"])

@@ -1,8 +1,8 @@
-"""Judges what followed a case: by the spec of its version, by KIPs, and by Apache Kafka.
+"""Judge the outcome of a case by the spec of its version, by KIPs, and by Apache Kafka.
 
 A response is judged from its first byte to its last: correlation id, header version, fields, end.
-Only then its values count. An error code is never a deviation by itself, because no list of an
-API's error codes exists. Missing rights and features that are off are not judged.
+Its values are judged after that. An error code alone is never a deviation, because no list of an
+API's error codes exists. If a right is missing or a feature is off, the case is not judged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 MOST_DECODED: Final = 8 * 1024 * 1024
-"""A longer response is not judged: one byte of it may become 100 bytes of objects."""
+"""Longer responses are not judged, because one byte may become 100 bytes of objects."""
 
 
 class Ending(Enum):
@@ -55,9 +55,9 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What followed a request: the payload of a response, or how the exchange ended, in words.
+    """The outcome of a request: the payload of a response, or how the exchange ended, in words.
 
-    ``unread`` is how many bytes came with the response, behind it.
+    ``unread`` counts the bytes that arrived together with the response, after its end.
     """
 
     payload: bytes | None = None
@@ -67,7 +67,7 @@ class CaseOutcome:
 
     @property
     def told(self) -> str:
-        """How the exchange ended, with the detail; "" if there is a response."""
+        """The way in which the exchange ended, with details; "" if there is a response."""
         words = self.ending.value if self.ending else ""
         return f"{words}: {self.detail}" if self.detail else words
 
@@ -84,10 +84,10 @@ class CaseVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseDeviation:
-    """A rule that is broken, with what was found.
+    """A broken rule, with the finding.
 
-    ``offset`` counts bytes of the response from behind its length; None where no byte is meant.
-    ``path`` is the field in the JSON form's names.
+    ``offset`` counts bytes of the response from the end of its length; None if the finding is not
+    about a byte. ``path`` is the field, with the names of the JSON form.
     """
 
     rule: ConformanceRule
@@ -98,10 +98,10 @@ class CaseDeviation:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """A case, what followed, and the verdict.
+    """A case, its outcome, and the verdict.
 
-    ``deviation`` is the first broken rule. ``remark`` says what is worth knowing and breaks
-    nothing. ``error_codes`` are those of the response that are not 0.
+    ``deviation`` is the first broken rule. ``remark`` is a fact worth knowing that breaks no rule.
+    ``error_codes`` has the response's error codes other than 0.
     """
 
     case: Case
@@ -112,8 +112,8 @@ class CaseResult:
     error_codes: frozenset[int] = frozenset()
 
 
-class _Broken(Exception):  # noqa: N818 - it ends a judgement, and is no error
-    """A rule that is broken."""
+class _Broken(Exception):  # noqa: N818 - not an error: it ends the judging of a case
+    """A broken rule."""
 
     def __init__(
         self, rule: ConformanceRule, found: str, offset: int | None = None, path: str = ""
@@ -139,8 +139,8 @@ def judge(
 ) -> CaseResult:
     """Return the verdict about a case.
 
-    ``release`` is the one to compare with. ``plain`` is the result of the plain request of the same
-    API and version.
+    ``release`` is the release to compare with. ``plain`` is the result of the plain request of the
+    same API and version.
     """
     result = CaseResult(case, CaseVerdict.AS_KAFKA, outcome)
     try:
@@ -172,7 +172,7 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
-    """Return the payload of a response, or raise that there is none."""
+    """Return the payload of a response; raise if there is none."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
@@ -213,7 +213,7 @@ def _judge_fallback(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) -> CaseResult:
-    """Judge a response to a request that the broker has to take."""
+    """Judge a response to a request that the broker must accept."""
     case, outcome = result.case, result.outcome
     rule = _RULE_OF_KIND[case.kind]
     if outcome.payload is not None and len(outcome.payload) > MOST_DECODED:
@@ -232,7 +232,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     if refused:
         remark = f"the answer is {code_names(refused)}"
         return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
-    # What the plain request created or removed is another state.
+    # The plain request may have created or removed something, and so changed the state.
     if rule is rules.TAGS and plain is not None and not case.writes:
         _compare_with_plain(result, codes, plain)
     _check_echo(case, form, type(body), codes)
@@ -240,7 +240,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
 
 
 def _remark_on(case: Case, codes: frozenset[int]) -> str:
-    """Return which error codes Apache Kafka did not answer in runs of ours; "" if it did."""
+    """Return a remark on error codes that Apache Kafka never returned in our runs; "" if none."""
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
@@ -276,14 +276,14 @@ class ResponseReading:
         self._header_version = response_header_version(case.api_key, case.version)
 
     def read(self, payload: bytes) -> Message:
-        """Return the body of a response; raise what is wrong with the response."""
+        """Return the body of a response; raise the broken rule if there is one."""
         try:
             return self._decoded(payload, self._header_version)
         except DecodeError as error:
             for other in self._header.entry.versions:
                 if other != self._header_version and self._decodes(payload, other):
                     found = f"expected a header of version {self._header_version}, got {other}"
-                    # A body of zeros is whole in both readings.
+                    # A body of zeros is complete with either header version.
                     if (end := self._end(payload)) is not None:
                         rest = plural(len(payload) - end, "byte")
                         found += f"; or it ends at byte {end}, with {rest} behind it"
@@ -308,7 +308,7 @@ class ResponseReading:
             raise
 
     def _wording(self, payload: bytes, error: DecodeError) -> _Broken:
-        """Return the rule that a response breaks which no header version makes readable."""
+        """Return the rule that is broken by a response that no header version makes readable."""
         if error.message == self._header.entry.name:
             return _Broken(rules.RESPONSE_HEADER, error.reason, error.offset, error.path)
         also = (
@@ -322,7 +322,7 @@ class ResponseReading:
         return _Broken(rules.END, f"{error.reason}{also}", end, error.path)
 
     def _end(self, payload: bytes) -> int | None:
-        """Return where the last field ends; None if the payload begins with no response."""
+        """Return the end of the last field; None if the payload does not begin with a response."""
         try:
             _, start = self._header.decode_prefix(payload, self._header_version)
             _, length = self._kind.decode_prefix(payload[start:], self._case.version)
@@ -340,7 +340,7 @@ class ResponseReading:
 
 
 def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
-    """Return the error codes of a JSON form by their paths."""
+    """Return the error codes in a JSON form, by path."""
     return {
         structure.at(name): structure.form[name]
         for structure in walk_structures(form, kind.definition.schema(version))
@@ -350,10 +350,10 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 
 
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
-    """Raise if the response leaves out a name that was asked about.
+    """Raise if the response leaves out a name that the request asked about.
 
-    A response whose spec has no such field in this version cannot. Below an error there may be no
-    more than the error.
+    Names are not required if the response's spec has no field for them in this version. An entry
+    with an error may consist of the error alone.
     """
     has = set(entity_types(kind, case.version).values())
     said = entity_values(form, kind.definition.schema(case.version), kind, case.version)

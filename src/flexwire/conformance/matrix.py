@@ -1,6 +1,6 @@
-"""The matrix of a run: a row for each API and versions that went alike, a column for each kind.
+"""The matrix of a run: a row for each API and its versions with equal results, a column per kind.
 
-Beside a second broker a cell has two words, if the two differ.
+If a second broker differs from the first in a cell, the cell has two words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CELLS: Final = {
     CaseVerdict.DEVIATES: "DEVIATES",
     CaseVerdict.NOT_JUDGED: "-",
 }
-"""The word of a verdict in the matrix."""
+"""The word for each verdict in the matrix."""
 
 LEGEND: Final = {
     "-": "not judged",
@@ -34,13 +34,13 @@ LEGEND: Final = {
     "DEVIATES": "against a rule, see below",
     "not asked": "only one of the two brokers offers this version",
 }
-"""What the words of the matrix mean."""
+"""The meanings of the words in the matrix."""
 
 _SKIPPED: Final = "not sent"
 UNSHARED: Final = "not asked"
 """The word for a case that is not sent to a second broker."""
 BESIDE: Final = " / "
-"""What stands between the words of two brokers in a cell of the matrix."""
+"""The separator between the words of two brokers in a cell of the matrix."""
 
 Row = tuple[str, str, tuple[str, ...]]
 """A row of the matrix: the API, its versions, and a cell for each kind."""
@@ -53,7 +53,7 @@ def matrix_columns(run: ConformanceRun) -> list[Kind]:
 
 
 def matrix_rows(run: ConformanceRun) -> list[Row]:
-    """Return for each API and its versions the cell of each kind; like versions share a row."""
+    """Return the rows of the matrix; versions of an API with equal cells share a row."""
     found: dict[str, dict[int, dict[Kind, list[str]]]] = {}
     for case, word in sorted(_words(run), key=lambda item: item[0].api_key):
         cells = found.setdefault(case.api_name, {}).setdefault(case.version, {})
@@ -70,7 +70,7 @@ def matrix_rows(run: ConformanceRun) -> list[Row]:
 
 
 def _words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
-    """Yield each case with its word, and behind it that of a second broker if it has another."""
+    """Yield each case with its word, and with the second broker's word if it differs."""
     there = None
     if run.against is not None:
         there = {case.name: word for case, word in _own_words(run.against.other)}
@@ -87,7 +87,7 @@ def _own_words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
 
 
 def matrix_legend(run: ConformanceRun) -> dict[str, str]:
-    """Return what those words of a run's matrix mean that do not speak for themselves."""
+    """Return the meanings of those words in a run's matrix that are not self-explanatory."""
     told = {words for _, words in _words(run)}
     found = {word for words in told for word in words.split(BESIDE)}
     legend = {word: meaning for word, meaning in LEGEND.items() if word in found}
@@ -97,7 +97,7 @@ def matrix_legend(run: ConformanceRun) -> dict[str, str]:
 
 
 def _cell(words: Sequence[str]) -> str:
-    """Return the words of several cases as one, each with its number if they differ."""
+    """Return the cell for the words of several cases: each word, with its count if they differ."""
     counts = Counter(words)
     if len(counts) <= 1:
         return next(iter(counts), "")

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from flexwire.conformance.runs import ConformanceRun
 
 MOST_SHOWN: Final = 500
-"""The page shows so many groups of deviations and differences; the others are counted."""
+"""The page shows this many groups of deviations and differences; the others are counted."""
 
 
 def to_html(run: ConformanceRun) -> str:
-    """Write the page: the summary, the matrix, each deviation with its bytes, and what was left."""
+    """Write the page: summary, matrix, each deviation with its bytes, and what the run left."""
     found, differences = grouped_findings(run), difference_rows(run)
     view = {
         "run": run,

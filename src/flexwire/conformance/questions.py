@@ -1,9 +1,9 @@
-"""The requests that may be sent to somebody's cluster, and why all others are not.
+"""The requests that may be sent to somebody's cluster, and why all others are not sent.
 
-A request stands here only if it changes nothing: it creates no topic, group, member, session or
-producer id, and it asks about names that nobody has. "Null or empty means all" is work for a large
-cluster, so such a list is sent only where the protocol has no other question. An API that has no
-question is not asked, and `why_not_asked` says why.
+A request is listed here only if it changes nothing: it creates no topic, group, member, session or
+producer id, and it asks about names that do not exist. "Null or empty means all" makes work for a
+large cluster, so such a list is sent only if the protocol has no other read-only request. APIs
+without a question are not tested, and `why_not_asked` returns the reason.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NAME: Final = "flexwire-conform-{number}"
-"""The names of topics, groups and users that requests ask about; nobody has them."""
+"""The names of topics, groups and users that requests ask about; they do not exist."""
 
 NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
-"""Topic ids are made of this and a name, so they are the same in each run."""
+"""Topic ids are derived from this and a name, so they are the same in each run."""
 
 _ID: Final = f"id of {NAME}"
 _ALL: Final = Versions(0, HIGHEST)
@@ -35,13 +35,13 @@ _NOBODYS_PRODUCER_ID: Final = 2**62
 
 
 class Question(NamedTuple):
-    """A request of an API in some versions: its JSON form, with the fields of all of them.
+    """A request of an API in some versions: its JSON form, with the fields of all these versions.
 
-    Texts with ``{number}`` are names that nobody has. The lists of the form that hold such names
-    are emptied and lengthened in cases of their own, unless ``one_only`` says why not.
-    ``is_filter``: the answer has only what exists, so it need not repeat what was asked.
-    ``ends_connection``: what follows on the same connection may be read otherwise.
-    ``writes``: the request changes something, so the next one may get another error code.
+    Texts with ``{number}`` are names that do not exist. Separate cases empty and lengthen the lists
+    of the form that hold such names, unless ``one_only`` states a reason against it.
+    ``is_filter``: the answer lists only existing things, so it need not repeat the names asked.
+    ``ends_connection``: the broker may read later bytes on the same connection differently.
+    ``writes``: the request changes something, so the next request may get another error code.
     """
 
     form: Mapping[str, Any]
@@ -62,16 +62,16 @@ _GROUPS: Final = {"groupIds": [NAME], "includeAuthorizedOperations": False}
 QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "ApiVersions": (Question({}),),
     "Metadata": (
-        # An empty list is all topics here, and a name would create its topic.
+        # Here an empty list means all topics, but a name could create its topic.
         Question({"topics": []}, Versions(0, 0)),
-        # A name would create its topic: the field that forbids that came with version 4.
+        # A name could create its topic: the field that prevents this came with version 4.
         Question({"topics": []}, Versions(1, 3)),
         Question(
             {"topics": [{"name": NAME}], "allowAutoTopicCreation": False}, Versions(4, HIGHEST)
         ),
     ),
     "Fetch": (
-        # Session epoch -1 takes none of the broker's places for sessions, and nothing waits.
+        # Session epoch -1 uses none of the broker's session slots, and nothing waits.
         Question(
             {
                 "replicaId": -1,
@@ -116,7 +116,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         Question(_about("topics", "topic", "partitions", {"partition": 0, "leaderEpoch": 0})),
     ),
     "FindCoordinator": (
-        # A coordinator that is looked for is created with its internal topic.
+        # Looking for a coordinator creates its internal topic.
         Question({"coordinatorKeys": []}, Versions(4, HIGHEST)),
     ),
     "DescribeGroups": (Question({"groups": [NAME], "includeAuthorizedOperations": False}),),
@@ -196,7 +196,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         ),
     ),
 }
-"""By API the requests that are sent, one for each range of versions."""
+"""The requests to send, by API: one for each range of versions."""
 
 NOT_ASKED: Final = {
     "FindCoordinator": "the first request makes the cluster create its internal topic of that kind",
@@ -204,11 +204,11 @@ NOT_ASKED: Final = {
     "ReadShareGroupStateSummary": "it is for brokers, about the state of somebody's share group",
     "SaslAuthenticate": "a login that fails may count against somebody's account",
 }
-"""APIs that only read and are not asked, or not in each version, and why."""
+"""Read-only APIs that are not tested, or not in every version, and the reasons."""
 
 
 def question(api_name: str, version: int) -> Question | None:
-    """Return the request that an API is asked in a version; None if it is not asked.
+    """Return the request to send for an API in a version; None if none is sent.
 
     >>> question("Metadata", 12).form["allowAutoTopicCreation"]
     False
@@ -219,7 +219,7 @@ def question(api_name: str, version: int) -> Question | None:
 
 
 def why_not_asked(api_key: int, api_name: str) -> str:
-    """Return why an API, or a version of it, is not asked.
+    """Return why an API, or a version of it, is not tested.
 
     >>> why_not_asked(20, "DeleteTopics")
     'DeleteTopics may change something'
@@ -231,7 +231,7 @@ def why_not_asked(api_key: int, api_name: str) -> str:
 
 
 def filled(form: Any, number: int = 0) -> Any:
-    """Return a form with names in the places of ``{number}``, and topic ids made of names.
+    """Return a form with ``{number}`` filled in, and with topic ids derived from names.
 
     >>> filled({"groups": [NAME]}, 7)
     {'groups': ['flexwire-conform-7']}
@@ -246,7 +246,7 @@ def filled(form: Any, number: int = 0) -> Any:
 
 
 def has_names(form: Any) -> bool:
-    """Return whether a form or a part of one holds a name that nobody has.
+    """Return whether a form, or a part of one, holds one of our names that do not exist.
 
     >>> has_names([{"name": NAME}]), has_names([7])
     (True, False)

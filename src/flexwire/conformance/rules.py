@@ -1,7 +1,7 @@
-"""The rules that a response is judged by, each with its sentence and where it comes from.
+"""The rules for judging responses, each with its sentence and its source.
 
-A rule is broken or kept. What Apache Kafka itself does against a rule is a quirk: `QUIRKS` has each
-with the releases that have it and its reason.
+A rule is either kept or broken. If Apache Kafka itself breaks a rule, that is a quirk. `QUIRKS`
+lists the quirks with their releases and reasons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from flexwire.versions import Versions
 
 
 class ConformanceRule(NamedTuple):
-    """A rule: its name, what it asks of a broker, and its source."""
+    """A rule: its name, its requirement, and its source."""
 
     name: str
     sentence: str
@@ -86,10 +86,10 @@ RULES: Final = (
     *(ANSWERED, FRAME, CORRELATION_ID, RESPONSE_HEADER, BODY, END, ONE_RESPONSE, ECHO, TAGS),
     *(CLIENT_ID, LISTS, FALLBACK, REFUSED, DAMAGED, KAFKA_TAKES),
 )
-"""Every rule, in the order in which a response is judged."""
+"""All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes of a missing right, or of a feature that is off: the answer says no more."""
+"""The error codes for a missing right or a disabled feature: the answer says nothing else."""
 
 
 SEEN_CODES: Final = {
@@ -109,17 +109,17 @@ SEEN_CODES: Final = {
     "StreamsGroupDescribe": frozenset((69,)),
     "SyncGroup": frozenset((23, 25)),
 }
-"""By API the error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 answered in runs of ours.
+"""The error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 returned in our runs, by API.
 
 Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of a cluster.
 """
 
 
 class Quirk(NamedTuple):
-    """What releases of Apache Kafka do against a rule.
+    """A rule that some releases of Apache Kafka break.
 
-    ``releases`` are the beginnings of their names. ``reason`` has the number of the Jira issue, or
-    says how it was measured.
+    ``releases`` has the beginnings of their names. ``reason`` has the number of the Jira issue, or
+    states how the quirk was measured.
     """
 
     rule: ConformanceRule
@@ -145,7 +145,7 @@ QUIRKS: Final = (
         "measured: 3.9.2 and 4.0.2 never answer an OffsetFetch without groups, and 4.4.0 does",
     ),
 )
-"""The quirks that the cases reach."""
+"""The quirks that the cases can trigger."""
 
 
 def find_quirk(rule: ConformanceRule, api_name: str, version: int, release: str) -> Quirk | None:

@@ -1,7 +1,7 @@
-"""Asks a broker all cases of a plan, one after the other, and judges what follows.
+"""Send all cases of a plan to a broker, one after the other, and judge the outcomes.
 
-Cases share a connection until something goes wrong on it. A case that a broker has to refuse, a
-hostile one, and one that changes how the connection is read have a connection of their own.
+Cases share a connection until something goes wrong on it. A case has its own connection if the
+broker must refuse it, if it is hostile, or if it changes how the connection is read.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 
 
 class SecondBroker(NamedTuple):
-    """A broker to compare with: its address, and how it is reached; None is as the first one."""
+    """A broker to compare with: its address and security; None means the first broker's."""
 
     address: str
     security: Security | None = None
 
 
 def plan_with_hostile(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return the cases for a broker, and behind them those that are wanted beyond plain reading.
+    """Return the read-only cases for a broker, followed by the other cases that were asked for.
 
-    The hostile ones come first, and then those that change a topic and a group of the run's own.
+    Hostile cases come first, then the cases that change the run's own topic and group.
     """
     plan = plan_cases(offered, asking)
     if asking.hostile:
@@ -76,18 +76,18 @@ def conform(
     against: SecondBroker | None = None,
     journal: Path | None = None,
 ) -> ConformanceRun:
-    """Ask a broker all cases and return the verdicts.
+    """Send all cases to a broker and return the verdicts.
 
-    ``timeout`` is for one answer, in seconds. ``watch`` is given each result, and how many cases
-    there are. ``against`` is a second broker, which is asked the same cases. ``journal`` is a file
-    to which finished cases are written, and whose cases are not sent again.
+    ``timeout`` is for one answer, in seconds. ``watch`` is called with each result and the number
+    of cases. ``against`` is a second broker, which gets the same cases. ``journal`` is a file of
+    finished cases: new ones are written to it, and those in it are not sent again.
 
-    If the broker's list of versions cannot be read, that is a deviation, and the only case of the
-    run. Raises `CallError` if a broker cannot be reached, or not any more; the error names the case
-    before. Raises `ConformanceJournalError` for a journal of another run.
+    If the broker's list of versions cannot be read, this is a deviation and the only case of the
+    run. Raises `CallError` if a broker cannot be reached, or becomes unreachable; the error names
+    the case before. Raises `ConformanceJournalError` for the journal of another run.
     """
     if asking.own and journal is not None:
-        # What the first run created is gone when the second one begins.
+        # The first run removes what it created, so a second run cannot continue from there.
         raise refuse("journal", "None for a run that changes something", journal)
     to_sender = partial(CaseSender, client_id=asking.client_id, timeout=timeout)
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def conform(
         if against is not None:
             other = to_sender(against.address, against.security or security)
             sides.append(_beside(stack.enter_context(other), here))
-        # A list of versions that can be read tomorrow has other cases.
+        # If the list of versions is unreadable now but readable later, the cases will differ.
         if journal is not None and here.is_known:
             header = JournalHeader.of([(side.sender.address, side.plan) for side in sides], asking)
             kept = stack.enter_context(ConformanceJournal(journal, header))
@@ -113,10 +113,10 @@ def conform(
 
 @dataclass(slots=True)
 class _Side:
-    """A broker, what it offers, the cases that it is asked, and those that it has answered.
+    """A broker, the versions that it offers, its cases, and its finished cases.
 
-    ``is_known`` says whether the list of versions could be read. ``finished`` has what followed
-    cases that were sent before, by their names. ``record`` keeps what followed a case.
+    ``is_known`` is true if the list of versions could be read. ``finished`` has the outcomes of
+    cases that were sent before, by name. ``record`` stores the outcome of a case.
     """
 
     sender: CaseSender
@@ -133,10 +133,10 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
     try:
         offered = sender.offered()
     except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
-        # Nothing says that this is a broker, or that it is reached as it has to be.
+        # This may not be a broker, or the connection may need other settings.
         raise
     except (CallError, CodecError, FrameError):
-        # What else comes on this connection may belong to that answer.
+        # More bytes on this connection may belong to that answer.
         sender.close()
         found = find_unread_answer(sender.send, asking)
         if found is None:
@@ -149,9 +149,9 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
 
 
 def _beside(sender: CaseSender, here: _Side) -> _Side:
-    """Return the second broker with the cases of the first that it can be asked."""
+    """Return the second broker with those of the first broker's cases that apply to it."""
     offered = sender.offered()
-    # It waits until the first broker has been asked, and brokers close what is idle.
+    # The second broker's turn comes after the first's, and brokers close idle connections.
     sender.close()
     return _Side(sender, shared_plan(here.plan, here.offered, offered), offered)
 
@@ -159,7 +159,7 @@ def _beside(sender: CaseSender, here: _Side) -> _Side:
 def _ask_all(
     sides: Sequence[_Side], asking: Asking, watch: Callable[[CaseResult, int], None] | None
 ) -> list[ConformanceRun]:
-    """Ask the brokers, one after the other, and remove from each what the run created there."""
+    """Test the brokers one after the other, and remove what the run created on each."""
     total = sum(len(side.plan.cases) for side in sides)
     told = None if watch is None else lambda result: watch(result, total)
     runs = []
@@ -172,7 +172,7 @@ def _ask_all(
 
 
 def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) -> ConformanceRun:
-    """Ask one broker the cases that are not finished, and judge all of them."""
+    """Send the unfinished cases to one broker, and judge all cases."""
     results: list[CaseResult] = []
     skipped: list[Case] = []
     plain: CaseResult | None = None
@@ -186,7 +186,7 @@ def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) 
             side.record(case, outcome)
         result = judge(case, outcome, release=release, plain=plain)
         if result.verdict is CaseVerdict.DEVIATES:
-            # What else comes on this connection may belong to the case.
+            # More bytes on this connection may belong to this case.
             side.sender.close()
         if case.kind is Kind.PLAIN:
             plain = result
@@ -223,7 +223,7 @@ def _send(sender: CaseSender, case: Case, results: list[CaseResult]) -> CaseOutc
 
 
 class CaseSender(Closeable):
-    """Reaches one broker, and sends it cases; ``timeout`` is for one answer, in seconds."""
+    """Connects to one broker and sends cases to it; ``timeout`` is for one answer, in seconds."""
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address
@@ -233,11 +233,11 @@ class CaseSender(Closeable):
         self._broker: Broker | None = None
 
     def offered(self) -> Mapping[int, Versions]:
-        """Return the versions that the broker says it has, by api key."""
+        """Return the versions that the broker offers, by api key."""
         return self.connected().offered
 
     def send(self, case: Case) -> CaseOutcome:
-        """Send a case and return what followed; `CallError` if the broker cannot be reached."""
+        """Send a case and return its outcome; `CallError` if the broker cannot be reached."""
         if case.is_alone:
             self.close()
         broker = self.connected()
@@ -263,7 +263,7 @@ class CaseSender(Closeable):
             self._broker = None
 
     def connected(self) -> Broker:
-        """Return the broker, and connect and log in if there is no connection."""
+        """Return the broker; connect and log in first if there is no connection."""
         if self._broker is None or not self._broker.is_open:
             self._broker = self.connect()
         return self._broker

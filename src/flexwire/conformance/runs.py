@@ -1,4 +1,4 @@
-"""A run: the result of each case, and what a second broker did beside it."""
+"""A run: the result of each case, and the comparison with a second broker."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class ConformanceRun:
     """A broker, the release that it is compared with, and the result of each case.
 
-    ``skipped`` are cases that were not sent, because the plain request of their API and version was
-    not answered. ``against`` is what a second broker did. ``resumed`` is how many results come from
-    a journal. ``left`` is what the run created and could not remove.
+    ``skipped`` are cases that were not sent, because the plain request of their API and version got
+    no answer. ``against`` has the results of a second broker. ``resumed`` counts the results that
+    come from a journal. ``left`` names the things that the run created and could not remove.
     """
 
     address: str
@@ -35,17 +35,17 @@ class ConformanceRun:
 
     @property
     def counts(self) -> Counter[CaseVerdict]:
-        """How many cases have each verdict."""
+        """The number of cases with each verdict."""
         return Counter(result.verdict for result in self.results)
 
     @property
     def judged(self) -> int:
-        """How many cases were judged."""
+        """The number of cases that were judged."""
         return len(self.results) - self.counts[CaseVerdict.NOT_JUDGED]
 
     @property
     def as_kafka(self) -> int:
-        """How many of the judged cases followed as with Apache Kafka."""
+        """The number of judged cases with the same outcome as with Apache Kafka."""
         return self.counts[CaseVerdict.AS_KAFKA] + self.counts[CaseVerdict.QUIRK]
 
     @property
@@ -60,7 +60,7 @@ class ConformanceRun:
 
     @property
     def claim(self) -> str:
-        """Return what a run says of a broker, without its address."""
+        """Return the run's claim about a broker, without its address."""
         told = f"answers as Apache Kafka {self.release}"
         return f"{told} in {self.as_kafka} of {self.judged} cases"
 
@@ -71,7 +71,7 @@ class ConformanceRun:
 
     @property
     def differences(self) -> tuple[tuple[CaseResult, CaseResult], ...]:
-        """The cases in which a second broker did otherwise: what this one did, and that one."""
+        """The cases in which a second broker differs: the first's result and the second's."""
         there = {} if self.against is None else self.against.by_name
         return tuple(
             (here, there[here.case.name])
@@ -91,10 +91,10 @@ class OfferedAlone:
 
 @dataclass(frozen=True)
 class BrokerComparison:
-    """What a second broker did with the cases of a run.
+    """The results of a second broker for the cases of a run.
 
-    ``other`` is its run. ``only_here`` are the versions that it does not offer, and ``only_there``
-    those that only it offers.
+    ``other`` is its run. ``only_here`` has the versions that only the first broker offers, and
+    ``only_there`` has the versions that only the second broker offers.
     """
 
     other: ConformanceRun
@@ -108,7 +108,7 @@ class BrokerComparison:
 
 
 def is_alike(here: CaseResult, there: CaseResult) -> bool:
-    """Return whether two brokers did the same in a case, as far as rules and error codes say."""
+    """Return whether two brokers behaved the same in a case, by rules and error codes."""
     return _manner(here) == _manner(there)
 
 

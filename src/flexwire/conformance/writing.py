@@ -1,10 +1,10 @@
-"""The requests that change something: a topic and a group of the run's own, and no others.
+"""The requests that change something: only the run's own topic and group.
 
-The name of both is drawn for each run. An API is asked only if the broker also offers the API that
-removes what it creates. The cases stand in the order in which the topic and the group live, and
-what they leave is removed after the last one, or when the run ends otherwise. Requests about a
-whole cluster, about transactions, and those that would make a cluster create an internal topic
-have no case.
+Both have the same name, drawn at random for each run. An API is tested only if the broker also
+offers the API that removes what it creates. The cases follow the life of the topic and the group,
+and everything they created is removed after the last case, or when the run ends early. There are no
+cases for requests about a whole cluster or about transactions, or for requests that would make a
+cluster create an internal topic.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 PREFIX: Final = "flexwire-conform-"
-# From the next version on a topic has an id, which the broker draws.
+# Later versions identify topics by an id that the broker assigns.
 _LAST_BY_NAME: Final = {"Produce": 12, "OffsetCommit": 9}
 _ID_OF_TOPIC: Final = "flexwire does not know these versions, or topics have ids in them"
 _TOPIC_RESOURCE: Final = 2
 _SET: Final = 0
 _MEMBER: Final = "nobody"
-# There is none: it was removed, or never created, as by a broker that is not its coordinator.
+# These errors mean that nothing is left: it was removed, or was never created (for example, because
+# the broker is not the coordinator).
 _GONE: Final = {"DeleteTopics": {3}, "DeleteGroups": {15, 16, 69}}
 
 
@@ -56,7 +57,7 @@ def own_name() -> str:
 
 
 def write_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    """Return by API the requests about an own topic and group, in the order to send them."""
+    """Return the requests about the topic and group ``own``, by API, in the order to send them."""
     setting = {"name": "retention.ms", "value": "3600000"}
     topic = {"resourceType": _TOPIC_RESOURCE, "resourceName": own}
     changed = {**topic, "configs": [{**setting, "configOperation": _SET}]}
@@ -117,11 +118,11 @@ _REMOVERS: Final = {
     ),
     **dict.fromkeys(("Produce", "DeleteRecords"), "DeleteTopics"),
 }
-"""By API the one that removes what its requests create."""
+"""For each API, the API that removes what its requests create."""
 
 
 def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return a plan with the cases that change a topic and a group of the run's own behind it."""
+    """Return a plan followed by the cases that change the run's own topic and group."""
     if not asking.own.startswith(PREFIX):
         raise refuse("own", f"a name that begins with {PREFIX}", asking.own)
     questions = write_questions(asking.own)
@@ -153,9 +154,10 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
 def removing_own(
     connect: Callable[[], Broker], own: str, plan: CasePlan, left: list[str]
 ) -> Iterator[None]:
-    """Remove what the cases of a plan may have created at the end of a block, however it ends.
+    """Remove everything that a plan's cases may have created when a block ends, in any way.
 
-    ``left`` is given what could not be removed, and why. If the block raises, the log is too.
+    The things that could not be removed are added to ``left``, with the reasons. If the block
+    raises, they are also logged.
     """
     removers = {_REMOVERS.get(case.api_name, case.api_name) for case in plan.cases if case.writes}
     try:
@@ -169,7 +171,7 @@ def removing_own(
 
 
 def _remove(connect: Callable[[], Broker], own: str, removers: Collection[str]) -> Iterator[str]:
-    """Remove the group and the topic, and yield what could not be removed."""
+    """Remove the group and the topic; yield the reason for each that could not be removed."""
     for name, noun in (("DeleteGroups", "group"), ("DeleteTopics", "topic")):
         if name not in removers:
             continue

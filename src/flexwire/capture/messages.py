@@ -1,14 +1,14 @@
-"""From capture files to the messages in them, one after the other and without Spark.
+"""Read the messages in capture files one after the other, without Spark.
 
-Files are read one after the other, in the order of their first segments; what is held is what the
-assemblers hold of the connections that are open. A response takes its version from its request.
+Files are read one after the other, in the order of their first segments. Memory holds only the open
+connections, in the assemblers. A response takes its version from its request.
 
-The frames of a connection are held back until something on it reads as Kafka, or it has ended. If
-it is not Kafka, or too much would have to be held before that is known, it gives bytes and no
-messages.
+The frames of a connection are held back until something on it reads as Kafka, or until the
+connection ends. If it is not Kafka, or if too much must be held before this is known, it yields
+bytes and no messages.
 
-Numbers count from 1 in one file, as Wireshark numbers its frames. Only earlier packets say which
-request a response answers, so the connection is read from its start.
+Packet numbers count from 1 in each file, as in Wireshark. Only earlier packets tell which request a
+response answers, so a connection is read from its start.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 
 OPEN_CONNECTIONS = 4096
-"""So many connections are assembled at once; one more ends the one that was silent longest."""
+"""At most this many connections are assembled at once; one more ends the longest silent one."""
 
 
 HELD_FRAMES = 1000
 HELD_BYTES = 256 * 1024
-"""So much of a connection is held until it is known to be Kafka; then it counts as not Kafka."""
+"""At most this much of an unproven connection is held; with more, it counts as not Kafka."""
 
 _UNPROVEN = "no request on it reads as Kafka"
-# By the kind of its turn, what is there instead of a message.
+# For each kind of turn without a message, the kind of `UnusedBytes` and the reason.
 _WITHOUT_REQUEST = {
     "token": ("token", "a SASL token has no message"),
     "response": ("unpaired", "no request with its correlation id waits on this connection"),
@@ -61,10 +61,10 @@ _WITHOUT_REQUEST = {
 
 
 class CapturedMessage(NamedTuple):
-    """A message as a frame carried it; ``body`` is not decoded.
+    """A message from a frame; ``body`` is not decoded.
 
-    ``name`` is the newest name that the catalog has for the api key at the version. The version of
-    a response can be 0 where that of its request is another (KIP-511).
+    ``name`` is the catalog's newest name for the api key at the version. A response may have
+    version 0 although its request has another version (KIP-511).
     """
 
     name: str
@@ -77,7 +77,7 @@ class CapturedMessage(NamedTuple):
 
 
 class UnusedBytes(NamedTuple):
-    """Bytes without a message: the kind, the reason, and how many bytes of the wire they were.
+    """Bytes without a message: the kind, the reason, and their number on the wire.
 
     Kinds: "packet" (it holds no TCP segment, or the file breaks off), "frame" (it is not whole),
     "header" (it does not decode), "unpaired" (a response without its request), "token" (of a SASL
@@ -90,7 +90,7 @@ class UnusedBytes(NamedTuple):
 
 
 class PacketFrame(NamedTuple):
-    """A frame of a packet, and what it is in its conversation."""
+    """A frame of a packet, and its turn in the conversation."""
 
     frame: CapturedFrame
     turn: Turn
@@ -100,7 +100,7 @@ _Item = TypeVar("_Item", "CapturedMessage | UnusedBytes", "PacketFrame | UnusedB
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
-    """Read capture files; every frame gives its message, or says why it has none.
+    """Read capture files; yield each frame's message, or the reason why it has none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -153,7 +153,7 @@ class _PortPair(Generic[_Item]):
     def __init__(self, read: Callable[[CapturedFrame, Turn], _Item]) -> None:
         self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
-        # By connection: a capture may show several on the same ports at once.
+        # By connection, because a capture may have several on the same ports at once.
         self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[_Item, int]]] = {}
         self._held_frames = self._held_bytes = 0
@@ -165,7 +165,7 @@ class _PortPair(Generic[_Item]):
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[_Item | UnusedBytes]:
-        """Yield the messages of frames, and of those held before, once the connection is known."""
+        """Yield the messages of new and held frames, once it is known whether this is Kafka."""
         for frame in frames:
             conversation = self._conversations.setdefault(frame.connection, Conversation())
             item = self._read(frame, hear(frame, conversation))
@@ -240,9 +240,9 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
     """Return the frames that end in a packet; if none does, the frame that it holds a part of.
 
-    ``number`` counts the packets of the file from 1. What was seen in the same microsecond and
-    direction of its connection counts as in it. Raises `CaptureError` where the file has no such
-    packet, or it carries nothing of a frame.
+    ``number`` counts the packets of the file from 1. Other packets of the same microsecond,
+    connection and direction count as the same packet. Raises `CaptureError` if the file has no such
+    packet, or if the packet carries no part of a frame.
     """
     wanted = _wanted(path, number)
     when, conversations = wanted.timestamp_us, _Conversations()
@@ -268,7 +268,7 @@ class _Conversations:
         self._conversations: dict[str, Conversation] = {}
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
-        """Take in frames; gives those of the wanted segment's direction, and no older."""
+        """Take in frames; return those of the wanted segment's direction that are not older."""
         messages = []
         for frame in frames:
             turn = self._turn(frame)
@@ -307,7 +307,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 
 def _next(path: Path, number: int) -> str:
-    """Say which packet after this one carries bytes, as its number is asked for next."""
+    """Name the next packet that carries bytes, because the user will ask for it next."""
     packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:
@@ -324,5 +324,5 @@ def _segments(path: Path) -> Iterator[Segment]:
         try:
             yield read_segment(packet)
         except (Skipped, UnreadablePacketError):
-            # Asked for is one packet, and what is no segment is of no stream.
+            # The user asked for one packet, and packets that are no segment belong to no stream.
             continue

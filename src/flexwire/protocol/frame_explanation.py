@@ -1,4 +1,4 @@
-"""One frame whose header was read: its header and its body, and what each byte of them means."""
+"""Explain a frame whose header was read: its header and body, and the meaning of each byte."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.protocol.headers import ResponseFrame
 
-# An api key, a version and a correlation id take so many bytes.
+# An api key, a version and a correlation id take this many bytes.
 _NUMBERS = 8
 
 
 class WholeFrame(NamedTuple):
-    """A frame's payload, what its header says, and which message its body is.
+    """A frame's payload, the fields of its header, and the message of its body.
 
-    ``had_length`` says whether the bytes began with the frame's length.
+    ``had_length`` is true if the bytes began with the frame's length.
     """
 
     payload: bytes
@@ -44,10 +44,10 @@ class WholeFrame(NamedTuple):
 
 
 class FrameSection(NamedTuple):
-    """A header or a body: what it is, its bytes, and what they mean.
+    """A header or a body: its name, its bytes, and their meaning.
 
-    Where credentials were ``withheld`` the bytes are not those that were sent; a body that does not
-    decode and may hold some is not shown at all.
+    If credentials were ``withheld``, the bytes differ from those that were sent. A body that does
+    not decode and may hold credentials is not shown at all.
     """
 
     title: str
@@ -61,9 +61,9 @@ def explain_frame(
 ) -> Iterator[FrameSection]:
     """Yield the header and the body of a frame, whether it decodes or not.
 
-    With ``withheld`` credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
-    may hold some and does not decode is not shown. Of its header only the numbers are shown with
-    which it begins: a damaged length may have put all else into it.
+    With ``withheld``, credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
+    may hold credentials and does not decode is not shown. Its header is then shown only up to the
+    numbers at its start, because a damaged length may have put anything into the rest.
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
@@ -82,7 +82,7 @@ def explain_frame(
 
 
 def only_numbers(header: Explanation) -> Explanation:
-    """Return the explanation of the numbers with which a header begins, and of nothing after them.
+    """Return the explanation of only the numbers at the start of a header.
 
     A damaged length may have put a credential into the rest of the header.
     """
@@ -98,7 +98,7 @@ def only_numbers(header: Explanation) -> Explanation:
 def withheld_bytes(
     kind: type[Message], data: bytes, version: int, *, asked_plainly: bool = False
 ) -> tuple[bytes, int]:
-    """Return a message's bytes without its credentials, and how many were replaced.
+    """Return a message's bytes without its credentials, and the number of replaced credentials.
 
     ``asked_plainly`` is as in `withhold`. Raises `CodecError` or `UnknownMessageError` if
     the message does not decode.
@@ -109,7 +109,7 @@ def withheld_bytes(
 
 
 def holds_credentials(message_name: str, payload: bytes) -> bool:
-    """Return whether a request or a response, with these bytes, may carry credentials.
+    """Return whether a request or response with these bytes may carry credentials.
 
     >>> holds_credentials("SaslAuthenticateResponse", b""), holds_credentials("FetchResponse", b"")
     (True, False)

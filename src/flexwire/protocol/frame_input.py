@@ -1,9 +1,9 @@
-"""The frames that somebody has as bytes: one, several in a row, or the first part of one.
+"""Read the frames that a user has as bytes: one, several in a row, or the first part of one.
 
-A frame may stand there with its length or without. `00 00 00 2b` begins a frame of 43 bytes as well
-as a Produce request of version 43, so the bytes are read both ways. A reading that decodes to the
-last byte is right. Otherwise a reading counts that fails only because the bytes end: the length
-says how many are missing, and a field that needs more than these is wrong.
+A frame may begin with its length or not. `00 00 00 2b` may begin a frame of 43 bytes, or a Produce
+request of version 43. So the bytes are read both ways. A reading that decodes to the last byte is
+right. If there is none, a reading that fails only because the bytes end is taken. The length tells
+how many bytes are missing, and a field that needs more than these is wrong.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
-# The bytes of an api key and a version, and of a correlation id.
+# The sizes of an api key and a version together, and of a correlation id.
 _KEY_AND_VERSION: Final = 4
 _CORRELATION_ID: Final = 4
-# So few bytes of a response may decode to the last one though they are not one: in Kafka's own
-# vectors 24 do.
+# Bytes as few as this may decode completely as a response without being one: in Kafka's own
+# vectors, 24 bytes do.
 _SHORT: Final = 32
-# The first header versions have what all begin with.
+# The first header versions have the fields that all header versions begin with.
 _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
@@ -60,13 +60,13 @@ RequestLookup = Callable[[int], tuple[int, int]]
 
 
 class InputFrame(NamedTuple):
-    """A frame, or as much of it as is there.
+    """A frame, or the part of it that is available.
 
-    ``at`` is where it begins in the bytes given. ``announced`` is the size of the payload by the
-    frame's length; None where no length stands there. ``whole`` is the frame if it decodes to its
-    last byte. Otherwise ``error`` says why not, ``is_cut`` whether the only reason is that bytes
-    are missing, and ``header`` and ``body`` hold what was read. The message is named as soon as the
-    api key and the version are there.
+    ``at`` is its start in the given bytes. ``announced`` is the size of the payload by the frame's
+    length; None if there is no length. ``whole`` is the frame if it decodes to its last byte.
+    Otherwise ``error`` has the reason, ``is_cut`` is true if the only reason is that bytes are
+    missing, and ``header`` and ``body`` hold the parts that were read. The message is named as soon
+    as the api key and the version are available.
     """
 
     kind: str
@@ -84,18 +84,18 @@ class InputFrame(NamedTuple):
 
     @property
     def is_sound(self) -> bool:
-        """Whether it is complete, or nothing is wrong except missing bytes."""
+        """True if the frame is complete, or if its only fault is missing bytes."""
         return self.whole is not None or self.is_cut
 
     @property
     def unread(self) -> int:
-        """How many bytes of the payload belong to no field that was read."""
+        """The number of bytes of the payload that belong to no field that was read."""
         read = sum(part.explanation.rest for part in (self.header, self.body) if part is not None)
         return len(self.payload) - read
 
     @property
     def extent(self) -> str:
-        """How much of the frame is there, in words."""
+        """The part of the frame that is available, in words."""
         here = len(self.payload)
         if self.announced == here or not (self.is_cut or self.announced):
             return f"a frame of {here} bytes"
@@ -104,15 +104,15 @@ class InputFrame(NamedTuple):
 
     @property
     def may_hold_credentials(self) -> bool:
-        """Whether its body, of which not all is known, may carry credentials."""
+        """True if the frame's incomplete body may carry credentials."""
         name = self.message_name
         return name is not None and holds_credentials(name, self.payload)
 
     def parts(self, *, withheld: bool = False) -> Iterator[FrameSection]:
         """Yield the readable parts of header and body, if the frame is not whole.
 
-        With ``withheld``, a body that may hold credentials is not shown. Of its header only the
-        numbers are shown with which it begins.
+        With ``withheld``, a body that may hold credentials is not shown. Its header is then shown
+        only up to the numbers at its start.
         """
         if self.header is None:
             title = f"{self.kind}: {self.extent}"
@@ -143,9 +143,9 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Return the requests that bytes are, in their order; none for no bytes.
+    """Read bytes as requests and return these in order; none for no bytes.
 
-    Without ``has_length`` the bytes are one request, and begin with its header.
+    Without ``has_length``, the bytes are one request and begin with its header.
     """
     return _given(data, "request", _request, has_length=has_length)
 
@@ -153,14 +153,14 @@ def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFr
 def read_input_responses(
     data: bytes, asked: RequestLookup, *, has_length: bool = True
 ) -> list[InputFrame]:
-    """Return the responses that bytes are; ``asked`` says what each of them answers."""
+    """Read bytes as responses; ``asked`` returns the request that each of them answers."""
     return _given(data, "response", lambda frame: _response(frame, asked), has_length=has_length)
 
 
 def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
-    """Return what finds a request by its correlation id.
+    """Return a function that finds a request by its correlation id.
 
-    Raises what `read_request` raises for one whose header cannot be read.
+    Raises the error of `read_request` for a request whose header cannot be read.
     """
     headers = [read_request(request.payload) for request in requests]
     asked = {request.correlation_id: (request.api_key, request.api_version) for request in headers}
@@ -200,7 +200,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
 
 
 def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
-    """Return the frames into which lengths cut the bytes, up to an unreadable one."""
+    """Split bytes into frames by their lengths; return the frames up to an unreadable one."""
     frames: list[InputFrame] = []
     at = 0
     while at < len(data) and (not frames or frames[-1].message_name is not None):
@@ -232,7 +232,7 @@ def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
         is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
     if last.is_sound and all(frame.whole is not None for frame in before):
-        # Frames of 64 KiB and more begin with the numbers of other APIs than the first.
+        # The lengths of frames from 64 KiB on begin with other api keys than 0.
         is_doubtful = bare.kind == "request" and any(bare.payload[:2])
         is_known = last.message_name is not None
         return is_doubtful and is_known and bare.is_cut and bare.unread < last.unread
@@ -276,14 +276,14 @@ def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
     opened = _opened(named, "ResponseHeader", header_version)
     if opened.is_cut or named.message_name != FALLING_BACK:
         return opened
-    # A broker that does not have the version answers in the first (KIP-511).
+    # A broker that lacks the version answers in version 0 (KIP-511).
     first = _opened(named._replace(version=0), "ResponseHeader", header_version)
     says = first.body is not None and first.body.form.get("errorCode") == UNSUPPORTED_VERSION
     return first if first.is_cut and says else opened
 
 
 def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
-    """Return the frame if all its bytes are there and decode to the last."""
+    """Return the frame if it is complete and decodes to its last byte."""
     payload, announced = frame.payload, frame.announced
     if announced not in {None, len(payload)}:
         return None
@@ -331,7 +331,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
         is_whole = frame.announced in {None, here}
         return frame._replace(error=error if is_whole else FrameError(f"{reason}; {error}"))
     if error is not None and here:
-        # Which version the header has, its first four bytes say.
+        # The first four bytes of the header decide its version.
         version = "" if frame.message_name is None else f" v{error.version}"
         reason += f"; they end in {error.message}{version} at {error.path}"
     return frame._replace(error=FrameError(reason), is_cut=True)

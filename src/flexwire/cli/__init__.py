@@ -1,16 +1,17 @@
 """The `flexwire` command: one file per command.
 
-A command reads its arguments, calls other rooms, and prints what they return; what bytes and specs
-mean is decided there. It imports what it needs when it runs, so that `flexwire decode` answers in a
-blink while `flexwire analyze` may take its time to load Spark. `app` has the command tree, the exit
-codes and the form of an error, `options` the arguments that commands share, and `terminal` escapes
-what a terminal would obey, for all of them.
+A command reads its arguments, calls other packages, and prints their results. Those packages decide
+the meaning of bytes and specs. A command imports modules only when it runs, so that
+`flexwire decode` starts at once, although `flexwire analyze` takes time to load Spark.
 
-The laws of this room (tests below `tests/`):
+`app` has the command tree, the exit codes and the form of errors. `options` has the arguments that
+commands share. `terminal` escapes the control characters in the output of all commands.
 
-- A command imports what it needs when it runs, or `flexwire decode` takes a second
+The laws of this package (tests below `tests/`):
+
+- A command imports modules only when it runs; otherwise `flexwire decode` would take a second
   (`cli/test_imports.py`, `cli/test_messages.py`).
-- A terminal never gets a character that it would obey, and a pipe gets data as it is
+- A terminal never gets a control character from foreign text, and a pipe gets data unchanged
   (`cli/test_terminal.py`, `cli/test_formats.py`).
 """
 

@@ -262,7 +262,7 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These have the names that `run` has for them. None is an option that was not given.
+            # These options have the names of `run`'s parameters. None: the option was not given.
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
@@ -270,16 +270,16 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # By default they are a part of the report among others; these were asked for.
+        # Default answers are only a part of the report, but the user asked for these.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 
 def _formats(
     tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
 ) -> tuple[str, Format]:
-    """Return the format of tables, which had the option --format before, and that of the text.
+    """Return the format of tables and of the text; --format used to choose the tables' format.
 
-    Says which releases are meant where they are not named in full.
+    Prints the full names of releases that were given in short.
     """
     from flexwire.schema.catalog import catalog
 
@@ -420,7 +420,7 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # Not the place of this run, which in a store goes some time, and has no tables of Delta.
+        # Not the directory of this run: in a store it is removed later, and has no Delta tables.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
@@ -434,10 +434,10 @@ def _left_out(facts: Facts) -> str:
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:
-    """Return the object; ``isNew`` is false where all input was in the tables before.
+    """Return the JSON object; ``isNew`` is false if the tables already had all of the input.
 
-    What has no traffic, as logs alone, has null for it; ``bytes`` is null where request logs are
-    among the input, which do not say sizes. The whole of the facts is in the file ``facts``.
+    Without traffic, as for logs alone, its fields are null. ``bytes`` is null if the input includes
+    request logs, which do not state sizes. The file ``facts`` has all facts.
     """
     facts = analysis.facts
     return {
@@ -500,7 +500,7 @@ def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
 
 
 def audit_form(facts: Facts) -> list[dict[str, Any]]:
-    """Return what the audit says of each release, the gravest first."""
+    """Return the audit's sentences about each release, the gravest first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 
@@ -518,12 +518,12 @@ def audit_form(facts: Facts) -> list[dict[str, Any]]:
 
 
 def print_audit(facts: Facts) -> None:
-    """Print what the audit says of each release, the gravest first."""
+    """Print the audit's sentences about each release, the gravest first."""
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 
     for release, verdicts in sentences(facts):
         print(f"Kafka {printable(release)}:")
         for _, sentence in (*verdicts, *cluster_sentences(facts.audit, release)):
-            # Client ids and topics may hold anything, even what a terminal obeys.
+            # Client ids and topics may hold anything, even control characters.
             print(f"  {printable(sentence)}")

@@ -1,4 +1,4 @@
-"""`flexwire answers`: what operators ask, of the tables of an analysis that is there."""
+"""`flexwire answers`: answers to operators' questions, from the tables of an existing analysis."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # Most answers may be empty if all are asked; an answer that was named says so itself.
+    # If all answers are asked for, most may be empty. A named answer says itself that it is empty.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:
@@ -133,7 +133,7 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the one answer that a plan is made of; refuse others."""
+    """Return the one answer from which a plan can be made; refuse others."""
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
@@ -142,7 +142,7 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan, and print what is in it and what is not."""
+    """Write a plan, and print what it contains and what it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
@@ -175,7 +175,7 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
 
 
 def rows_form(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of an answer as JSON has them."""
+    """Return the rows of an answer in JSON form."""
     from flexwire.report.audit_files import plain
 
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]

@@ -1,8 +1,8 @@
-"""The command tree, its help, its manual page, and what an error looks like.
+"""The command tree, its help, its manual page, and the form of errors.
 
 Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
 
-Written into `docs/man`, from where the wheel installs it.
+The manual page is written to `docs/man`, and the wheel installs it from there.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def epilog(name: str) -> str | None:
-    """The examples of a command as click takes them, by the command's name after ``flexwire``."""
+    """Return a command's examples in click's form; ``name`` is the name after ``flexwire``."""
     if name not in EXAMPLES:
         return None
     return "\n".join(["\b", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])
@@ -148,7 +148,7 @@ _SHOWN_AS_IS = "\b"
 
 
 def manual_page(app: click.Group, version: str) -> str:
-    """Return the page of a command with all that are in it."""
+    """Return the manual page of a group with all its commands."""
     context = click.Context(app, info_name="flexwire", **app.context_settings)
     lines = [
         f'.TH FLEXWIRE 1 "" "flexwire {_escaped(version)}" "User commands"',
@@ -200,7 +200,7 @@ def _first(command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of a help text; those that click shows as they are stay so."""
+    """Yield the paragraphs of a help text; those that click does not wrap keep their lines."""
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(_SHOWN_AS_IS):
             lines = paragraph.lstrip().removeprefix(_SHOWN_AS_IS).strip("\n").splitlines()
@@ -217,7 +217,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    r"""Text as roff prints it: a hyphen that can be copied, and no line that begins a request.
+    r"""Return text escaped for roff: hyphens can be copied, and no line begins a request.
 
     >>> print(_escaped(".log --all 'a'"))
     \&.log \-\-all \(aqa\(aq
@@ -314,13 +314,13 @@ for full_name, command in _every_command(app):
 
 
 def run() -> None:
-    """Run the command line and exit; errors are worded, never traced back."""
+    """Run the command line and exit; errors are printed as text, never as tracebacks."""
     guard_streams()
     if sys.stdout is None:
         fail("OSError: standard output is closed")
     try:
         try:
-            # Click's own way of printing errors bypasses streams that are ASCII.
+            # Click's own printing of errors bypasses our streams if they are ASCII.
             code = app(prog_name="flexwire", standalone_mode=False)
         finally:
             sys.stdout.flush()
@@ -338,22 +338,22 @@ def run() -> None:
             raise
         fail(tell(missing))
     except BrokenPipeError:
-        # The reader has what it wanted; `head` closing the pipe is not a failure.
+        # The reader has enough: `head` closing the pipe is not a failure.
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # Output that could not be written would be tried again at exit, and fail again.
+        # Otherwise Python would try to write the rest again at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(system_error_text(error))}")
 
 
 def _on_one_line(error: click.ClickException) -> click.ClickException:
-    """Return an error whose message has no line break, unless it is a page of help."""
+    """Return the error with a message on one line, unless it is a page of help."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return error
     message = error.format_message()
     if isinstance(error, click.MissingParameter):
-        # Click puts choices on lines of their own, behind tabs.
+        # Click puts choices on separate lines, indented by tabs.
         message = " ".join(message.split())
     message = printable(message)
     if isinstance(error, click.UsageError):
@@ -362,6 +362,6 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
 
 
 def fail(text: str) -> NoReturn:
-    """Say what went wrong and exit with 1."""
+    """Print an error and exit with 1."""
     print(text, file=sys.stderr)
     sys.exit(1)

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
-    """Let a block compute for at most so many CPU seconds; then `CallError` names ``what``.
+    """Limit the CPU time of a block to ``seconds``; then raise `CallError`, naming ``subject``.
 
-    Waiting does not count, as each wait has its own bound. Only a main thread hears of the time,
-    and only on systems that have such timers (POSIX); elsewhere there is no bound.
+    Waiting does not count, because each wait has its own limit. The limit works only in the main
+    thread, and only on systems with such timers (POSIX). Elsewhere there is no limit.
 
     Python drops an exception that is raised in a finalizer or a callback of the garbage collector.
-    So the error is raised again after as many seconds, and once more at the end of the block.
+    So the error is raised again after every further ``seconds``, and at the end of the block.
     """
     if not hasattr(signal, "setitimer") or not _is_main():
         yield
@@ -80,17 +80,17 @@ def _is_main() -> bool:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""The default limit of an answer: one byte may become 100 bytes of objects."""
+"""The default limit of an answer's size, because one byte may become 100 bytes of objects."""
 _TO_SHOW = "to decode and print the answer"
 _INSIST = "--any-version sends it all the same"
-# More than an int16 has.
+# More digits than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 
 
 @dataclass(frozen=True, slots=True)
 class _CallOptions:
-    """How requests are sent, and how answers are shown; a line may say another version or route."""
+    """The options for requests and for the output; a line may have another version or route."""
 
     version: str
     any_version: bool
@@ -250,7 +250,7 @@ def call(
 def _call_once(
     cluster: Cluster, request: dict[str, Any] | None, options: _CallOptions, seconds: float
 ) -> None:
-    """Send one request, or ask for the APIs; computing over the answer takes so long at most."""
+    """Send one request, or ask for the APIs; decoding the answer has a limit of CPU time."""
     with limit_cpu_time(seconds, _TO_SHOW):
         if request is None:
             _print_apis(cluster.broker(options.to), options.output)
@@ -259,7 +259,7 @@ def _call_once(
 
 
 def _to_request(message: str, body: str | None) -> dict[str, Any]:
-    """The request as a line of --requests has it; a name that no API has is refused."""
+    """Return the request in the form of a line of --requests; refuse names that no API has."""
     from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
@@ -406,7 +406,7 @@ _HINTS = {
 
 
 def _print_errors(answer: BrokerAnswer) -> bool:
-    """Word the error codes of an answer; whether there are any."""
+    """Print the error codes of an answer; return whether there are any."""
     codes = answer.error_codes
     for code in codes:
         print(f"error: {code}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`flexwire capture open`: captures of TLS, written anew as key logs open them."""
+"""`flexwire capture open`: write captures of TLS again, decrypted with key logs."""
 
 from __future__ import annotations
 

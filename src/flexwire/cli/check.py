@@ -71,7 +71,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command the options that choose rules and how findings are printed."""
+    """Give a command the options for the choice of rules and for printing findings."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -84,7 +84,7 @@ def load_config(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Return the configuration, as the command line overrides it; raises `ConfigError`."""
+    """Return the configuration with the command line's overrides; raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.specs.lint.config import Config, choose, find_config, read_config
@@ -117,7 +117,7 @@ def rule_page(of: Ruleset, name: str) -> str:
 
 
 def print_findings(report: Report, output: str) -> NoReturn:
-    """Print what was found, and exit with 100 if it is anything."""
+    """Print the findings; exit with 100 if there are any."""
     text = _report_text(report, output)
     if output == "text":
         styled(sys.stdout).write(text)

@@ -1,4 +1,4 @@
-"""`flexwire completion`: what a shell reads to complete commands, messages, releases and rules."""
+"""`flexwire completion`: scripts for shells that complete commands, messages, releases, rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def completion(*, shell: str) -> None:
     shell_class = get_completion_class(shell)
     if shell_class is None:
         raise click.UsageError(f"{shell} is not known")
-    # What bash is asked for its version would be the only process that this command starts.
+    # Click's own command would start bash to ask its version; this command starts no process.
     source = shell_class(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
     print(source.source_template % source.source_vars())
 
@@ -37,7 +37,7 @@ def completion(*, shell: str) -> None:
 def message_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """The bundled messages whose names begin so, in any case."""
+    """Return the bundled messages whose names begin with the text, in any case."""
     from flexwire.schema.catalog import catalog
 
     return _completions(catalog().names(), prefix)
@@ -46,7 +46,7 @@ def message_names(
 def request_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """The APIs whose names begin so, in any case."""
+    """Return the APIs whose names begin with the text, in any case."""
     from flexwire.protocol import api_name
     from flexwire.schema.catalog import catalog
 
@@ -56,7 +56,7 @@ def request_names(
 def release_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """The releases of the catalog that begin so."""
+    """Return the releases of the catalog whose names begin with the text."""
     from flexwire.schema.catalog import catalog
 
     return _completions(catalog().releases, prefix)
@@ -65,7 +65,7 @@ def release_names(
 def rule_names(
     context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """The rules of lint, or those of breaking changes."""
+    """Return the rules of lint, or the rules of breaking changes."""
     from flexwire.specs.lint.config import BREAKING, LINT
 
     of = LINT if context.info_name == LINT.table else BREAKING

@@ -1,4 +1,4 @@
-"""`flexwire conform`: does a broker answer as Apache Kafka does?"""
+"""`flexwire conform`: test whether a broker answers as Apache Kafka does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _KILLED = 128
-"""A shell says this and the signal's number of a process that a signal ended."""
+"""A shell's exit code for a process that a signal ended is this plus the signal's number."""
 
 
 class ConformanceFormat(StrEnum):
@@ -220,13 +220,13 @@ def _ask(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM end a block as an interrupt does, so that what the block created is removed."""
+    """Let SIGTERM end a block like an interrupt, so that the block removes what it created."""
 
     def end(number: int, _: FrameType | None) -> None:
         sys.exit(_KILLED + number)
 
     if threading.current_thread() is not threading.main_thread():
-        # Only the main thread may say what a signal does.
+        # Only the main thread may set a signal's handler.
         yield
         return
     old_handler = signal.signal(signal.SIGTERM, end)

@@ -1,4 +1,4 @@
-"""The options that say how a broker is reached: TLS, SASL, a properties file, and time limits."""
+"""The options for connections to a broker: TLS, SASL, a properties file, and time limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
-# Those of `flexwire.client.security`, which --help need not import.
+# The mechanisms of `flexwire.client.security`, repeated so that --help need not import it.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _PLAIN_WARNING = (
     "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
@@ -29,7 +29,7 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The options as they were given."""
+    """The options, as the user gave them."""
 
     command_config: Path | None
     tls: bool
@@ -82,14 +82,14 @@ _OPTIONS = (
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options of `Reaching`."""
+    """Give a command the options of `ConnectionOptions`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def reach(options: ConnectionOptions) -> ClientConfig:
-    """Say how a broker is reached; a usage error for options that do not go together."""
+    """Return the settings of a connection; a usage error for options that exclude each other."""
     from flexwire.client.config import ClientConfig
 
     if options.command_config is None:
@@ -106,7 +106,7 @@ def reach(options: ConnectionOptions) -> ClientConfig:
 
 
 def told_config(path: Path) -> ClientConfig:
-    """Read a client's properties file, and say which settings are not used."""
+    """Read a client's properties file, and print the settings that are not used."""
     from flexwire.client.config import read_client_config
 
     config = read_client_config(path)
@@ -122,7 +122,7 @@ def _warn_of(config: ClientConfig) -> None:
 
 
 def _refuse_both(options: ConnectionOptions) -> None:
-    """Raise a usage error if options stand beside a properties file."""
+    """Raise a usage error if options are given together with a properties file."""
     connection_options = (
         options.tls,
         options.ca,

@@ -136,7 +136,7 @@ def decode(
 
 
 def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
-    """Read a message; where that fails, say what else the bytes may be."""
+    """Read a message; if this fails, add a hint of what else the bytes may be."""
     try:
         return decode_bytes(raw)
     except DecodeError:
@@ -146,7 +146,7 @@ def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tu
 
 
 def named_form(value: Message, version: int) -> dict[str, Any]:
-    """Return the JSON form of a message with the names of error codes, and records."""
+    """Return the JSON form of a message, with names of error codes and with decoded records."""
     from flexwire.protocol.readable_json import to_readable_json as as_json
 
     return as_json(value, version)
@@ -178,13 +178,13 @@ def frame_form(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
-    """The form of a frame that is cut off or broken: what was read, and why there is no more."""
+    """Return the form of an incomplete or broken frame: the part that was read, and the error."""
     from flexwire.codec import message
     from flexwire.protocol.readable_json import make_readable
 
     part = shown.part
     if part is None:
-        raise AssertionError  # a frame is whole, or it is a part
+        raise AssertionError  # a frame that is not whole has a part
     here = len(part.payload)
     form: dict[str, Any] = {
         "frame": part.kind,
@@ -215,7 +215,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
 
 def _line(frames: list[ShownFrame]) -> dict[str, Any]:
-    """The output for one line, for each frame on it."""
+    """Return the output for one line, with each of its frames."""
     forms = [frame_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
@@ -242,7 +242,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are here" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
-    # What the header's JSON holds has its version beside it, and no name of its own.
+    # The header has no name of its own; its version stands beside its JSON.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
         print_outline(f"header{version}", form["header"])
@@ -265,7 +265,7 @@ def _print_lines(
     decode_line: Callable[[bytes], Any],
     is_part: Callable[[Any], bool] = lambda _: False,
 ) -> None:
-    """Decode each line; one that does not decode says why in its place, and the command fails."""
+    """Decode each line; if one fails, its output is the error, and the command fails."""
     failed = 0
     for _, line in read_lines(data):
         try:
@@ -285,7 +285,7 @@ _WITHIN = "  "
 
 
 def outline(form: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a form: values as JSON has them, and an error code's name behind its code.
+    """Yield the lines of a form: values in JSON, and error codes followed by their names.
 
     Every element of an array begins with a dash. Arrays of plain values stay on one line.
 

@@ -48,7 +48,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     else:
         print_summary(Console(file=styled(sys.stdout)), outcome)
         print_audit(outcome.analysis.facts)
-        # A path that is broken over lines cannot be copied, and is looked for at the end.
+        # A path that is wrapped cannot be copied, and readers look for it at the end.
         print_line(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

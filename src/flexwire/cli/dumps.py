@@ -1,9 +1,9 @@
-"""Bytes as people have them: hex in any spacing, the layouts of hex dumps, and source code.
+"""Read bytes in the forms that people copy: hex with any spacing, hex dumps, and source code.
 
-Read are what Wireshark copies (as a hex dump, a hex stream, an escaped string, a C array), what
-``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X`` print, and how Python shows
-bytes. Where a layout numbers its bytes the numbers must be right: a dump that lacks a line, or has
-been joined with another, is refused and not read as something shorter.
+The forms are those that Wireshark copies (a hex dump, a hex stream, an escaped string, a C array),
+the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and Python's
+bytes literals. If a layout numbers its bytes, the numbers must be right: a dump with a missing
+line, or two dumps joined together, are refused instead of being read as something shorter.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 _NO_PREFIX: Final = re.compile(r"0x(?![0-9a-f]{2})", re.IGNORECASE)
 _SEPARATORS: Final = (":", ",", ";", "0x", "0X")
-# What repeats takes all that it can and gives nothing back: tried in every way to cut it, forty
-# bytes of hex before a slip of the pen took minutes.
+# All repetitions are possessive, so they never backtrack. With backtracking, forty bytes of hex
+# before a typing error took minutes.
 _ESCAPED: Final = re.compile(r"(?:\s*+\"(?:\\x[0-9a-f]{2})*+\"\s*+\\?+)++\s*+", re.IGNORECASE)
 _ESCAPE: Final = re.compile(r"\\x([0-9a-f]{2})", re.IGNORECASE)
 _ARRAY: Final = re.compile(r"[^{}]*+\{([0-9a-fx,\s]*+)\}[^{}]*+", re.IGNORECASE | re.DOTALL)
-# One literal and no expression: Python's parser would follow any other into its depths.
+# Only a single literal is parsed: Python's parser would recurse deeply into other expressions.
 _IN_LITERAL: Final = r"\\(?:x[0-9a-fA-F]{2}|[\\'\"abfnrtv\n]|[0-3]?[0-7]{1,2})"
 _LITERAL: Final = re.compile(
     rf"\s*+b(?:'(?:[^'\\\r\n]|{_IN_LITERAL})*+'|\"(?:[^\"\\\r\n]|{_IN_LITERAL})*+\")\s*+"
 )
 _BLOCK_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-# An offset of a line, then its bytes in pairs or in fours, then perhaps what they are as text.
+# A line: its offset, then its bytes in groups of two or four digits, then perhaps their text.
 _LINE: Final = re.compile(r"(?:0x)?([0-9a-f]{3,16})(:?)(?:\s++(.++))?", re.IGNORECASE | re.DOTALL)
-# One group of bytes and the spaces before it; dumps have two in the middle of a line, and where the
-# text begins.
+# One group of bytes and the spaces before it. Dumps have two spaces in the middle of a line, and
+# before the text.
 _GROUP: Final = re.compile(r"( *)((?:[0-9a-f]{2}){1,4})(?![^ ])", re.IGNORECASE)
-# Hex with slips of the pen: so many digits for each, and in so much of a text.
+# A text is hex with typing errors if it has enough digits for each error, in its first characters.
 _NOT_HEX: Final = re.compile(r"[^0-9a-f\s:,;]", re.IGNORECASE)
 _LEAST_DIGITS, _DIGITS_FOR_A_SLIP = 8, 8
 MOST_LOOKED_AT: Final = 65_536
@@ -44,11 +44,11 @@ _GAP: Final = 2
 _USUAL: Final = 16
 _REPEATED: Final = "*"
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""So many bytes a dump may stand for: a line that says "as before" takes no room itself."""
+"""The most bytes of a dump: a short line may stand for any number of repeated lines."""
 
 
 class DumpError(FlexwireError):
-    """A text that looks like a dump of bytes, and is not one."""
+    """A text that looks like a dump of bytes but is not one."""
 
 
 class _DumpLine(NamedTuple):
@@ -59,9 +59,9 @@ class _DumpLine(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    r"""The bytes of a text; None where it is none of the layouts.
+    r"""Return the bytes of a text; None if the text has none of the layouts.
 
-    Raises `DumpError` for a dump whose offsets say that lines of it are missing.
+    Raises `DumpError` if the offsets of a dump show that lines are missing.
 
     >>> read_dump("00 12:00,03 0x07"), read_dump(r'"\x00\x12"'), read_dump(r"b'\x00k'")
     (b'\x00\x12\x00\x03\x07', b'\x00\x12', b'\x00k')
@@ -70,14 +70,14 @@ def read_dump(text: str) -> bytes | None:
     """
     for read in (_plain, _escaped, _array, _literal, _lines):
         data = read(text)
-        # An offset alone is no dump of nothing, but hex that lacks a digit.
+        # An offset alone is not an empty dump, but hex with a missing digit.
         if data or (data is not None and not text.strip()):
             return data
     return None
 
 
 def slip_in_hex(text: str) -> str | None:
-    r"""What keeps a text from being hex, where nearly all of it is; None of any other text.
+    r"""Return the error in a text that is nearly hex, and its description; None for other texts.
 
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
     ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
@@ -110,7 +110,7 @@ def _plain(text: str) -> bytes | None:
 
 
 def _looks_numbered(text: str) -> bool:
-    """Return whether lines begin with offsets, so that not all of a line is bytes."""
+    """Return whether lines begin with offsets, and so are not bytes alone."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):
@@ -126,7 +126,7 @@ def _escaped(text: str) -> bytes | None:
 
 
 def _array(text: str) -> bytes | None:
-    # Beyond the last end of a comment none ends, and each that begins would be followed to there.
+    # No comment ends after the last "*/". Each comment start after it would scan to the end.
     last = text.rfind("*/") + len("*/") if "*/" in text else 0
     match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
@@ -174,10 +174,10 @@ def _lines(text: str) -> bytes | None:
 
 
 def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
-    """How the offsets and the groups of a layout may be meant: the base, and if words are swapped.
+    """Return possible readings of a layout: the base of offsets, and whether words are swapped.
 
-    ``hexdump`` and ``od`` number with seven digits, of which od's are octal; words of two bytes
-    without a colon are hexdump's, in the order of a little-endian machine.
+    ``hexdump`` and ``od`` print offsets of seven digits; od's are octal. Words of two bytes without
+    a colon are hexdump's, in the order of a little-endian machine.
     """
     if first.has_colon or len(first.offset) != len("0000000"):
         return [(16, False)]
@@ -201,7 +201,7 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
             )
         following = lines[index + 1] if index + 1 < len(lines) else None
         most = width if following is None else _offset(following, base) - at
-        # A word of which the dump has the first byte alone is filled up.
+        # The dump pads a last word of only one byte; the padding is cut off.
         last = order(_content(line, most))[: max(most, 0) or None]
         width = width or len(last)
         data += last
@@ -216,7 +216,7 @@ def _offset(line: _DumpLine, base: int) -> int:
 
 
 def _content(line: _DumpLine, most: int) -> bytes:
-    """The bytes of a line, at most so many, or where nobody knows as many as dumps have."""
+    """Return the bytes of a line, at most ``most``, or the usual number if ``most`` is 0."""
     data, at = b"", 0
     while match := _GROUP.match(line.content, at):
         if at and (len(match[1]) > _GAP or (len(data) >= (most or _USUAL) and len(match[1]) > 1)):
@@ -228,7 +228,7 @@ def _content(line: _DumpLine, most: int) -> bytes:
 
 
 def _swapped(data: bytes) -> bytes:
-    """Words of two bytes the other way round."""
+    """Return the bytes with those of each two-byte word swapped."""
     swapped = bytearray(data)
     swapped[0 : len(data) // 2 * 2 : 2], swapped[1 : len(data) // 2 * 2 : 2] = (
         data[1 : len(data) // 2 * 2 : 2],

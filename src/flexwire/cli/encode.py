@@ -105,7 +105,7 @@ def encode(
 
 
 def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
-    """The fields with a value of their own that the version lacks, and that may be left out."""
+    """Yield the fields that the version lacks, have a value, and may be left out."""
     from flexwire.codec.mappings import to_plain
     from flexwire.wire.schema import Presence, struct_of
 

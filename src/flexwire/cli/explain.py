@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.wire.encoding import Encoding
 
 _ADVICE_WIDTH = 96
-# Eight bytes a line leave room for the path and the value on a screen of 100 columns.
+# Eight bytes per line leave room for the path and the value in 100 columns.
 _WIDTH = 8
 
 
@@ -131,7 +131,7 @@ def explain_message(
     lenient: bool,
     encoding: Encoding,
 ) -> Explanation:
-    """Explain a message, of the version given or of the one that two bytes before it say."""
+    """Explain a message in the given version, or in the version named by two bytes before it."""
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 
@@ -187,7 +187,7 @@ def _explain_frames(frames: list[ShownFrame], output: Format) -> None:
 
 
 def frame_sections(shown: ShownFrame) -> Iterator[FrameSection]:
-    """Yield the header and the body of a frame, as far as they were read."""
+    """Yield the readable parts of a frame's header and body."""
     from flexwire.protocol.frame_explanation import explain_frame
 
     if shown.frame is not None:
@@ -197,14 +197,14 @@ def frame_sections(shown: ShownFrame) -> Iterator[FrameSection]:
 
 
 def section_lines(section: FrameSection) -> Iterator[str]:
-    """The title of a header or a body, its annotated hex dump, and an empty line."""
+    """Yield the title of a header or body, its annotated hex dump, and an empty line."""
     yield f"{section.title}{withheld_note(section.withheld)}"
     yield from table_lines(section.explanation, section.data)
     yield ""
 
 
 def withheld_note(count: int) -> str:
-    """What a title says of credentials that are not shown."""
+    """Return the note in a title about credentials that are not shown."""
     if not count:
         return ""
     return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"
@@ -236,7 +236,7 @@ def _plain(value: Any) -> Any:
 
 
 def table_lines(explanation: Explanation, raw: bytes) -> Iterator[str]:
-    """The annotated hex dump, a line at a time."""
+    """Yield the lines of the annotated hex dump."""
     rows = [
         (
             annotation.offset,
@@ -268,7 +268,7 @@ def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
 
 
 def _error_name(annotation: Annotation) -> str | None:
-    """The name of an error code; None of another field, and of a code that Kafka does not have."""
+    """Return the name of an error code; None for other fields and for codes unknown to Kafka."""
     from flexwire.protocol.error_codes import error_name, is_error_code
 
     field = annotation.path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Whole frames for `decode` and `explain`: the options that say what they are, and reading them."""
+"""Whole frames for `decode` and `explain`: the options that describe them, and reading them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FramingOptions:
-    """The options that say of which kind a frame is, and where it stands."""
+    """The options that tell the kind of a frame, and where to find it."""
 
     frame: bool
     api: str | None
@@ -39,13 +39,13 @@ class FramingOptions:
 
     @property
     def is_asked(self) -> bool:
-        """Whether frames are meant, and not the bytes of a message."""
+        """True if the input is frames, not the bytes of a message."""
         options = (self.frame, self.api, self.request, self.no_length)
         return any(options) or self.frame_number is not None
 
     @property
     def is_guessed(self) -> bool:
-        """Whether the frame is taken for a request because nothing says what it is."""
+        """True if the frame is taken for a request because no option tells its kind."""
         return not (self.api or self.request) and self.frame_number is None
 
 
@@ -53,7 +53,7 @@ class FramingOptions:
 class ShownFrame:
     """A frame to show: whole, or the ``part`` of it that could be read.
 
-    With ``withheld`` it is shown without credentials, as it comes from a capture.
+    With ``withheld``, it is shown without credentials, because it comes from a capture.
     """
 
     frame: WholeFrame | None
@@ -63,21 +63,21 @@ class ShownFrame:
 
     @property
     def error(self) -> FlexwireError | None:
-        """Why the frame is not whole, and which of several it is."""
+        """The error if the frame is not whole; it names the frame if there are several."""
         error = None if self.part is None else self.part.error
         return error if error is None or not self.where else FrameError(f"{self.where}: {error}")
 
     @property
     def is_read(self) -> bool:
-        """Whether there is anything of it to show."""
+        """True if any part of the frame can be shown."""
         header = None if self.part is None else self.part.header
         return self.part is None or (header is not None and bool(header.form))
 
     @property
     def is_believed(self) -> bool:
-        """Whether its fields are those of the message that it was read as.
+        """True if the fields that were read are probably right.
 
-        A request that does not decode may be a response, whose first bytes name some API too.
+        A request that does not decode may be a response, whose first bytes also name some API.
         """
         part = self.part
         if part is None or part.kind == "response":
@@ -87,10 +87,10 @@ class ShownFrame:
 
     @property
     def is_surely_a_request(self) -> bool:
-        """Whether its first bytes are those of no response.
+        """True if its first bytes cannot be those of a response.
 
-        The correlation id of a response is seldom so large that it names another API than the
-        first.
+        Correlation ids are rarely so large that, read as an api key, they name an API other than
+        0.
         """
         part = self.part
         if part is None or part.body is None or part.header is None:
@@ -99,7 +99,7 @@ class ShownFrame:
 
 
 def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
-    """Raise the error of the first frame that is not whole; say what else it could be."""
+    """Raise the error of the first frame that is not whole; hint at what else it could be."""
     for frame in frames:
         if frame.error is None:
             continue
@@ -147,7 +147,7 @@ _OPTIONS = (
 
 
 def framing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command the options of `Framing`."""
+    """Give a command the options of `FramingOptions`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -159,7 +159,7 @@ words_argument = click.argument(
 
 
 def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | None, str]:
-    """The message and the data that the words of a command line name."""
+    """Return the message and the data that the words of a command line name."""
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
@@ -180,7 +180,7 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
 def read_frames(
     data: str, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """The frames that are meant: those of DATA, or of a packet. Raises `FlexwireError`s."""
+    """Return the frames of DATA, or of a packet. Raises `FlexwireError`s."""
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
@@ -195,7 +195,7 @@ def read_frames(
 def frames_of(
     raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """The frames that bytes are, whose kind the options say."""
+    """Return the frames in bytes; the options tell their kind."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number is of a capture, and not of --lines")
     if not raw:
@@ -215,7 +215,7 @@ def read_frame_bytes(
     has_length: bool = True,
     withheld: bool = False,
 ) -> list[ShownFrame]:
-    """Return the frames that bytes are: requests, or responses to ``request`` or of an ``api``.
+    """Return the frames in bytes: requests, or responses to ``request`` or of an ``api``.
 
     Raises `click.UsageError` unless exactly a response of an API has a version.
     """
@@ -261,19 +261,19 @@ def _read_input_frames(
 
 
 def _api(api: str, version: int | str | None) -> tuple[int, int]:
-    """The key and version that ``--api`` and ``--version`` say."""
+    """Return the api key and version that ``--api`` and ``--version`` name."""
     from flexwire.protocol.apis import find_api
 
     entry = find_api(api)
     if version is None:
         raise click.UsageError("--api needs --version, that of the request which is answered")
     if entry.api_key is None:
-        raise AssertionError  # an API has a key
+        raise AssertionError  # every API has a key
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
 
 
 def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
-    """Return the frames of a packet, without credentials; raise `FlexwireError`s without any."""
+    """Return the frames of a packet, without credentials; raise `FlexwireError`s if it has none."""
     from flexwire.capture.messages import find_packet_frames
 
     return [shown_frame(*found) for found in find_packet_frames(path, number)]
@@ -301,7 +301,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:
-    """The number of the version that a message without its header needs to be told."""
+    """Return the version of a message without a header, which the user must give."""
     if version is None:
         raise click.UsageError(
             "--version is missing: it says of which version the message is, --version 12 or latest"
@@ -312,9 +312,9 @@ def needed_version(message_class: type[Message], version: int | str | None) -> i
 def body_and_version(
     message_class: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
-    """The bytes of a message, and its version, which the two bytes before it may say.
+    """Return the bytes of a message, and its version, which may be in the two bytes before it.
 
-    Bytes that are a message of the version asked for have no version before them.
+    If all bytes are a message of the version asked for, no version stands before them.
     """
     from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
@@ -340,7 +340,7 @@ def _is_message(message_class: type[Message], raw: bytes, version: int) -> bool:
 def refuse_for_frames(
     release: str | None, specs: tuple[str, ...], encoding: Encoding, *, lenient: bool
 ) -> None:
-    """Refuse what says how a message is read, where frames are read."""
+    """Refuse options about reading a single message if frames are read."""
     if release is not None or specs or lenient or encoding.value != "kafka":
         raise click.UsageError(
             "a frame is read as Kafka's releases write it; leave out --release, --specs, "
@@ -349,7 +349,7 @@ def refuse_for_frames(
 
 
 def hint(raw: bytes) -> str | None:
-    """What to try where bytes are no message: they may be a frame, or the first part of one."""
+    """Return a hint if bytes that are not a message may be a frame, or the first part of one."""
     from flexwire.protocol.frame_input import read_input_requests
     from flexwire.protocol.frames import begins_with_length
 

@@ -113,7 +113,7 @@ def generate(
         return
     written = 0
     for data, _ in samples:
-        # Fuzzers name files so, and find by it what they have already.
+        # Fuzzers use such names, and recognise by them the files that they already have.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
             write_together(corpus, {name: data})
@@ -122,7 +122,7 @@ def generate(
 
 
 _Sample = tuple[bytes, dict[str, Any]]
-"""The bytes of a message or frame, and what a line says of them."""
+"""The bytes of a message or frame, and the fields of its line."""
 
 
 def _valid(message_class: type[Message], version: int, seed: int) -> _Sample:

@@ -23,11 +23,11 @@ METRICS_OPTIONS: Final = (
         help="Allow --metrics on addresses that other machines can reach.",
     ),
 )
-"""The options, in the order of a command's help."""
+"""The options, in their order in a command's help."""
 
 
 def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    """Return the port that is asked for, not yet open; None if none is."""
+    """Return the port that the options ask for, not yet open; None without them."""
     from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:

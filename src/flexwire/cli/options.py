@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and bytes as a person gives them."""
+"""Arguments that several commands share, and the reading of bytes from users."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
-"""So many bytes a file, standard input or a line of it may have: 100 MiB as hexdump prints them."""
+"""The most bytes of a file, of standard input, or of a line: 100 MiB of data printed by hexdump."""
 
 
 class InputError(FlexwireError):
-    """What was given on the command line or in a file is not what it was said to be."""
+    """An argument or a file is not what the user said it is."""
 
 
 class Notation(StrEnum):
@@ -60,7 +60,7 @@ def _use_catalog(context: click.Context, _option: click.Parameter, value: str | 
 
     use_catalog(Path(value).absolute())
     old_value = os.environ.get(VARIABLE)
-    # What the command starts, Spark above all, is to use it too.
+    # Processes that the command starts, above all Spark, must use it too.
     os.environ[VARIABLE] = str(Path(value).absolute())
     context.find_root().call_on_close(partial(_restore_catalog, old_value))
 
@@ -86,8 +86,8 @@ catalog_option = click.option(
 message_argument = click.argument("message", shell_complete=message_names)
 
 
-class _Version(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
-    """A message version, or the word for the newest that the message has."""
+class _Version(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
+    """A message version, or the word for the newest version of the message."""
 
     name = "N|latest"
 
@@ -144,7 +144,7 @@ _specs_mode_option = click.option(
     "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft).",
 )
 
-# For commands that write what they read, which a first draft has no form for.
+# For commands that write the specs that they read: a first draft cannot be written.
 read_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip"]),
@@ -161,7 +161,7 @@ def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) 
     return Encoding(value)
 
 
-# The values of `flexwire.wire.encoding.Encoding`, which --help need not import.
+# The values of `flexwire.wire.encoding.Encoding`, repeated so that --help need not import it.
 ENCODINGS = ["kafka", "interleaved", "optional-buffers", "fixed", "flexible"]
 encoding_option = click.option(
     "--encoding",
@@ -195,8 +195,8 @@ format_option = click.option(
 )
 
 
-class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
-    """A size of memory as Java reads it, not below what Spark or a worker of it starts with."""
+class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
+    """A size of memory in Java's form, at least what Spark or one of its workers needs to start."""
 
     name = "size"
 
@@ -259,16 +259,16 @@ timezone_option = click.option(
 
 
 def specs_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command ``--specs`` and ``--specs-mode``, which `find_message` takes."""
+    """Give a command the options ``--specs`` and ``--specs-mode``, for `find_message`."""
     return _specs_option(_specs_mode_option(command))
 
 
 def find_message(
     name: str, release: str | None, specs: tuple[str, ...], specs_mode: Mode
 ) -> type[Message]:
-    """Return the class of a bundled message, or of one in the specs given.
+    """Return the class of a bundled message, or of a message in the given specs.
 
-    The name of an API stands for its request, as `flexwire call` takes it.
+    The name of an API stands for its request, as in `flexwire call`.
     """
     from flexwire.codec import message
     from flexwire.schema.catalog import catalog
@@ -323,7 +323,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
     path = Path(text)
     if _exists(path):
         return read_content(_content(path), notation, text)
-    # A slash is a character of base64, and far more often one of a path.
+    # A slash is a character of base64, but at the beginning it far more often belongs to a path.
     if notation in {Notation.AUTO, Notation.BASE64} and not text.startswith(("/", "./", "../")):
         data = _from_base64(text)
         if data is not None:
@@ -350,7 +350,7 @@ def read_line(line: bytes, notation: Notation) -> bytes:
 
 
 def read_lines(source: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, or of standard input, that are not blank, each with its number.
+    """Yield the non-blank lines of a file, or of standard input, each with its number.
 
     Raises `InputError`.
     """
@@ -392,7 +392,7 @@ def read_standard_input() -> bytes:
 
 
 def _bounded(file: IO[bytes], source: str) -> bytes:
-    """All of a file; what has no end, as a device has none, is not read for ever."""
+    """Return all of a file; a file without end, such as a device, is refused at a limit."""
     data = file.read(MOST_INPUT_BYTES + 1)
     if len(data) > MOST_INPUT_BYTES:
         raise InputError(
@@ -455,7 +455,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
                 raise InputError(
                     f"{source} is a capture: give the number of a packet in it, --frame-number N"
                 )
-            # A character has four bytes at the most, and a file that is raw may be large.
+            # A character has at most four bytes, and a raw file may be large.
             begin = content[: 4 * (MOST_LOOKED_AT + 1)]
             _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")
         return content if data is None else data
@@ -472,7 +472,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
 
 def _slip(text: str) -> str:
-    """What an error adds of a text that is nearly hex."""
+    """Return the addition to an error for a text that is nearly hex."""
     from flexwire.cli.dumps import slip_in_hex
 
     slip = slip_in_hex(text)
@@ -480,7 +480,7 @@ def _slip(text: str) -> str:
 
 
 def _note_slip(text: str, source: str, notation: str) -> None:
-    """Say that what is nearly hex was taken for something else."""
+    """Print a note that a text that is nearly hex was read as something else."""
     if slip := _slip(text):
         note(f"{source} is read as {notation}, and looks like hex{slip}")
 
@@ -489,7 +489,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # A text longer than a path may be, or with a character that no path has.
+        # The text is too long for a path, or has a character that no path can have.
         return False
 
 
@@ -502,7 +502,7 @@ def _content(path: Path) -> bytes:
 
 
 def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return the share that a percentage is, as a callback of click does."""
+    """Return a percentage as a share, for use as a callback of click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
@@ -515,7 +515,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def parse_time(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
-    """Return the seconds of a time as 90s, 10m or 2h, as a callback of click does."""
+    """Return the seconds of a time such as 90s, 10m or 2h, for use as a callback of click."""
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]{1,6})([smh])", text)

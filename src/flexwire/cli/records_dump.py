@@ -1,4 +1,4 @@
-"""`flexwire records dump`: log segments and the files beside them, as text or JSON lines."""
+"""`flexwire records dump`: log segments and their accompanying files, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FINDINGS = 100
 _MIB = 1024 * 1024
 _TYPED_BY_HAND = "kip-1308"
-# Of a record's row, what goes with each part that can be left out.
+# The fields of a record's row that belong to each part that can be left out.
 _PARTS = {
     "metadata": ("offset", "timestamp", "sequence", "keySize", "valueSize"),
     "content": ("key", "value", "headers", "control", "withheldCredentials"),
@@ -186,7 +186,7 @@ def records_dump(
 
 
 def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Yield the files, and those of a directory segment by segment, each with its log first."""
+    """Yield the files; those of a directory by segment, with the log of each segment first."""
     from flexwire.cli.records_dump_rows import is_known
 
     for path in paths:
@@ -226,14 +226,14 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
 def _select_rows(
     rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool
 ) -> Iterator[Row]:
-    """Leave out the parts that are not wanted, and where only findings are, all other rows."""
+    """Leave out unwanted parts, and all other rows if only findings are wanted."""
     if without:
         rows = (row for row in map(partial(_without, without), rows) if row is not None)
     return (row for row in rows if row["type"] == "finding") if is_finding else rows
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:
-    """Return what is left of a row, None where nothing is."""
+    """Return a row without some parts; None if nothing is left."""
     if row["type"] == "batch" and "batches" in parts:
         return None
     if row["type"] == "record":
@@ -243,7 +243,7 @@ def _without(parts: tuple[str, ...], row: Row) -> Row | None:
 
 
 def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
-    """Write the rows; gives how many of them are findings."""
+    """Write the rows; return the number of findings."""
     import msgspec
 
     from flexwire.cli.records_dump_text import DumpText
@@ -254,7 +254,7 @@ def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
         colour=is_terminal and not os.environ.get("NO_COLOR"),
     )
     encode = msgspec.json.Encoder().encode
-    # `Text` has escaped what is foreign in its lines, and its colours are its own.
+    # `DumpText` has already escaped foreign text in its lines, and adds only its own colours.
     lines_out = styled(out)
     findings = 0
     for row in rows:
@@ -273,17 +273,17 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
     try:
         return encode(row).decode()
     except UnicodeEncodeError:
-        # The name of a file may hold bytes that are not text; Python has lone surrogates there.
+        # The name of a file may have bytes that are not text, which Python makes lone surrogates.
         return json.dumps(row)
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
-    """Yield a callable that shows how far a log has been read, unless rows fill the terminal."""
+    """Yield a callable that shows the progress in a log, unless rows go to the terminal."""
     from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty():
-        yield lambda path, done, total: None  # noqa: ARG005 - the names are the protocol's
+        yield lambda path, done, total: None  # noqa: ARG005 - the protocol has these names
         return
     from rich.markup import escape
 

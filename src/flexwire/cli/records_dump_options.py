@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.records.conventions import Convention
 
-# What the options can name; --help need not import where they come from.
+# The names for options, repeated so that --help need not import their modules.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
 DIALECT_NAMES = ("kip-82", "kip-82-earlier")
 NUMBERS = {
@@ -31,16 +31,16 @@ NUMBERS = {
     "float64": ">d",
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
-"""How the bytes of keys and values can be shown; auto is text where they are UTF-8."""
+"""The notations for bytes of keys and values; auto is text if they are UTF-8."""
 
 
 class ConventionName(click.Choice[str]):
-    """The name of a convention of record headers; all are imported once somebody asks for them."""
+    """The name of a convention of record headers; their modules are imported at the first use."""
 
     case_sensitive = True
 
     def __init__(self) -> None:
-        """Leave ``choices`` to be found."""
+        """Do not set ``choices``, which is computed later."""
 
     @cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click only reads it
@@ -54,12 +54,12 @@ class ConventionName(click.Choice[str]):
 class DumpOptions:
     """The part to show: everything, unless a range narrows it.
 
-    ``decode`` is the topic to decode the records as, None to go by the name of the directory;
-    ``release`` is the one that wrote them, None where that is not known.
-    ``show_credentials`` shows what is withheld otherwise, of records of the cluster's metadata.
-    ``dialect`` is that of KIP-82's typed headers, where the logs are in the document's format.
+    ``decode`` is the internal topic to decode the records as; None takes it from the name of the
+    directory. ``release`` is the release that wrote them; None if unknown. ``show_credentials``
+    shows the credentials in records of the cluster's metadata, which are withheld otherwise.
+    ``dialect`` is the dialect of KIP-82's typed headers, for logs in that document's format.
     ``offsets`` and ``times`` (in ms) are inclusive. A batch inflates to at most ``max_inflated``
-    bytes, or the usual number. ``hear`` is called with how far a log is read.
+    bytes, or to the default limit. ``hear`` is called with the progress in a log.
     """
 
     deep: bool = False
@@ -79,14 +79,14 @@ class DumpOptions:
 
     @property
     def most_inflated(self) -> int:
-        """To how many bytes a batch inflates at most."""
+        """The most bytes that a batch may inflate to."""
         from flexwire.records import MAX_INFLATED
 
         return MAX_INFLATED if self.max_inflated is None else self.max_inflated
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of a log is enough, so that its indexes are not compared with it."""
+        """True if only a part of a log is wanted; its indexes are then not compared with it."""
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
     def has_offsets(self, first: int, last: int) -> bool:
@@ -100,8 +100,8 @@ class DumpOptions:
         )
 
 
-class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
-    """A range of offsets, both ends in it: A-B, A-, -B or A."""
+class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
+    """An inclusive range of offsets: A-B, A-, -B or A."""
 
     name = "A-B"
 
@@ -121,8 +121,8 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic for myp
         return first, last
 
 
-class TimeRange(click.ParamType):  # type: ignore[type-arg]  # as above
-    """A range of times, both ends in it: FROM/TO, each ISO 8601 or milliseconds, or left out."""
+class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
+    """An inclusive range of times: FROM/TO, each in ISO 8601 or milliseconds, or left out."""
 
     name = "FROM/TO"
 

@@ -1,9 +1,10 @@
-"""The rows that `flexwire records dump` shows of a file, in the form of JSON.
+"""The rows that `flexwire records dump` shows for a file, in JSON form.
 
-There is one for each batch, record and entry, and one for each finding, where it is found.
+There is a row for each batch, record and entry, and for each finding at its place.
 
-The bytes do not say which of the two they are, so ``--dialect`` does. Messages of magic 0 and 1 may
-stand among them. Rows are those of records, with headers that have their types.
+For logs in the format of KIP-82's document, ``--dialect`` names the dialect, because the bytes do
+not tell which of the two it is. Such logs may also have messages of magic 0 and 1. Their rows are
+like those of records, with typed headers.
 """
 
 from __future__ import annotations
@@ -68,26 +69,26 @@ _UUID_SIZE = 16
 
 
 def finding_row(damage: Damage) -> Row:
-    """Return the row of what is wrong with a file."""
+    """Return the row for damage in a file."""
     return {"type": "finding", **damage._asdict()}
 
 
 def sequence_of(batch: RecordBatch, offset: int) -> int:
-    """Return the sequence of the record at an offset; after the highest int32 comes 0."""
+    """Return the sequence of the record at an offset; it wraps from the highest int32 to 0."""
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
 
 
 class RecordRows:
-    """The rows of one log's records, batch after batch."""
+    """Makes the rows of one log's records, batch after batch."""
 
     def __init__(self, path: Path, options: DumpOptions) -> None:
         self._options = options
         self._topic = options.decode or _topic_of(path)
-        # Also where another decoder was asked for.
+        # Even if another decoder was asked for.
         self._is_metadata = InternalTopic.METADATA in {self._topic, _topic_of(path)}
-        # How many credentials of the record that is shown are withheld.
+        # The number of withheld credentials in the current record.
         self._withheld = 0
         self._last_offset: int | None = None
 
@@ -102,7 +103,7 @@ class RecordRows:
             if not self._options.has_record(record.offset, record.timestamp):
                 continue
             last_offset, self._last_offset = self._last_offset, record.offset
-            # Part of a log has gaps because it was asked for.
+            # If only a part was asked for, gaps are expected.
             if last_offset not in {None, record.offset - 1} and not self._options.is_partial:
                 yield {"type": "gap", "after": last_offset, "before": record.offset}
             yield from self._record_rows(batch, record)
@@ -132,7 +133,7 @@ class RecordRows:
             yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        """Return the key and the value, and what is wrong with them."""
+        """Return the key and the value, and the error if one does not decode."""
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
@@ -144,7 +145,7 @@ class RecordRows:
             typed_key = decode_key(topic, record.key, self._options.release)
             typed_value = decode_value(topic, typed_key, record.value, self._options.release)
         except (CodecError, UnknownMessageError) as error:
-            # Of a type or version of a newer Kafka's nothing is known, so nothing is wrong with it.
+            # A type or version may belong to a newer Kafka, so it is not an error.
             reason = None if isinstance(error, UnknownMessageError) else str(error)
             return _form(typed_key, record.key), self._undecoded(record, str(error)), reason
         if typed_value is not None and not self._options.show_credentials:
@@ -164,9 +165,9 @@ class RecordRows:
             return content, None if isinstance(error, UnknownMessageError) else reason
 
     def _undecoded(self, record: Record, reason: str) -> Any:
-        """Return the bytes of a value that does not decode, but withhold those of the metadata.
+        """Return the bytes of a value that does not decode, but withhold them in metadata.
 
-        Nobody knows which of them are a credential.
+        Any of those bytes may be a credential.
         """
         is_secret = self._is_metadata and not self._options.show_credentials
         if record.value is not None and (is_secret or self._is_secret(record)):
@@ -197,7 +198,7 @@ class RecordRows:
 
 
 def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[Row]:
-    """Return the record headers of one record as a convention reads them."""
+    """Return the record headers of one record, read by a convention."""
     try:
         convention = convention.for_record(headers)
     except RecordHeaderError as error:
@@ -206,7 +207,7 @@ def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[R
 
 
 def _typed_header(convention: Convention, header: RecordHeader) -> Row:
-    """Return one of them; what does not fit, as its bytes and with the reason."""
+    """Return one record header; if it does not fit, its bytes and the reason."""
     data = header[1]
     try:
         key = convention.key_text(header[0])
@@ -220,7 +221,7 @@ def _typed_header(convention: Convention, header: RecordHeader) -> Row:
 
 
 def typed_value(key: str, value: Typed) -> Row:
-    """Return a record header whose value says its type."""
+    """Return the row of a record header whose value has a type."""
     return {"key": key, "type": value.type.value, "value": _plain(value.value)}
 
 
@@ -230,7 +231,7 @@ def _misfit(header: RecordHeader, error: RecordHeaderError) -> Row:
 
 
 def _plain(value: Any) -> Any:
-    """Return a header's value in the form of JSON."""
+    """Return a header's value in JSON form."""
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, list):
@@ -242,7 +243,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | None):
         return value
     text = value.isoformat() if isinstance(value, date | time) else str(value)
-    # A char may be one half of a character, which no JSON text can hold.
+    # A char may be half of a surrogate pair, which JSON text cannot hold.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -257,14 +258,14 @@ def _topic_of(path: Path) -> InternalTopic | None:
     return next((topic for topic in InternalTopic if topic.topic == name), None)
 
 
-# Bytes, without losing any.
+# Bytes in JSON, without loss.
 
 
 def show_bytes(data: bytes | None, notation: str) -> Any:
-    """Return bytes in the notation asked for; null as None.
+    """Return bytes in the chosen notation; null as None.
 
-    What is not UTF-8, and where a number is asked for has another size, is ``{"base64": …}``, so
-    that no other bytes are shown alike.
+    Bytes that are not UTF-8, or that do not have the size of the chosen number, become
+    ``{"base64": …}``. So different bytes are never shown alike.
     """
     if data is None:
         return None
@@ -289,12 +290,12 @@ def _undecoded(data: bytes | None, reason: str) -> Any:
 
 
 def _number(number: float) -> float | str:
-    """Return a number, or as text what JSON has no number for: NaN, Infinity and -Infinity."""
+    """Return a number; NaN, Infinity and -Infinity become text, because JSON lacks them."""
     return number if math.isfinite(number) else json.dumps(number)
 
 
 def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """The rows of a log, message by message; after a damaged one, a finding, the next follows."""
+    """Yield the rows of a log by message; a damaged one becomes a finding, and reading goes on."""
     dialect = TypedDialect(options.dialect)
     at = 0
     while at < log.size and (options.max_bytes is None or at < options.max_bytes):
@@ -343,9 +344,9 @@ _SNAPSHOT_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
-    """Read a file, whatever kind it is, and what is wrong with it, in its order.
+    """Yield the rows of a file of any kind, with its findings, in the file's order.
 
-    Raises `InputError` for a file that is of no known kind, `CaptureError` for one that cannot be
+    Raises `InputError` for a file of an unknown kind, and `CaptureError` for a file that cannot be
     read.
     """
     if not is_known(path):
@@ -361,7 +362,7 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
 
 
 def is_known(path: Path) -> bool:
-    """Return whether a file is of a kind that can be read, by its name."""
+    """Return whether a file's name shows that it can be read."""
     return _kind(path) in {*_LOGS, *_BESIDE}
 
 
@@ -376,7 +377,7 @@ def _named_for(path: Path) -> Row:
     offset = base_offset_of(path)
     if offset is None:
         return {}
-    # A snapshot of producers holds what they had done up to the offset.
+    # A snapshot of producers holds their state up to the offset.
     return {"endOffset" if _kind(path) == "snapshot" else "baseOffset": offset}
 
 
@@ -393,7 +394,7 @@ def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         if isinstance(batch, Damage):
             yield finding_row(batch)
             continue
-        # A wrapper does not say its first offset.
+        # A wrapper message does not state its first offset.
         first_offset = batch.base_offset if batch.magic == RECORD_BATCH else next_offset
         if options.offsets is not None and first_offset > options.offsets[1]:
             break
@@ -420,7 +421,7 @@ def _batch_rows(
         damage = Damage(place.position, place.size, error.reason)
         yield finding_row(damage)
         try:
-            # Bytes with another crc still show what was there.
+            # Bytes with a wrong crc may still be readable.
             batch = read_batch(log, place, check_crc=False, max_inflated=options.most_inflated)
         except RecordError:
             return
@@ -435,7 +436,7 @@ def _batch_rows(
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
-    """Return whether the header allows for a record before the wanted times end."""
+    """Return whether, by its header, a batch may have a record before the wanted times end."""
     if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -468,11 +469,11 @@ def _batch_row(batch: RecordBatch) -> Row:
     }
 
 
-# Indexes and what else is beside a log.
+# Indexes and other files beside a log.
 
 
 def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
-    """Yield the entries of any file but a log, and what is wrong with them."""
+    """Yield the entries of any file except a log, with the findings."""
     kind, read_entries = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
         log_path = _beside(file.path, "log")
@@ -487,7 +488,7 @@ def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
 
 
 def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """Compare the indexes beside a log with it, unless they are asked for themselves."""
+    """Compare a log with its indexes, unless these are themselves among the files asked for."""
     if base_offset_of(log.path) is None:
         return
     for kind in ("index", "timeindex"):

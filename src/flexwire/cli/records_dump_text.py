@@ -1,6 +1,6 @@
 """The rows of `flexwire records dump` as lines for a person to read.
 
-Batches are columns; what is rarely there stands after them, and on a narrow terminal beneath.
+Fields of batches are in columns. Rare fields follow them, on a narrow terminal in a second line.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _BATCH_HEAD = _BATCH.format("position", "size", "offsets", "count", "epoch", "ma
 _RECORD_INDENT = " " * 4
 _DETAIL_INDENT = " " * 13
 _ENTRY_INDENT = " " * 2
-# Text that would look like something else is quoted.
+# Text that could be mistaken for something else is quoted.
 _LOOKS_OTHERWISE = ("0x", '"', " ")
 _COUNTED = {"file": "file", "batch": "batch", "record": "record", "finding": "finding"}
 
 
 class DumpText:
-    """Writes rows as lines; keeps what the next row's form depends on, and counts.
+    """Writes rows as lines; keeps state that the next row's form depends on, and counts.
 
-    ``width`` is the terminal's; None if there is no terminal, and then nothing is broken or cut.
+    ``width`` is the terminal's width; None without a terminal, and then no line is wrapped or cut.
     """
 
     def __init__(self, *, width: int | None, colour: bool) -> None:
@@ -62,7 +62,7 @@ class DumpText:
         yield from self._forms.get(kind, self._field_lines)(row)
 
     def summary(self) -> str:
-        """Return the last line: how much there was of what."""
+        """Return the last line: the numbers of each kind of row."""
         counts = [
             f"{self._counts[kind]} {_plural(name, self._counts[kind])}"
             for kind, name in _COUNTED.items()
@@ -74,7 +74,7 @@ class DumpText:
         color = "red" if self._counts["finding"] else "green"
         return "\n" + self._style(", ".join(counts), fg=color)
 
-    # One kind of row after the other.
+    # The lines of each kind of row.
 
     def _file_lines(self, row: Row) -> Iterator[str]:
         if self._file:
@@ -129,7 +129,7 @@ class DumpText:
                 yield line.rstrip()
             is_message = isinstance(row[name], dict) and "message" in row[name]
             line = self._detail(name, text, None if is_message else row.get(f"{name}Size"))
-            # What follows begins a line too.
+            # The following text also begins a line.
             length = self._width
         self._withheld += row.get("withheldCredentials", 0)
         yield line.rstrip()
@@ -140,7 +140,7 @@ class DumpText:
             yield self._detail(f"header {_content(header['key'])}{kind}", value, None)
 
     def _detail(self, name: str, text: str, size: int | None) -> str:
-        """Write a line of its own, on a terminal cut to it where the size of the whole is told."""
+        """Write a separate line; on a terminal it is cut if ``size`` gives the full size."""
         if self._width is not None and size is not None:
             room = self._width - len(_DETAIL_INDENT) - len(name) - 1
             tail = f"… {size} bytes"
@@ -221,7 +221,7 @@ def _plural(name: str, count: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """Write a timestamp as ISO 8601 in UTC; "-" for none, the number where no calendar has it.
+    """Write a timestamp in ISO 8601 and UTC; "-" for none, its number outside the calendar.
 
     >>> time_text(1700000000000), time_text(-1), time_text(2**62)
     ('2023-11-14T22:13:20.000Z', '-', '4611686018427387904')
@@ -240,7 +240,7 @@ def _number(name: str, value: Any) -> str:
 
 
 def _content(value: Any) -> str:
-    """Write a key or value: text as it is, or quoted where it would look like something else."""
+    """Write a key or value: text unchanged, or quoted if it could look like something else."""
     if isinstance(value, dict):
         return printable(_structure(value))
     if not isinstance(value, str) or not value.isprintable():

@@ -1,4 +1,4 @@
-"""`flexwire schema breaking`: what a change of message specs breaks."""
+"""`flexwire schema breaking`: report what a change of message specs breaks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def schema_breaking(
 
 
 def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return what is new and what is old; a range of git revisions is both."""
+    """Return the new and the old paths; a range of git revisions names both."""
     new, old = [], list(against)
     for path in paths:
         before, dots, after = path.partition("..")

@@ -1,4 +1,4 @@
-"""`flexwire schema cost`: what a change of specs, or another encoding, would save."""
+"""`flexwire schema cost`: the bytes that a change of specs, or another encoding, would save."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _sides(
     *,
     tagged: bool,
 ) -> tuple[ComparisonSide, ComparisonSide, tuple[str, str]]:
-    """Return the old side, the new side, and what they are called."""
+    """Return the old side, the new side, and their names."""
     from flexwire.specs.cost.meter import ComparisonSide
     from flexwire.specs.cost.sides import ErrorTaggedSpecs
     from flexwire.wire.encoding import Encoding
@@ -169,7 +169,7 @@ def _specs(paths: tuple[str, ...], mode: Mode) -> SideSpecs:
 
 
 def measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    """Give a meter every message of captures and of files of vectors."""
+    """Measure every message in captures and in files of vectors."""
     from flexwire.capture.messages import UnusedBytes, read_messages
     from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors

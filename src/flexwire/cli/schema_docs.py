@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
-# Of a file, where the mark would be.
+# The beginning of a file, where our mark would be.
 _BEGINNING = 200
-# What lint calls no error, and yet has no layout, or no page of its own.
+# Findings that lint does not call errors, but whose messages have no layout, or no own page.
 _WITHOUT_LAYOUT = frozenset(
     {"ELEMENTS_WITHOUT_BYTES", "MESSAGE_REPEATED", "STRUCTS_TOO_DEEP", "STRUCT_WITHOUT_FIELDS"}
 )
-# A request may be described without its response.
+# The guide may describe a request without its response.
 _HARMLESS = frozenset({"PARTNER_MISSING"})
 _INDEX = "README.md"
 _INTRODUCTION = """
@@ -136,7 +136,7 @@ def _traffic(capture: str) -> GuideTraffic:
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
-    """The findings of lint in specs from which no guide can be written."""
+    """Return lint's findings in specs from which no guide can be written."""
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import Config
     from flexwire.specs.lint.lint import lint
@@ -149,7 +149,7 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
 
 
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
-    """Write files, and remove what an earlier run left; raises `InputError` for a foreign file."""
+    """Write files, and remove leftovers of earlier runs; raise `InputError` for a foreign file."""
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
@@ -163,7 +163,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    # A pipe would never end, and a link may lead to what is elsewhere.
+    # A pipe would never end, and a link may lead elsewhere.
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -202,7 +202,7 @@ def _is_api(entry: CatalogEntry) -> bool:
 def _title(entry: CatalogEntry) -> str:
     if not _is_api(entry):
         return entry.name
-    # The suffixes are the specs' own rule for requests and responses.
+    # In specs, the names of all requests and responses have these suffixes.
     return entry.name.removesuffix("Request").removesuffix("Response")
 
 
@@ -278,7 +278,7 @@ def _header_versions(entry: CatalogEntry) -> Iterator[tuple[str, str]]:
 
 
 def _releases(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
-    # A release that lost the message says "none"; one that has not the module says nothing.
+    # Releases that dropped the message are listed with "none"; those without the module are not.
     since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
     releases = [
         release

@@ -45,7 +45,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
         raise InputError(f"{out} holds what is to be read; name another directory")
     tagged = tag_errors(read_texts(source), mode=specs_mode)
-    # As bytes: a line's end stays what it was.
+    # Files are written as bytes, so that line ends stay unchanged.
     from flexwire.atomic_files import write_together
 
     write_together(out, {Path(spec.source).name: spec.text.encode() for spec in tagged})

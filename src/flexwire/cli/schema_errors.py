@@ -16,7 +16,7 @@ _NEGATIVE = re.compile(r"-\d+")
 
 
 class _NegativeNumberCommand(click.Command):
-    """Takes "-1" for the error code that it is, and not for an option."""
+    """A command that reads "-1" as an error code, not as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with negative numbers after all options."""

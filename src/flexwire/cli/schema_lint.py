@@ -1,4 +1,4 @@
-"""`flexwire schema lint`: all that is wrong with message specs."""
+"""`flexwire schema lint`: report all faults of message specs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 
 
 def _refuse(name: str, module: str | None) -> NoReturn:
-    """Say that nothing is to be listed, and which module or message is the nearest."""
+    """Raise an error that nothing can be listed; it names the nearest module or message."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.coercion import nearest
 
@@ -56,7 +56,7 @@ def _refuse(name: str, module: str | None) -> NoReturn:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
     if any(name.lower() in message.lower() for message in catalog().names()):
         raise InputError(f"{short(name)}: none of these messages is in that module and release")
-    # Its error says which name is the nearest.
+    # The error of this call names the nearest message.
     catalog().entry(name)
     raise AssertionError(name)
 

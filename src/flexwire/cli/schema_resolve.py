@@ -1,4 +1,4 @@
-"""`flexwire schema resolve`: what a message looks like on the wire at one version."""
+"""`flexwire schema resolve`: the layout of a message on the wire at one version."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def resolved_form(
 ) -> dict[str, Any]:
     """Return the JSON form of a message at one version; see docs/json.md.
 
-    It is ``whole`` with the fields that this version lacks.
+    ``whole`` also includes the fields that this version lacks.
     """
     from flexwire.wire.schema import Presence
 
@@ -113,7 +113,7 @@ def _header_version(message_class: type[Message], version: int, schema: Schema) 
 
 
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
-    """The fields of a structure in their order on the wire, each before those inside it."""
+    """Yield the fields of a structure in wire order, each before the fields inside it."""
     from flexwire.wire.schema import struct_of
     from flexwire.wire.types import ArrayType
 
@@ -147,7 +147,7 @@ def _type_name(kind: Type) -> str:
 
 
 def _default(value: Any) -> Any:
-    """A default as JSON has it."""
+    """Return a default in JSON form."""
     if isinstance(value, tuple):
         return []
     if isinstance(value, Mapping):

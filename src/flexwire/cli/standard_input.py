@@ -1,4 +1,4 @@
-"""``-`` in the place of a file: standard input, kept in a private file while a command reads it.
+"""``-`` instead of a file: standard input, kept in a private file while a command reads it.
 
 The reader of a file may look at its name, read it twice, or let other processes read it. Therefore
 standard input is copied into a file with the name that such a file would have, and the file is
@@ -21,7 +21,7 @@ from flexwire.cli.terminal import show_path_as
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    # From the first bytes to the name that a file with these has.
+    # Takes the first bytes, and returns the name for a file that begins with them.
     Name = Callable[[bytes], str]
 
 NAME: Final = "standard-input"
@@ -33,7 +33,7 @@ _OFFSET = 8
 
 
 def spec_name(head: bytes) -> str:
-    """The name of a message spec is that of its message; a jar holds many specs.
+    """Return the name for a message spec, which is its message's, or for a jar of specs.
 
     >>> spec_name(b'{"type": "data", "name": "A"}'), spec_name(b"PK")
     ('A.json', 'standard-input.jar')
@@ -45,13 +45,13 @@ def spec_name(head: bytes) -> str:
 
 
 def segment_name(head: bytes) -> str:
-    """A broker names a log segment by its first offset, in the directory of its partition."""
+    """Return a broker's name for a log segment: its first offset, in the partition's directory."""
     first = int.from_bytes(head[:_OFFSET], "big", signed=True)
     return f"{NAME}-0/{max(first, 0):020d}.log"
 
 
 def input_name(head: bytes) -> str:
-    """Return the name that an analysis needs: of a capture, a log segment or a request log."""
+    """Return the name that an analysis needs, for a capture, a log segment or a request log."""
     from flexwire.inputs import AnalysisFileKind, kind_by_bytes
 
     if not head:
@@ -65,21 +65,21 @@ def input_name(head: bytes) -> str:
 
 
 def capture_name(head: bytes) -> str:
-    """The name of a capture."""
+    """Return the name for a capture."""
     return f"{NAME}.pcapng{'.gz' if head.startswith(_GZIP) else ''}"
 
 
 def plain_name(_: bytes) -> str:
-    """The name of a file whose name does not matter."""
+    """Return the name for a file whose name does not matter."""
     return NAME
 
 
 def takes_standard_input(
     *also: str, **names: Name
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command take ``-`` for files: by parameter, how what comes is called.
+    """Let a command take ``-`` for files; each parameter has a function that names the input.
 
-    ``also`` are parameters that read standard input themselves: it can be given once only.
+    ``also`` has parameters that read standard input themselves, which can be used only once.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +116,7 @@ def _with_path(value: Any, path: Path) -> Any:
 
 @contextmanager
 def save_input(name: Name = plain_name) -> Iterator[Path]:
-    """A private file with all of standard input, as large as there is room on the disk."""
+    """Yield a private file with all of standard input; only the disk's free space limits it."""
     import shutil
     import tempfile
 
@@ -128,6 +128,6 @@ def save_input(name: Name = plain_name) -> Iterator[Path]:
         with path.open("wb") as saved:
             saved.write(head)
             shutil.copyfileobj(file, saved)
-        # An error that leaves the block is told after it.
+        # An error that leaves the block is printed after the block.
         show_path_as(str(path), "standard input")
         yield path

@@ -151,7 +151,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
 
 
 def _upkeep(place: OutputDirectory) -> ModuleType:
-    """Return the module that keeps the tables in ``place`` small, in their format."""
+    """Return the module for upkeep of the tables in ``place``, by their format."""
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg
 

@@ -1,4 +1,4 @@
-"""`flexwire tap`: a proxy that captures what passes."""
+"""`flexwire tap`: a proxy that captures the traffic passing through it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _parsed_tags(
 
 
 def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
-    """Return the options of a filter of frames, which `to_filter` reads; they ``verb`` frames."""
+    """Return the options of a filter of frames, for `to_filter`; ``verb`` is for their help."""
     return (
         click.option(
             "--only-api",
@@ -84,7 +84,7 @@ def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
     )
 
 
-# The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
+# The options for fields of `TapConfig` that take several options, or that need parsing.
 _FIELD_OPTIONS = {
     "keep": (
         click.option(
@@ -254,7 +254,7 @@ _FIELD_OPTIONS = {
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command the options of every field of `TapConfig`, in the order of the fields."""
+    """Give a command the options for every field of `TapConfig`, in the order of the fields."""
     options: list[Callable[..., Any]] = []
     for field in dataclasses.fields(TapConfig):
         declared: Option | None = field.metadata.get("option")
@@ -266,7 +266,7 @@ def config_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[..., Any]:
-    """Return the option of the command line that says a field."""
+    """Return the command-line option for a field."""
     if isinstance(field.default, bool):
         return click.option(option.flag, field.name, is_flag=True, help=option.help)
     default: Any = field.default
@@ -287,7 +287,7 @@ def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[...
 
 
 def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
-    """What the options say, and the throwaway authority, if one was asked for."""
+    """Return the options' security, and the throwaway authority if one was asked for."""
     from flexwire.tap import TapSecurity
 
     own, throwaway = _listening(listen, parameters)
@@ -301,7 +301,7 @@ def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, T
 
 
 def how_to_trust(authority: ThrowawayCa) -> str:
-    """The settings with which clients trust a throwaway authority."""
+    """Return the settings that make clients trust a throwaway authority."""
     return (
         f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
@@ -354,7 +354,7 @@ def _connecting(parameters: dict[str, Any]) -> UpstreamTls | None:
         parameters["upstream_name"],
         check_names=not parameters["any_upstream_name"],
     )
-    # Without any of them, ssl:// says whether there is TLS at all.
+    # Without any of these options, ssl:// alone decides whether TLS is used.
     return None if upstream == UpstreamTls(password=upstream.password) else upstream
 
 
@@ -375,14 +375,14 @@ def _password(parameters: dict[str, Any], side: str) -> str | None:
     try:
         text: str = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        # A UnicodeDecodeError quotes what is in the file.
+        # The text of a UnicodeDecodeError quotes the file's contents.
         reason = error.strerror if isinstance(error, OSError) else "expected text in UTF-8"
         raise InputError(f"{path}: {reason}") from None
     return text.rstrip("\r\n")
 
 
 def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `TapConfig` that the options say, but for ``security``."""
+    """Return the fields of `TapConfig` from the options, except ``security``."""
     from flexwire.capture.files.retention import KeepLimit
 
     config: dict[str, Any] = {}
@@ -413,7 +413,7 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_filter(parameters: dict[str, Any]) -> CaptureFilter:
-    """Return the filter that the options say; raise `InputError` for an API that is none."""
+    """Return the filter from the options; raise `InputError` for an unknown API."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.tap.frame_filter import parse_api

@@ -1,9 +1,9 @@
 """Standard output and standard error: every command prints through these functions.
 
-No command has to remember that a name may hold what a terminal obeys: the streams escape it.
-What flexwire itself means to be obeyed, colours and the progress bar, is written through `styled`,
-and whatever puts foreign text into these makes it `printable` first. A format whose escapes are not
-those of JSON, as CSV is, is written with `write_data`: a file or a pipe gets it as it is.
+Names may hold control characters. The streams escape them, so commands need not. flexwire's own
+colours and progress bar are written through `styled`; callers make foreign text in them `printable`
+first. Formats without JSON's escapes, such as CSV, are written with `write_data`: a file or a pipe
+gets them unchanged.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from flexwire.spark.progress import Progress as Listener
 
 
-# Lines are ours; a line break in a foreign text is the business of the command that prints it.
+# Line breaks are ours. A command must itself escape line breaks in the foreign text that it prints.
 _KEPT = "\n"
 
 
-# The text that replaces the name of a private file, which means nothing to a reader.
+# By private file name, the text that replaces it, because the name means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
 
-# Python's own escapes, as \xe9, are none of JSON.
+# Python's own escapes, such as \xe9, are not valid in JSON.
 _ESCAPES = "flexwire.escaped"
 
 
@@ -49,7 +49,7 @@ codecs.register_error(_ESCAPES, _escapes)
 
 
 def show_path_as(text: str, name: str) -> None:
-    """Show ``name`` from now on wherever ``text`` stands in a piece that is written."""
+    """From now on, replace ``text`` with ``name`` in everything that is written."""
     _SHOWN_AS[text] = name
 
 
@@ -60,22 +60,22 @@ def _replace_private_names(text: str) -> str:
 
 
 class EscapedStream(io.TextIOWrapper):
-    """A text stream that escapes what a terminal would obey."""
+    """A text stream that escapes control characters."""
 
     def write(self, text: str, /) -> int:
-        """Write the text, escaped; gives its length, as other streams do."""
+        """Write the text, escaped; return its length, as other streams do."""
         super().write(printable(_replace_private_names(text), _KEPT))
         return len(text)
 
     def close(self) -> None:
-        """Flush; the stream whose place this takes has the same buffer, and closes it."""
+        """Flush only: the replaced stream has the same buffer, and closes it."""
         if not self.buffer.closed:
             self.flush()
 
     def write_data(self, text: str) -> None:
-        """Write what another program reads: unchanged and in UTF-8, unless this is a terminal."""
+        """Write data for another program: unchanged and in UTF-8, unless this is a terminal."""
         if self.isatty():
-            # A terminal obeys the carriage return of a line end as any other.
+            # To a terminal, the carriage return of a line end is a control character too.
             self.write(text.replace("\r\n", "\n"))
             return
         self.flush()
@@ -83,12 +83,12 @@ class EscapedStream(io.TextIOWrapper):
         self.buffer.flush()
 
     def write_styled(self, text: str) -> int:
-        """Write text that is all flexwire's own, or `printable` but for flexwire's own."""
+        """Write text whose only control characters are flexwire's own."""
         return super().write(_replace_private_names(text))
 
 
 class _StyledStream:
-    """A stream for colours and bars: what is written to it is not escaped again."""
+    """A stream for colours and bars: text written to it is not escaped again."""
 
     def __init__(self, stream: EscapedStream) -> None:
         self._stream = stream
@@ -99,7 +99,7 @@ class _StyledStream:
 
 
 def guard_streams() -> None:
-    """Put streams that escape in the place of standard output and standard error."""
+    """Replace standard output and standard error with streams that escape."""
     sys.stdout, sys.stderr = _guard(sys.stdout), _guard(sys.stderr)
 
 
@@ -112,17 +112,17 @@ def _guard(stream: TextIO) -> TextIO:
         "write_through": stream.write_through,
     }
     stream.flush()
-    # A terminal that cannot show a character gets its escape; in JSON it keeps its meaning.
+    # A terminal that cannot show a character gets an escape, which keeps its meaning in JSON.
     return EscapedStream(stream.buffer, errors=_ESCAPES, **settings)
 
 
 def print_line(text: str) -> None:
-    """Print one line: a line break in a foreign text, as in the name of a file, begins no other."""
+    """Print one line; line breaks in foreign text, such as the name of a file, are escaped."""
     print(printable(text))
 
 
 def write_data(text: str) -> None:
-    """Write to standard output what another program reads, as CSV is."""
+    """Write data for another program, such as CSV, to standard output."""
     stream: TextIO = sys.stdout
     if isinstance(stream, EscapedStream):
         stream.write_data(text)
@@ -131,14 +131,14 @@ def write_data(text: str) -> None:
 
 
 def styled(stream: TextIO) -> TextIO:
-    """Return the stream as colours and bars are written to it."""
+    """Return the stream to use for writing colours and bars."""
     return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
 
 
 def tell(error: FlexwireError) -> str:
-    """Word an error for a terminal: its kind, where it happened, and beneath it the reason.
+    """Return an error's text for a terminal: its kind and place, and the reason on the next line.
 
-    A line break in a foreign text begins no line, which could be taken for flexwire's own.
+    Line breaks in foreign text are escaped, because a line could pass for one of flexwire's own.
 
     >>> print(tell(CodecError("2 bytes remain", path="topics", message="FetchRequest", version=3)))
     CodecError: FetchRequest v3 at topics:
@@ -148,13 +148,13 @@ def tell(error: FlexwireError) -> str:
     if isinstance(error, CodecError):
         text = text.removesuffix(error.reason).rstrip()
         reason = f"\n  {printable(error.reason)}"
-    # Where Java was looked for is a list of this machine's directories, a line each.
+    # A Java error lists the directories that were searched, one per line.
     keep = "\n" if isinstance(error, JavaError) else ""
     return f"{type(error).__name__}: {printable(text, keep)}{reason}"
 
 
 def system_error_text(error: OSError) -> str:
-    """Word what the system refused: the file first, and without the number of the error.
+    """Return the text of a system error: the file first, and without the error number.
 
     >>> system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
     'out/index.html: Permission denied'
@@ -162,12 +162,12 @@ def system_error_text(error: OSError) -> str:
     if error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     text = error.strerror or str(error)
-    # In Python's words, which say what was tried.
+    # Python's text lists the directories that it tried.
     return f"{text}; TMPDIR names another" if "temporary directory" in text else text
 
 
 class LogFormatter(logging.Formatter):
-    """Words a log's messages on one line each, whatever the addresses in them hold."""
+    """Formats each log message as one line, whatever the addresses in it contain."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the line of one message, escaped."""
@@ -179,9 +179,9 @@ _LOGGER = "flexwire"
 
 
 def note(text: str) -> None:
-    """Say something that is neither the result nor an error, on standard error."""
+    """Print text that is neither the result nor an error, on standard error."""
     if not is_quiet():
-        # A line break in a foreign text begins no line.
+        # Line breaks in foreign text are escaped.
         print(printable(text), file=sys.stderr)
 
 
@@ -203,11 +203,11 @@ def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) 
     _log(context, logging.DEBUG)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(name)s: %(message)s"))
-    # The root's, as commands that log by themselves have theirs there: a line comes once.
+    # The root logger, because commands with their own logging use it too. So no line is repeated.
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
-    # The text of a report of a fault.
+    # The first line that a bug report needs.
     from flexwire import __version__, kernel_status
 
     program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
@@ -243,7 +243,7 @@ _OPTIONS = (
 
 
 def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command ``--quiet`` and ``--verbose``."""
+    """Give a command the options ``--quiet`` and ``--verbose``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -251,7 +251,7 @@ def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def progress_bar() -> Iterator[Listener]:
-    """Yield a callable that takes a stage, what is done of it, and its total (0: unknown).
+    """Yield a callable that takes a stage, the part done, and the total (0: unknown).
 
     The bar goes to standard error, so that standard output can be piped.
     """
@@ -267,7 +267,7 @@ def progress_bar() -> Iterator[Listener]:
 
     console = Console(file=styled(sys.stderr))
     if is_quiet() or not sys.stderr.isatty():
-        yield lambda stage, done, total: None  # noqa: ARG005 - the names are the protocol's
+        yield lambda stage, done, total: None  # noqa: ARG005 - the protocol has these names
         return
     bar = Progress(
         SpinnerColumn(),
@@ -276,7 +276,7 @@ def progress_bar() -> Iterator[Listener]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
-        # What is printed meanwhile goes where it belongs, a pipe perhaps.
+        # Other output must still go to its own stream, which may be a pipe.
         redirect_stdout=False,
         redirect_stderr=False,
     )

@@ -1,4 +1,4 @@
-"""`flexwire vectors check`: a codec in any language, tested with vectors of Apache Kafka."""
+"""`flexwire vectors check`: test a codec in any language with vectors of Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`flexwire warmup`: keeps Spark's classes, so that its starts take half as long."""
+"""`flexwire warmup`: store Spark's loaded classes, so that Spark starts in half the time."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def _as_json(kernels: KernelStatus, classes: float | None) -> dict[str, Any]:
         "isCompiled": kernels.is_compiled,
         "reason": kernels.reason,
     }
-    # Nothing is compiled any more; the key remains for one release.
+    # Kernels are no longer compiled here; the key stays for one release.
     return {"kernels": kernel_form, "kernelSeconds": None, "sparkClassesSeconds": classes}

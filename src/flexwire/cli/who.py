@@ -1,4 +1,4 @@
-"""`flexwire who`: the connections of a cluster and what they do, as captures or logs grow."""
+"""`flexwire who`: list a cluster's connections and their activity, while captures or logs grow."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def who(
 
 
 def _read_once(source: ActivitySource, interval: float) -> None:
-    """Read all that is there; what taps give, for some seconds."""
+    """Read everything that exists; read from taps for ``interval`` seconds."""
     from flexwire.activity.sources import LiveActivity
 
     until = time.monotonic() + (interval if isinstance(source, LiveActivity) else 0)
@@ -156,7 +156,7 @@ def _read_once(source: ActivitySource, interval: float) -> None:
 
 
 class _View:
-    """What a person wants to see of the list."""
+    """The part of the list that a user wants to see, and its order."""
 
     def __init__(self, order_by: str, filters: tuple[str, ...], limit: int | None) -> None:
         self._order_by = order_by
@@ -193,14 +193,14 @@ def _print_table(rows: list[ConnectionActivity], now_us: int) -> None:
         console = Console(file=styled(sys.stdout), highlight=False)
         console.print(_table(rows, now_us, console.width))
         return
-    # A pipe has no width, so a row is one line.
+    # A pipe has no width, so each row is one line.
     text = io.StringIO()
     Console(file=text, width=_PIPE_WIDTH, highlight=False).print(_table(rows, now_us, _PIPE_WIDTH))
     for line in text.getvalue().splitlines():
         print(line.rstrip())
 
 
-# Terminals below these widths have no room for a column.
+# Columns that are left out on terminals narrower than these widths.
 _LEAST_WIDTHS: Final = {
     "instance-id": 170,
     "principal": 110,
@@ -234,7 +234,7 @@ def _table(
     all_cells = [to_cells(row, now_us) for row in rows]
     names = [name for name in COLUMNS if width >= _LEAST_WIDTHS.get(name, 0)]
     if rows and width < _PIPE_WIDTH:
-        # A terminal has no room for columns in which nothing stands.
+        # A terminal has no room for empty columns.
         names = [name for name in names if any(cells[name] for cells in all_cells)]
     for name in names:
         justify: Literal["right", "left"] = "right" if name in _AMOUNTS else "left"
@@ -247,7 +247,7 @@ def _table(
 async def _watch(
     source: ActivitySource, view: _View, interval: float, port: MetricsPort | None, series: int
 ) -> None:
-    """Draw the table again and again, and give metrics, until Ctrl-C or SIGTERM."""
+    """Draw the table repeatedly, and serve metrics, until Ctrl-C or SIGTERM."""
     import asyncio
 
     from rich.console import Console
@@ -288,7 +288,7 @@ class _Drawing:
         self._grown_at: float | None = None
 
     def draw(self, source: ActivitySource, *, has_grown: bool) -> None:
-        """Draw the table; "ago" counts from now once the files have grown."""
+        """Draw the table; once the files have grown, "ago" counts from the current time."""
         from flexwire.printable import printable
 
         if has_grown:
@@ -304,15 +304,15 @@ class _Drawing:
 async def _follow(
     source: ActivitySource, drawing: _Drawing | None, interval: float, stop: asyncio.Event
 ) -> None:
-    """Read what is added until it is time to stop."""
+    """Read new data until it is time to stop."""
     import asyncio
 
     is_first = True
     while not stop.is_set():
         for count in source.read():
-            # A capture that takes minutes to be read is shown meanwhile.
+            # Reading a capture may take minutes; the table is shown meanwhile.
             if drawing is not None:
-                # What was there at the beginning may be years old.
+                # Data that existed at the start may be years old.
                 drawing.draw(source, has_grown=bool(count) and not is_first)
             source.table.forget_closed()
             await asyncio.sleep(0)

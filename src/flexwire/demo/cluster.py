@@ -46,8 +46,8 @@ _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
 
 
 def _library() -> ctypes.CDLL:
-    # The extension module is linked to librdkafka, and a look-up in its handle searches what it
-    # is linked to: no guess at the file name of the library, which differs with every wheel.
+    # The extension module is linked to librdkafka, and a look-up in its handle also searches linked
+    # libraries. So we need not guess the file name of the library, which differs in every wheel.
     cimpl = require("confluent_kafka.cimpl")
     library = ctypes.CDLL(str(cimpl.__file__))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -73,7 +73,7 @@ class MockBrokers:
         self._library = _library()
         error = ctypes.create_string_buffer(512)
         conf = self._library.rd_kafka_conf_new()
-        # The mock prints what it makes of hostile input on standard error; the capture shows it
+        # The mock logs its errors about hostile input to standard error; the capture shows them
         # better.
         self._library.rd_kafka_conf_set_log_cb(conf, None)
         self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, len(error))
@@ -86,13 +86,13 @@ class MockBrokers:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Where the brokers listen, in the order of their ids."""
+        """The addresses of the brokers, in the order of their ids."""
         text = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
         pairs = (address.rpartition(":") for address in text.split(","))
         return [(host, int(port)) for host, _, port in pairs]
 
     def advertise(self, broker_id: int, host: str, port: int) -> None:
-        """Have every response name this address for the broker."""
+        """Make every response name this address for the broker."""
         self._library.rd_kafka_mock_broker_set_host_port(
             self._cluster, broker_id, host.encode(), port
         )
@@ -105,7 +105,7 @@ class MockBrokers:
         self._expect(code, f"topic {name!r} was not created")
 
     def limit_versions(self, api_key: int, lowest: int, highest: int) -> None:
-        """Support the api key in these versions only."""
+        """Support the api key only in these versions."""
         code = self._library.rd_kafka_mock_set_apiversion(self._cluster, api_key, lowest, highest)
         self._expect(code, f"api key {api_key} was not limited to versions {lowest}-{highest}")
 
@@ -129,19 +129,19 @@ class MockBrokers:
 _BROKERS = 3
 _REBALANCE_DELAY_MS = 200
 
-# The mock declares versions that it then misreads, and closes the connection: the counts of a
-# flexible JoinGroup (6) and SyncGroup (4) as int32, and the member array of LeaveGroup 3 and
+# The mock declares versions that it misreads, and then closes the connection. It reads the counts
+# of a flexible JoinGroup (6) and SyncGroup (4) as int32, and the member array of LeaveGroup 3 and
 # above as one member id.
 _JOIN_GROUP, _LEAVE_GROUP, _SYNC_GROUP = 11, 13, 14
 _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
 class MockCluster(Closeable):
-    """Three brokers with the ids 1, 2 and 3, which speak the Kafka protocol but keep all in memory.
+    """Three brokers with the ids 1, 2 and 3, which speak the Kafka protocol in memory only.
 
-    They know what producers, consumers, groups and transactions need; not the admin APIs
-    (CreateTopics, DescribeConfigs, ListGroups and so on): at those they close the connection. A
-    topic that a client names is created with 4 partitions. ``bootstrap`` is what clients call
+    They support the APIs for producers, consumers, groups and transactions, but not the admin APIs
+    (CreateTopics, DescribeConfigs, ListGroups and so on): on these they close the connection. A
+    topic that a client names is created with 4 partitions. ``bootstrap`` is the value for clients'
     ``bootstrap.servers``.
 
     >>> with MockCluster() as cluster:
@@ -170,6 +170,6 @@ class MockCluster(Closeable):
         self._brokers.create_topic(name, partitions, _BROKERS)
 
     def close(self) -> None:
-        """Stop the brokers; what they held is gone."""
+        """Stop the brokers; their data is lost."""
         self._front.close()
         self._brokers.close()

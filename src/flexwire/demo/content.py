@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# topic → partitions. A topic belongs to one client, so that what it reads back is what it wrote.
+# topic → partitions. A topic belongs to one client, so that it reads back only its own records.
 TOPICS = {
     "orders": 6,
     "payments": 3,
@@ -42,7 +42,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record to produce, or one that came back: equal if key, value and headers are."""
+    """A record to produce, or one that came back; equal if key, value and headers are equal."""
 
     topic: str
     key: bytes | None
@@ -53,11 +53,11 @@ class SampleRecord:
 def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
-    """Records for a topic, the same in every run.
+    """Return records for a topic, the same in every run.
 
     Among them are null keys, tombstones (a key, no value), records without headers, and record
-    headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
-    that cannot write null, ``headers=False`` for those that know no record headers.
+    headers that are repeated, binary, UTF-8, empty or null. ``null_headers=False`` is for clients
+    that cannot write null, ``headers=False`` for clients that do not support record headers.
 
     >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']

@@ -1,7 +1,7 @@
-"""A broker as Kafka 0.10 had them: it answers a few APIs in old versions, and closes on all others.
+"""A broker like Kafka 0.10's: it answers a few APIs in old versions, and closes on all others.
 
-The mock cluster refuses nothing that the demo's clients send, and offers each client more than it
-speaks. An audit of clients of an old cluster needs an old broker.
+The mock cluster accepts everything that the demo's clients send, and offers newer versions than
+they use. An audit of an old cluster's clients needs an old broker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from flexwire.protocol import RequestFrame
 
-# By API: what it offers, and reads. ApiVersions is newer, so that a client can name its software.
+# The versions that it offers and reads, by API. ApiVersions is newer, so that clients can name
+# their software.
 OFFERS = {
     "Produce": Versions(0, 2),
     "Fetch": Versions(0, 3),
@@ -37,7 +38,7 @@ _CHUNK = 65536
 
 @asynccontextmanager
 async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
-    """Serve on a port of 127.0.0.1, which it gives; the connections end with it."""
+    """Serve on a port of 127.0.0.1 and yield the address; connections end with the block."""
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -77,7 +78,7 @@ def _answer(request: RequestFrame) -> bytes:
 
 
 def _fields(api_name: str) -> dict[str, Any]:
-    """Return the fields of an answer that are no defaults: the offer, and the authentication."""
+    """Return an answer's fields that differ from defaults: the offer, and the authentication."""
     if api_name == "SaslHandshake":
         return {"mechanisms": [_MECHANISM]}
     if api_name != "ApiVersions":

@@ -1,4 +1,4 @@
-"""The result of a client in the demo: what it did, and whether it got back what it wrote."""
+"""The result of a client in the demo: its steps, and whether it read back what it wrote."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
-    """A client's account of its run; no failures means that every check held.
+    """A client's account of its run; no failures means that every check passed.
 
-    ``part`` says in one phrase what the client is in the demo for. ``produced`` and ``consumed``
-    count records; ``did`` names the steps in the order they were done.
+    ``part`` describes the client's purpose in the demo in a phrase. ``produced`` and ``consumed``
+    count records. ``did`` names the steps in order.
     """
 
     client: str
@@ -51,7 +51,7 @@ class OutcomeRecorder:
         self._read: Counter[SampleRecord] = Counter()
 
     def client_id(self, name: str) -> str:
-        """Note a client id that is going to be used."""
+        """Note a client id that will be used."""
         if name not in self._client_ids:
             self._client_ids.append(name)
         return name
@@ -74,7 +74,7 @@ class OutcomeRecorder:
         self._read.update(samples)
 
     def outcome(self, *, error: str | None = None) -> ClientOutcome:
-        """The account so far; ``error`` is what ended the run early."""
+        """Return the account so far; ``error`` is the reason if the run ended early."""
         failures = [*self._failures, *self._differences()]
         if error is not None:
             failures.insert(0, error)

@@ -1,13 +1,12 @@
-"""A front before each mock broker, which corrects the responses that the mock writes wrong.
+"""A proxy before each mock broker, which corrects the mock's wrong responses.
 
-ApiVersions: the mock supports versions 0 to 2. Asked for a later one it should answer as KIP-511
-says: the error UNSUPPORTED_VERSION and its own versions, in version 0's layout. It answers with a
-compact count that is off by one and without tag sections, a body that is valid in no version.
-librdkafka reads only the error code of it and goes on; kafka-python 3 decodes all of it and gives
-up.
+ApiVersions: the mock supports versions 0 to 2. To a later version it should answer as in KIP-511:
+with the error UNSUPPORTED_VERSION and its own versions, in version 0's layout. Instead it answers
+with a compact count that is off by one, and without tag sections. This body is valid in no version.
+librdkafka reads only its error code and continues; kafka-python 3 decodes all of it and fails.
 
 Metadata: in flexible versions the mock writes the last tag section twice, so one byte follows the
-message. Clients overlook it; a strict decoder does not.
+message. Clients ignore this byte; a strict decoder does not.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _EMPTY_TAG_SECTION = b"\0"
 
 
 def may_need_repair(api_key: int, api_version: int) -> bool:
-    """Return whether the mock's response to such a request may be one that it writes wrong."""
+    """Return whether the mock may write its response to such a request wrong."""
     return api_version >= _FIRST_FLEXIBLE.get(api_key, api_version + 1)
 
 
 def repair(payload: bytes, api_key: int, api_version: int) -> bytes:
-    """The response as it should be; one that is not wrong, or wrong in another way, is given back.
+    """Return the corrected response; responses without these two faults are returned unchanged.
 
     >>> repair(bytes.fromhex("00000001 0023 01 0012 0000 0002 00000000"), 18, 4).hex(" ", 2)
     '0000 0001 0023 0000 0001 0012 0000 0002'
@@ -79,10 +78,10 @@ _SECONDS = 60.0
 
 
 class RepairProxy:
-    """One listener on a port of 127.0.0.1 for each broker address, served by a thread of its own.
+    """One listener on a port of 127.0.0.1 for each broker address, all in a separate thread.
 
-    ``addresses`` are the listeners', in the order of the brokers. Requests pass unchanged, and so
-    do the responses that `repair` leaves alone.
+    ``addresses`` are the listeners' addresses, in the order of the brokers. Requests pass
+    unchanged, and so do responses that `repair` does not change.
     """
 
     def __init__(self, brokers: Sequence[tuple[str, int]]) -> None:
@@ -116,7 +115,7 @@ class RepairProxy:
             self._connections.add(task)
 
             def done(task: asyncio.Task[None]) -> None:
-                # Not in the task itself: one that is cancelled before it begins does nothing.
+                # Not in the task itself: a task that is cancelled before it begins does not run.
                 writer.close()
                 self._connections.discard(task)
 
@@ -138,7 +137,7 @@ class RepairProxy:
 
 
 class _RepairedConnection:
-    """Passes on what is said over one connection, with the responses that need it repaired."""
+    """Forwards the traffic of one connection, and repairs wrong responses."""
 
     def __init__(self) -> None:
         self._conversation = Conversation()
@@ -166,7 +165,7 @@ class _RepairedConnection:
 async def _serve(
     host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Carry one connection until either side closes it, or sends what is not frames."""
+    """Forward one connection until either side closes it or sends bytes that are not frames."""
     with contextlib.suppress(ConnectionError, FrameError):
         broker_reader, broker_writer = await asyncio.open_connection(host, port)
         with contextlib.closing(broker_writer):

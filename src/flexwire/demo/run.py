@@ -1,4 +1,4 @@
-"""The demo: clients, tap and embedded cluster; then capture, Spark and report."""
+"""Run the demo: clients, tap and embedded cluster first, then capture, Spark and report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
-_PLANTED_FAILURES = 1  # the frame that is cut off
+_PLANTED_FAILURES = 1  # a frame that was cut off on purpose
 # The releases of the demo's audit: the first that removed versions, and its newest patch, which
 # reads JoinGroup 0 and 1 again (KAFKA-19444).
 RELEASES = ("4.0.0", "4.0")
@@ -93,8 +93,8 @@ def run_demo(
 ) -> DemoOutcome:
     """Run the whole demo; captures, tables and report go to the directory ``out``.
 
-    ``memory`` is Java's for the analysis. A client that fails is in the outcome and stops nothing
-    else. Raises `FlexwireError` when the cluster, the tap or the analysis cannot run at all.
+    ``memory`` is Java's for the analysis. A failed client is listed in the outcome and stops
+    nothing else. Raises `FlexwireError` if the cluster, the tap or the analysis cannot run at all.
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
@@ -110,7 +110,7 @@ def run_demo(
 
 
 def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
-    """Start the cluster and the tap, run every client, stop both.
+    """Start the cluster and the tap, run every client, and stop both.
 
     The capture of an earlier demo in the directory is removed, by the demo's own file names.
     """
@@ -151,10 +151,10 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
 async def run_client(
     name: str, bootstrap: str, *, seconds: float = _CLIENT_SECONDS
 ) -> ClientOutcome:
-    """Run one client in a process of its own: it can be killed, and what it logs stays with it.
+    """Run one client in its own process, so that it can be killed and its logs stay separate.
 
-    Never raises for what the client does: a crash, a hang or output that makes no sense is a
-    failure in the outcome, with the last lines of its standard error.
+    Never raises because of the client: a crash, a hang or unreadable output is a failure in the
+    outcome, with the last lines of its standard error.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -190,7 +190,7 @@ def _failed(name: str, reason: str) -> ClientOutcome:
 
 
 def print_summary(console: Console, outcome: DemoOutcome) -> None:
-    """A short table of the clients, the counts of the analysis, and failures."""
+    """Print a short table of the clients, the counts of the analysis, and failures."""
     facts = outcome.analysis.facts
     console.print(_clients(outcome.traffic.clients, facts))
     totals = facts.totals

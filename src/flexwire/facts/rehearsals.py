@@ -1,4 +1,4 @@
-"""The facts of rehearsals: whom a tap refused in the name of a release, and who works again."""
+"""The facts of rehearsals: clients that a tap refused for a release, and those that work again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Final
 from flexwire.facts.units import count, plural
 
 MOST_REFUSED: Final = 200
-"""The facts name so many refused clients at most."""
+"""The facts name at most this many refused clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedClient:
     """A client that a tap refused in a rehearsal of a release: its address and client id.
 
-    ``requests`` are the refused requests, as "Produce v2"; there may be more. The client was
-    refused ``times``, for the first and the last time at these moments. Afterwards a request of the
-    same API was answered for the first time at ``works_time_us``, and ``works_with`` is that
-    request; both are None if the capture has none. ``returned`` says whether the client sent
-    anything afterwards. A ``client_id`` has at most 200 characters.
+    ``requests`` are refused requests, such as "Produce v2"; there may be more. ``times`` counts the
+    refusals, and the moments are those of the first and the last. ``works_time_us`` is the time
+    when a request of the same API was first answered afterwards, and ``works_with`` is that
+    request. Both are None if the capture has none. ``returned`` is true if the client sent anything
+    afterwards. A ``client_id`` has at most 200 characters.
     """
 
     release: str
@@ -57,7 +57,7 @@ class RehearsalFacts:
 
     @property
     def sentence(self) -> str:
-        """Say which captures are of rehearsals, and how many clients were refused.
+        """The captures of rehearsals and the number of refused clients, in a sentence.
 
         >>> print(RehearsalFacts(("4.4.0",), 1, closed=3, refused_count=2).sentence)
         1 capture is of a tap that rehearsed 4.4.0, and refused 2 clients by 3 requests.
@@ -74,14 +74,14 @@ class RehearsalFacts:
 
     @property
     def outcomes(self) -> tuple[int, int, int]:
-        """How many of ``refused`` work again, came back, and were not seen again."""
+        """The numbers of ``refused`` that work again, came back, and were not seen again."""
         works = sum(client.works_time_us is not None for client in self.refused)
         returned = sum(client.returned for client in self.refused) - works
         return works, returned, len(self.refused) - works - returned
 
     @property
     def outcome_sentence(self) -> str:
-        """Say who came back.
+        """The numbers of clients that came back, in a sentence.
 
         >>> gone = RefusedClient("4.4.0", "10.0.0.7", "a", ("Produce v2",), 1, 0, 0)
         >>> print(RehearsalFacts(("4.4.0",), 1, refused=(gone,), refused_count=1).outcome_sentence)

@@ -1,10 +1,10 @@
-"""The report: facts about a capture in, one self-contained HTML file out.
+"""The report: one self-contained HTML file, made from facts about a capture.
 
-The page and the analysis meet in one value, `Facts`: plain figures and texts, with a JSON form. So
-a page can be made anew without the capture, and a program can read everything that is on it. Tables
-(`tables`, `matrix`, `audit`), charts and sentences are made of the facts, and the template only
-places them. Facts come from hostile traffic, so each text is escaped and cut on its way out.
-Nothing here knows of captures, messages or Spark.
+The page depends on the analysis only through one value, `Facts`: plain figures and texts, with a
+JSON form. So a page can be made again without the capture, and a program can read everything on it.
+Tables (`tables`, `matrix`, `audit`), charts and sentences are made from the facts, and the template
+only places them. Facts come from hostile traffic, so each text is escaped and cut before it is
+written. Nothing here depends on captures, messages or Spark.
 """
 
 from __future__ import annotations

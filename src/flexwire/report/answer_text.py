@@ -17,7 +17,7 @@ WIDTH: Final = 120
 """The most characters of a line."""
 
 _GAP: Final = "  "
-# A longer text is cut, and further where the line is too long.
+# Longer texts are cut, and cut further if the line is too long.
 _LONGEST: Final = 48
 _SHORTEST: Final = 12
 
@@ -25,11 +25,11 @@ _SHORTEST: Final = 12
 def lines(
     columns: Sequence[ShownColumn], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return a line of headings and one for each row; and the headings that found no room.
+    """Return a line of headings and a line for each row, and the headings that were left out.
 
-    Values are as the facts have them (`AnswerFacts.shown`). No line is longer than `WIDTH`: texts
-    are cut first, then columns are left out from the last on. Columns that say what a row is about
-    are left out last.
+    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: texts are cut
+    first, then columns are left out, beginning with the last. Columns that identify a row are left
+    out last.
     """
     cells = [
         [printable(cell(row[place], column.kind).text) for row in rows]
@@ -68,7 +68,7 @@ def _least(
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return how narrow a column may become: only texts are cut, and no heading is."""
+    """Return the least width of a column: only texts are cut, never headings."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 
@@ -76,7 +76,7 @@ def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
 def _widths(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> list[int]:
-    """Return how wide each column is: the widest texts give up room until the line fits."""
+    """Return the widths of columns: the widest texts are narrowed until the line fits."""
     widths = [_widest(cells[place]) for place in shown]
     least = [_narrowest(cells[place], columns[place]) for place in shown]
     room = WIDTH - len(_GAP) * (len(shown) - 1)

@@ -1,4 +1,4 @@
-"""The answers in the report: for each one picture, one table, and what to do."""
+"""The answers in the report: a picture, a table and advice for each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-# Of such a figure nobody asks what is behind the point.
+# From this value on, decimals of a figure do not matter.
 _PLAIN: Final = 1000
 _SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
@@ -45,7 +45,7 @@ _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
 
 @dataclass(frozen=True, slots=True)
 class AnswerSection:
-    """The section of one answer; of one that failed the reason and nothing else."""
+    """The section of one answer; if the answer failed, it has only the reason."""
 
     name: str
     label: str
@@ -66,9 +66,9 @@ class AnswerSection:
 def parts(
     facts: Facts, pictures: Mapping[str, charts.Chart | None], rows: int = ROW_LIMIT
 ) -> list[AnswerSection]:
-    """The sections, in the order in which answers were asked; none for what was not seen.
+    """Return the sections, in the order of the answers; answers without rows have none.
 
-    ``pictures`` are those that `chart` made, by name; tables have so many ``rows`` at most.
+    ``pictures`` are the results of `chart`, by name. Tables have at most ``rows`` rows.
     """
     said = {"header_tags": facts.added_tags.sentences}
     return [
@@ -82,7 +82,7 @@ def parts(
 
 
 def chart(answer: AnswerFacts) -> charts.Chart | None:
-    """The picture of an answer; None where it has none, or nothing to draw."""
+    """Return the picture of an answer; None if it has no picture, or nothing to draw."""
     picture = answer.picture
     if picture is not None and picture.across:
         return _across_chart(answer, picture)
@@ -90,7 +90,7 @@ def chart(answer: AnswerFacts) -> charts.Chart | None:
 
 
 def unseen(facts: Facts) -> str:
-    """The names of the answers that found nothing to say."""
+    """Return the names of the answers without rows."""
     return ", ".join(_label(answer.name) for answer in facts.answers if not answer.rows)
 
 
@@ -127,7 +127,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 
 
 def _title(answer: AnswerFacts) -> str:
-    """Return what stands above the picture: bars of the rows of one moment are not "over time"."""
+    """Return the title of the picture. If all rows have one moment, it is not "over time"."""
     picture = answer.picture
     if picture is None:
         return ""
@@ -135,7 +135,7 @@ def _title(answer: AnswerFacts) -> str:
 
 
 def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
-    """The places of the columns that say something in a row, and the headings of the others."""
+    """Return the indices of columns with a value in any row, and the headings of the others."""
     shown, silent = [0], []
     for place, column in list(enumerate(answer.columns))[1:]:
         if any(row[place] not in (None, [], ()) for row in answer.shown):
@@ -146,7 +146,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Return where the rows are that the page omits, and which columns no row fills."""
+    """Return the sentence that says where omitted rows are, and which columns are empty."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -173,7 +173,7 @@ def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
 
 
 def cell(value: Any, kind: Kind) -> ReportCell:
-    """A value as the table has it, by what it is."""
+    """Return the cell of a value, by its kind."""
     if value is None:
         return _NOT_KNOWN
     if kind == "text":
@@ -197,7 +197,7 @@ def _words(value: Any) -> str:
 
 
 def write(value: float, kind: Kind) -> str:
-    """A figure as a person reads it."""
+    """Return a figure in the form that people read."""
     if kind == "bytes":
         return units.human_bytes(value)
     if kind == "setting":
@@ -231,9 +231,9 @@ def _column(answer: AnswerFacts, name: str) -> ShownColumn | None:
 
 
 def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
-    """The ink of each part and what it is, where there are several."""
+    """Return the ink and the name of each part, if there are several."""
     names = _drawn(answer)
-    if len(names) < 2:  # noqa: PLR2004 - one needs no legend
+    if len(names) < 2:  # noqa: PLR2004 - a single part needs no legend
         return ()
     columns = [_column(answer, name) for name in names]
     headings = [
@@ -265,7 +265,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
 
 
 def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
-    """A bar for each of some columns, over the rows that have a value in all of them."""
+    """Return a chart with a bar per column, summed over the rows with a value in all columns."""
     columns = [
         (place, column)
         for name in (picture.value, *picture.across)
@@ -313,13 +313,13 @@ def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]
 
 
 def _cut(word: str) -> str:
-    """A word that leaves room for others; its end often tells more than its middle."""
+    """Cut a word to leave room for others; keep its end, which often tells more than its middle."""
     half = _LABEL // 2
     return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Return whether the picture is over time: what is of one moment is drawn by row."""
+    """Return whether the picture is over time; values of a single moment are drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

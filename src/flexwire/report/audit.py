@@ -26,7 +26,7 @@ NOTHING, NOT_JUDGED, DOCUMENTED = (
 )
 _NAMES = 3
 _VERSIONS = 3
-# One and several clients.
+# The sentences for one client, and for several.
 _SAID: dict[str, tuple[str, str]] = {
     "broke": ("broke already", "broke already"),
     "will break": ("will break", "will break"),
@@ -40,7 +40,7 @@ _SAID: dict[str, tuple[str, str]] = {
         "set what it accepts without effect",
     ),
 }
-# Beside what a client counts for already.
+# Remarks, in addition to the finding that a client is counted for.
 _REMARKED = (
     "is documented as unsupported (a remark, not a verdict)",
     "are documented as unsupported (a remark, not a verdict)",
@@ -48,7 +48,7 @@ _REMARKED = (
 
 
 def title(facts: Facts) -> str:
-    """The question that the page answers first."""
+    """Return the question that the page answers first."""
     named = facts.audit.releases
     if not named:
         return "Who breaks?"
@@ -80,7 +80,7 @@ def _reason(audit: Audit) -> str:
 
 
 def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
-    """By release: the answer to "Who breaks?", a verdict and a sentence each, gravest first."""
+    """Return each release's answer to "Who breaks?": verdicts and sentences, gravest first."""
     by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
     for finding in findings(facts.audit):
         by_release[finding.release].append(finding)
@@ -178,7 +178,7 @@ def _when(finding: AuditFinding) -> ReportCell:
 
 
 def finding_table(facts: Facts) -> ReportTable:
-    """Return what was found against clients: one row for all the releases that it holds for."""
+    """Return the table of findings about clients; a finding has one row for all its releases."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
         finding, releases = item
@@ -210,7 +210,7 @@ def finding_table(facts: Facts) -> ReportTable:
             "Last read by", "text", "the last release that reads it, the first that does not"
         ),
     )
-    # One row for all releases with the same evidence, with the remedy for the last of them.
+    # One row has all releases with the same evidence, and the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for finding in findings(facts.audit):
         if finding.verdict not in {NOTHING, NOT_JUDGED}:
@@ -230,7 +230,7 @@ def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
 
 
 def client_table(facts: Facts) -> ReportTable:
-    """The clients against which nothing was seen, and the brokers and controllers."""
+    """Return the table of clients without findings, and of brokers and controllers."""
 
     def row(finding: AuditFinding) -> list[ReportCell]:
         return [
@@ -266,7 +266,7 @@ def client_table(facts: Facts) -> ReportTable:
 
 
 def pin_table(facts: Facts) -> ReportTable:
-    """The settings that keep clients at old versions."""
+    """Return the table of settings that keep clients at old versions."""
 
     def row(pin: PinningSetting) -> list[ReportCell]:
         return [
@@ -288,7 +288,7 @@ def pin_table(facts: Facts) -> ReportTable:
 
 
 def library_table(facts: Facts) -> ReportTable:
-    """The first releases of client libraries that work."""
+    """Return the table of the first releases of client libraries that work."""
 
     def row(release: FirstRelease) -> list[ReportCell]:
         return [

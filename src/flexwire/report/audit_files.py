@@ -1,9 +1,9 @@
 """The findings of an audit as rows, as CSV and as JSON, with the same columns in each.
 
-A spreadsheet takes a cell that begins with "=" for a formula, however it is quoted, and a client id
-may be one. In a file for people such a text has an apostrophe before it, as spreadsheets themselves
-mark text. A number stays a number, also where it is a text ("-1"). A program would take the
-apostrophe for a part of the value, so a file for programs has none.
+A spreadsheet reads a cell that begins with "=" as a formula, however it is quoted, and a client id
+may begin so. In files for people, such a text gets an apostrophe in front, which is how
+spreadsheets mark text. Numbers stay numbers, even as text ("-1"). A program would read the
+apostrophe as a part of the value, so files for programs have none.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-# A spreadsheet makes a number of it, and computes nothing.
+# A spreadsheet reads such text as a number, and computes nothing.
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return CSV for people: a head, then a line for each row that ends with CR LF.
+    """Return CSV for people: a header, then a line for each row. Lines end with CR LF.
 
-    Moments are in ISO 8601, lists are joined with a space, and an unknown value is empty. A text
-    that a spreadsheet would run has an apostrophe before it.
+    Moments are in ISO 8601, lists are joined with spaces, and unknown values are empty. A text that
+    a spreadsheet would run as a formula gets an apostrophe in front.
     """
     return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
 
 
 def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
-    """Return CSV for a program: a line for each row that ends with LF, and every value unchanged.
+    """Return CSV for a program: a line for each row, which ends with LF, and unchanged values.
 
-    It has a head only if ``names`` are given. Kafka's tools take such a file with ``--from-file``:
+    It has a header only if ``names`` are given. Kafka's tools take such a file with
+    ``--from-file``:
 
     >>> print(to_tool_csv([("orders", 0, -1), ('a "b", c', 1, None), ("=x", 2, "-1")]), end="")
     orders,0,-1
@@ -63,7 +64,7 @@ def _written(rows: Iterable[Sequence[str]], end: str) -> str:
     text = io.StringIO()
     for row in rows:
         line = io.StringIO()
-        # With another end, Python leaves a carriage return in a value without quotes.
+        # With another line end, Python would not quote a carriage return in a value.
         csv.writer(line, lineterminator="\r\n").writerow(row)
         text.write(line.getvalue().removesuffix("\r\n") + end)
     return text.getvalue()
@@ -82,7 +83,7 @@ def cell(value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as text, and nothing else done to it."""
+    """Return a value as text, without any escaping."""
     text = plain(value)
     if isinstance(text, bool):
         return "true" if text else "false"
@@ -92,7 +93,7 @@ def text_of(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    r"""A value as JSON has it: moments in ISO 8601, bytes as the text that they are.
+    r"""Return a value in JSON form: moments in ISO 8601, bytes decoded as text.
 
     >>> plain([b"caf\xc3\xa9", date(2026, 11, 22), float("nan")])
     ['café', '2026-11-22', None]
@@ -141,7 +142,7 @@ COLUMNS = (
 
 
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
-    """A finding by `COLUMNS`: times as moments, groups and topics as lists, unknown as None."""
+    """Return a finding by `COLUMNS`: times as moments, groups and topics as lists, unknown None."""
     row: dict[str, Any] = {
         name: getattr(finding, name, None) for name in COLUMNS if name not in _RENAMED
     }
@@ -176,7 +177,7 @@ _RENAMED = frozenset(
 
 
 def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
-    """The findings as CSV; where captures are ``sampled``, each says of which part it is."""
+    """Return the findings as CSV; if captures are ``sampled``, each row names their part."""
     part = part_columns(sampled)
     rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
     return to_csv((*COLUMNS, *part), rows)
@@ -185,13 +186,13 @@ def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
 def audit_json(
     audit: Audit, sampled: Sequence[SampledCaptures] = (), added_tags: AddedTags = NO_ADDED_TAGS
 ) -> str:
-    """JSON with the findings as in CSV, and what the audit as a whole says beside them.
+    """Return JSON with the findings as in CSV, and with the facts about the audit as a whole.
 
-    ``sampled`` is there where captures hold a part of the connections: a client that is not among
-    the findings may be among the others. ``added_tags`` is there where taps added header tags.
+    The JSON has ``sampled`` if captures hold only a part of the connections: clients without
+    findings may be on the other connections. It has ``added_tags`` if taps added header tags.
     """
     whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
-    # Two copies less than as objects, where there are very many.
+    # Encoding each row saves two copies of very many findings as objects.
     rows = [msgspec.json.encode(audit_row(finding)) for finding in audit.findings]
     whole["findings"] = msgspec.Raw(b"[" + b",".join(rows) + b"]")
     if sampled:

@@ -1,10 +1,8 @@
 """Facts as pictures: SVG that needs no network, one for laptops and one for phones.
 
-Every label lies at a place computed here, so a picture does not depend on the fonts of the
-machine that makes it. Colours in the specs are the keys of `INK`; the style sheet gives them
-their value in light, in dark and on paper.
-
-Colours are the keys of `charts.INK`, as in all pictures.
+The place of every label is computed here, so a picture does not depend on the fonts of the machine
+that makes it. Colours in all pictures are the keys of `INK`. The style sheet defines their values
+for light and dark screens and for paper.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ INK = {
 }
 PARTS = ("request", "response", "third", "fourth")
 """The inks of stacked parts, in order."""
-# To see how much of a text fits, the engine measures it again and again.
+# Longer labels are slow: the engine measures a text repeatedly to see how much of it fits.
 LABEL_LIMIT = 90
 _ROW_STEP = 27
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
@@ -65,7 +63,7 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartSize:
-    """The size of a picture: its width, and where the labels end and the plot begins."""
+    """The size of a picture: its width, and the position where labels end and the plot begins."""
 
     width: int
     labels: int
@@ -80,7 +78,7 @@ NARROW = ChartSize(350, 128, 44)
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The same picture for a wide and a narrow screen, and in words for readers without sight."""
+    """A picture for wide and narrow screens, with a text for blind readers."""
 
     wide: str
     narrow: str
@@ -89,7 +87,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named bar of one to four stacked parts, with the words that stand at its end."""
+    """A named bar of one to four stacked parts, with the text at its end."""
 
     label: str
     parts: tuple[float, ...]
@@ -106,9 +104,9 @@ class TimeSlice:
 
 
 def timeline_chart(facts: Facts) -> Chart | None:
-    """Bytes over time, requests under responses; None without traffic.
+    """Return the chart of bytes over time, requests below responses; None without traffic.
 
-    Where no size is known, as of request logs, it is frames over time.
+    If no size is known, as with request logs, the chart shows frames over time.
     """
     buckets = facts.timeline.buckets
     if not buckets:
@@ -143,7 +141,7 @@ def has_sizes(facts: Facts) -> bool:
 
 
 def api_chart(facts: Facts) -> Chart | None:
-    """Bytes per API."""
+    """Return the chart of bytes per API."""
     bars = [
         Bar(
             api_label(api.api_key, api.name),
@@ -156,7 +154,7 @@ def api_chart(facts: Facts) -> Chart | None:
 
 
 def api_message_chart(facts: Facts) -> Chart | None:
-    """Messages per API."""
+    """Return the chart of messages per API."""
     bars = [
         Bar(
             api_label(api.api_key, api.name),
@@ -169,7 +167,7 @@ def api_message_chart(facts: Facts) -> Chart | None:
 
 
 def client_chart(facts: Facts) -> Chart | None:
-    """Bytes per client."""
+    """Return the chart of bytes per client."""
     bars = [
         Bar(
             client_name(entry.client),
@@ -182,7 +180,7 @@ def client_chart(facts: Facts) -> Chart | None:
 
 
 def compression_chart(facts: Facts) -> Chart | None:
-    """Bytes of record batches per compression type."""
+    """Return the chart of record batches' bytes per compression type."""
     batches: defaultdict[str, int] = defaultdict(int)
     sizes: defaultdict[str, int] = defaultdict(int)
     for topic in facts.topics:
@@ -209,7 +207,7 @@ def bar_chart(
     write: Callable[[float], str],
     wide: ChartSize = WIDE,
 ) -> Chart | None:
-    """Horizontal bars, longest first; what the limit leaves out is one last bar with its count."""
+    """Return horizontal bars, longest first; a last bar sums and counts those beyond the limit."""
     bars = [bar for bar in bars if sum(bar.parts)]
     if not bars:
         return None
@@ -224,7 +222,7 @@ def bar_chart(
 
 
 def latency_chart(facts: Facts) -> Chart | None:
-    """The distribution of latencies per API on a log scale."""
+    """Return the chart of latency distributions per API, on a log scale."""
     measured = [
         (api_label(api.api_key, api.name), api.latency)
         for api in facts.apis
@@ -242,7 +240,7 @@ def latency_chart(facts: Facts) -> Chart | None:
 
 
 def _middle_and_end(latency: Latency) -> str:
-    """Return the median and, of enough latencies, the p99; otherwise the greatest."""
+    """Return the median and the p99, or the maximum if there are too few latencies."""
     is_known = latency.count >= least_of(99)
     end = units.duration_ms(latency.p99_ms if is_known else latency.max_ms)
     return f"{units.duration_ms(latency.p50_ms)} and {end}{'' if is_known else ' at most'}"
@@ -254,7 +252,7 @@ def draw(
     spec: Callable[[ChartSize], dict[str, Any]],
     wide: ChartSize = WIDE,
 ) -> Chart:
-    """The picture of a spec in both sizes; ``ident`` is its own on the page."""
+    """Draw a spec in both sizes; ``ident`` is unique on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
         _svg(spec(NARROW), f"{ident}-narrow", NARROW),
@@ -265,17 +263,17 @@ def draw(
 def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
     # Imported here: it loads a JavaScript engine, which only a report with a picture needs.
     with needed_by("the report", "spark"):
-        import vl_convert  # noqa: PLC0415  see above
+        import vl_convert  # noqa: PLC0415  only for reports with pictures
 
     padding = {"left": 0, "right": 0, "top": 0, "bottom": 0} | spec.pop("padding", {})
     width = size.width - padding["left"] - padding["right"]
     frame = {"config": _CONFIG, "padding": padding, "autosize": {"type": "none"}, "width": width}
     whole = {**spec, **frame}
     svg = vl_convert.vegalite_to_svg(whole, vl_version="6.1", allowed_base_urls=[])
-    # In HTML the namespaces go without saying, and ids are shared by the whole page.
+    # HTML needs no namespaces, and ids must be unique on the whole page.
     svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
     svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
-    # A picture is one image, with its words beside it: its marks are nothing of their own.
+    # For screen readers a picture is one image with a text, so its marks have no roles.
     svg = re.sub(r' (?:role="graphics-[^"]*"|aria-roledescription="[^"]*")', "", svg)
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
 
@@ -290,7 +288,7 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
-    """The names of the rows, right-aligned against the plot."""
+    """Return the axis with the names of the rows, right-aligned next to the plot."""
     # The reader's font may be an eighth wider than the one measured here.
     limit = (size.labels - 10) * 7 // 8
     labels = [label[:LABEL_LIMIT] for label in rows]
@@ -303,7 +301,7 @@ def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
 
 def _bar_spec(bars: Sequence[Bar], size: ChartSize) -> dict[str, Any]:
     longest = max(sum(bar.parts) for bar in bars)
-    # Room for the words at the end of the longest bar, at some 7 units a letter.
+    # Room for the text at the end of the longest bar, at about 7 units per letter.
     room = 14 + 7 * max(len(bar.value) for bar in bars)
     drawn = PARTS[: max(len(bar.parts) for bar in bars)]
     parts = [
@@ -348,7 +346,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
             for bucket in item.histogram
             if bucket.count and bucket.low_ms > 0
         ]
-        # A log scale has no zero; a nanosecond stands for it.
+        # A log scale has no zero, so a nanosecond stands for it.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
         percentiles = {"p50": item.p50_ms} | (
             {"p99": item.p99_ms} if item.count >= least_of(99) else {}
@@ -382,7 +380,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
                 "encoding": {
                     "x": left,
                     "x2": right,
-                    # Faint is not nothing: a single outlier keeps a quarter of the ink.
+                    # A single outlier stays visible: it keeps a quarter of the ink.
                     "fillOpacity": {
                         "field": "part",
                         "type": "quantitative",
@@ -420,7 +418,7 @@ def _latency_axis() -> dict[str, Any]:
 
 
 def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[str, Any]:
-    """Stacked parts over time; ``unit`` stands after the figures of the axis."""
+    """Return the spec of stacked parts over time; ``unit`` follows the figures of the axis."""
     inks = PARTS[: max(len(slice_.parts) for slice_ in slices)]
     parts = [
         {
@@ -470,7 +468,7 @@ def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[s
 
 
 def _clock(milliseconds: float) -> str:
-    """The format of times on an axis of that length, no finer than its ticks need."""
+    """Return the format of times for an axis of this length, no finer than its ticks need."""
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
             return form
@@ -489,23 +487,23 @@ def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
 
 
 def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[TimeSlice]:
-    """Slices of ``step_us`` by their start, neighbours summed until at most ``limit`` are left."""
+    """Sum neighbouring slices of ``step_us``, by their start, until at most ``limit`` are left."""
     width, summed = rebinned(parts, step_us, limit)
     return [
         TimeSlice(start / 1000, (start + width) / 1000, (*sums,)) for start, sums in summed.items()
     ]
 
 
-# A label names all that tells rows apart, so on a wide screen it needs more room than an API.
+# A label has everything that distinguishes rows, so it needs more room than the name of an API.
 _WIDE: Final = ChartSize(1060, 400, 0)
 _NARROW: Final = ChartSize(350, 0, 0)
 _STEP, _TALL_STEP, _THICK, _THIN = 27, 42, 19, 15
 _LETTER: Final = 7
-"""About the width of a letter; the reader's font is not known here."""
+"""The approximate width of a letter; the reader's font is unknown."""
 
 
 def bars(summary: str, rows: Sequence[Bar]) -> Chart:
-    """The bars in order, for a wide screen with labels beside them, for a narrow one above."""
+    """Draw the bars in order, with labels beside them on wide screens and above on narrow ones."""
     return Chart(_bars_svg(rows, _WIDE), _bars_svg(rows, _NARROW), summary)
 
 

@@ -1,4 +1,4 @@
-"""The audit's gates, which are about the cluster as a whole, as a table and as sentences."""
+"""The audit's gates for the cluster as a whole, as a table and as sentences."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 _NAMES = 3
-# Verdicts that need somebody to act, or to look.
+# Verdicts that require somebody to act or to check.
 _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 
 
 def cluster_table(facts: Facts) -> ReportTable:
-    """The gates of the cluster, the gravest first."""
+    """Return the table of the cluster's gates, the gravest first."""
 
     def row(gate: ClusterGate) -> list[ReportCell]:
         named = ", ".join(gate.names[:_NAMES])
@@ -45,7 +45,7 @@ def cluster_table(facts: Facts) -> ReportTable:
 
 
 def gates(audit: Audit) -> list[ClusterGate]:
-    """The gates, the gravest first."""
+    """Return the gates, the gravest first."""
     return sorted(
         audit.cluster,
         key=lambda gate: (
@@ -58,9 +58,9 @@ def gates(audit: Audit) -> list[ClusterGate]:
 
 
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
-    """Return what a release means to the cluster: a verdict and a sentence each, the gravest first.
+    """Return a release's effects on the cluster: verdicts and sentences, the gravest first.
 
-    Gates that nothing was seen of share one sentence. A gate that is open has none; it is in the
+    Gates without any observation share one sentence. Open gates have no sentence, but are in the
     table.
     """
     open_gates = [gate for gate in gates(audit) if gate.release == release]

@@ -1,4 +1,4 @@
-"""Sentences that say why two figures on one page of the report differ."""
+"""Sentences that explain why two figures on a page of the report differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def clients(facts: Facts) -> int:
-    """Return how many clients the page counts: those that the audit judges, if it judges all."""
+    """Return the number of clients on the page: the audit's clients, if it judges all."""
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
 
@@ -30,7 +30,7 @@ def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
 
 
 def about_clients(facts: Facts) -> list[str]:
-    """Return why the table of clients has other sums than the figures at the top of the page."""
+    """Return why sums in the table of clients differ from the figures at the top of the page."""
     sentences = []
     rows = len(facts.clients) + facts.left_out.get("clients", 0)
     if facts.clients and rows != clients(facts):
@@ -50,7 +50,7 @@ def about_clients(facts: Facts) -> list[str]:
 
 
 def about_connections(facts: Facts) -> str:
-    """Return how many connections count for no client; empty if none."""
+    """Return a sentence with the number of connections without a client; empty if it is 0."""
     parties = _parties(facts, "client", "broker", "controller")
     if parties is None:
         return ""
@@ -62,7 +62,7 @@ def about_connections(facts: Facts) -> str:
 
 
 def about_versions(facts: Facts) -> str:
-    """Return how many requests are in no verdict, because their version is not known."""
+    """Return a sentence with the number of requests that no verdict covers: of unknown version."""
     unread = facts.totals.requests - sum(version_use.requests for version_use in facts.version_uses)
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
@@ -71,7 +71,7 @@ def about_versions(facts: Facts) -> str:
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
-    """Return how many of all ``requests``, and clients, are at a release's newest versions."""
+    """Return a sentence with the requests and clients that use a release's newest versions."""
     if not share.requests:
         return f"No request is of an API that Kafka {share.release} has."
     part = units.share(share.requests_at_newest / share.requests)

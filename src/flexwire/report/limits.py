@@ -1,8 +1,8 @@
-"""Facts of bounded size, whatever a capture holds: of very many the most important, and a count.
+"""Limit the size of facts, whatever a capture holds: keep the most important, and count the rest.
 
-Clients name themselves, and topics and header keys are theirs too. Each list keeps the rows that
-the page would show first. The page is made of all; what is made anew of bounded facts counts what
-they leave out.
+Clients choose their own names, and also topics and header keys. Each list keeps the rows that the
+page would show first. The page itself is made from all facts. A page that is made again from
+bounded facts counts the rows that they leave out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 TOPICS_OF_A_KEY: Final = 20
-"""So many topics are named of a record header key."""
+"""The most topics that are named for a record header key."""
 
 FINDINGS: Final = "audit.findings"
 MOST_FINDINGS: Final = 5_000
@@ -32,7 +32,7 @@ MOST: Final = {
     "tagged_fields": 1_000,
     "lenient_uses": 1_000,
 }
-"""So many of each the facts have."""
+"""The most items of each list in the facts."""
 
 _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
     "apis": lambda api: (-api.request_bytes - api.response_bytes, api.api_key),
@@ -46,13 +46,13 @@ _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def bounded(facts: Facts) -> Facts:
-    """The facts with at most so many of everything; what they leave out is in ``left_out``."""
+    """Return facts with lists of limited length; ``left_out`` counts the items left out."""
     bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():
         every = getattr(facts, name)
         if len(every) > most:
-            # In the order that they had.
+            # Keep the original order.
             chosen = {id(item) for item in sorted(every, key=_FIRST[name])[:most]}
             bounds[name] = tuple(item for item in every if id(item) in chosen)
             left_out[name] = left_out.get(name, 0) + len(every) - most

@@ -1,4 +1,4 @@
-"""Clients by APIs, with the versions in use and what the audit says of each."""
+"""Clients by APIs, with the versions in use and the audit's verdict on each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# As many as a page can show at once; the rest is counted under the matrix.
+# A page can show this many clients at once; the rest is counted below the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
 VERSION_LIMIT = 8
@@ -38,7 +38,7 @@ SYMBOLS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The versions of one API that one client used, lowest first, the gravest if they are many."""
+    """The versions of one API that a client used, lowest first; if many, only the gravest."""
 
     uses: tuple[VersionUse, ...]
     more: int
@@ -46,7 +46,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One client; ``cells`` has the versions it used of each API of the matrix."""
+    """One client; ``cells`` has the versions that it used, for each API of the matrix."""
 
     client: Client
     worst: Verdict
@@ -55,7 +55,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Clients by APIs, what breaks first; ``rest`` says what the limits left out."""
+    """Clients by APIs; those that break come first. ``rest`` counts what the limits left out."""
 
     apis: tuple[tuple[int, str], ...]
     rows: tuple[MatrixRow, ...]
@@ -63,31 +63,31 @@ class Matrix:
 
 
 def api_label(api_key: int, name: str | None) -> str:
-    """The API's name, or its key where the catalog has no name."""
+    """Return the API's name, or its key if the catalog has no name."""
     return name or f"api key {api_key}"
 
 
 def client_label(client: Client, limit: int = 60) -> str:
-    """The client id, or what to write where it is empty or null."""
+    """Return the client id, or a substitute if it is empty or null."""
     if client.client_id:
         return shorten(client.client_id, limit)
     return "(null client id)" if client.client_id is None else "(empty client id)"
 
 
 def client_name(client: Client, limit: int = 40) -> str:
-    """Return what to call a client in a sentence: its id, or its software where it has no id."""
+    """Return the name of a client in a sentence: its id, or its software if it has no id."""
     if client.client_id or not client.software:
         return client_label(client, limit)
     return f"{client_label(client)} {shorten(client.software, limit)}"
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """The gravest verdict among them; "read" without any."""
+    """Return the gravest verdict on these uses; "read" if there is none."""
     return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 
 def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
-    """Return what breaks first, then by traffic; the rest of the key makes the order total."""
+    """Return a sort key: breaking uses first, then by traffic; the rest makes the order total."""
     return (
         -_SEVERITY[use.verdict],
         -use.requests,
@@ -98,7 +98,7 @@ def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
 
 
 def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
-    """The versions that each client used, empty for one that sent nothing readable."""
+    """Return the versions that each client used; empty for clients that sent nothing readable."""
     uses: dict[Client, list[VersionUse]] = {entry.client: [] for entry in facts.clients}
     for use in facts.version_uses:
         uses.setdefault(use.client, []).append(use)
@@ -106,7 +106,7 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
 
 
 def build_matrix(facts: Facts, part: float = 1) -> Matrix:
-    """The matrix, within the limits of a page, or that part of them."""
+    """Return the matrix within the limits of a page; ``part`` is a share of these limits."""
     most_clients, most_apis = (math.ceil(part * limit) for limit in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)

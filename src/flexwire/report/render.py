@@ -1,4 +1,4 @@
-"""Facts to one HTML file that needs nothing else: no network, no fonts, no other file."""
+"""Render facts as one HTML file that needs no network, no fonts and no other file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 LARGEST_BYTES: Final = 2_000_000
-"""So large a page may be, whatever the facts hold."""
+"""The most bytes of a page, whatever the facts hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PageRoom:
-    """How much a page shows: rows of a table, characters of a text, a part of the matrix."""
+    """The limits of a page: rows of a table, characters of a text, the part of the matrix."""
 
     rows: int
     letters: int
     matrix: float
 
 
-# Honest facts fit into the first; hostile names may take ten times as much.
+# Honest facts fit into the first limits; hostile names may take ten times as much.
 _ROOMS: Final = (
     _PageRoom(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
     _PageRoom(100, 600, 0.6),
@@ -46,11 +46,11 @@ _ROOMS: Final = (
 
 
 def render(facts: Facts) -> str:
-    """The report as one HTML document of at most `LARGEST_BYTES`.
+    """Return the report as one HTML document of at most `LARGEST_BYTES`.
 
-    The same facts give the same text on the same machine. Every string in the facts is taken for
-    hostile: it is escaped, cut where it is too long, and characters that do not print are shown.
-    Where the page would be too large, its tables have fewer rows, and say so.
+    The same facts give the same text on the same machine. Every string in the facts is treated as
+    hostile: it is escaped and cut if it is too long, and non-printing characters are made visible.
+    If the page would be too large, its tables have fewer rows, and state this.
     """
     plain = facts.to_json()
     template = _environment().get_template("report.html.j2")
@@ -85,12 +85,12 @@ def _environment() -> Environment:
     return environment
 
 
-# Characters of a cell by the kind of its column: four lines in the narrowest that it has.
+# The most characters of a cell, by kind of column: four lines in its narrowest column.
 _MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
 
 
 def breakable(text: str) -> Markup:
-    """The text, escaped, with the places where a narrow column may break a name in two."""
+    """Return the text, escaped, with marks where a narrow column may break a name in two."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
     pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./_])(?=[A-Za-z])|(?<=>)", text)
@@ -98,13 +98,15 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """Return what a cell shows of a long text, and the rest that opens on demand ("" if short).
+    """Split a long text into the part that a cell shows and the rest, which opens on demand.
+
+    The rest of a short text is "".
 
     >>> folded("orders, payments", "text")
     ('orders, payments', '')
     """
     most = _MOST_SHOWN.get(kind, 0)
-    # A fold that hides a word or two costs more room than it saves.
+    # Folding away only a word or two costs more room than it saves.
     if not most or len(text) <= most * 3 // 2:
         return text, ""
     end = text.rfind(" ", 0, most)
@@ -112,7 +114,7 @@ def folded(text: str, kind: str) -> tuple[str, str]:
 
 
 def _dashed(verdict: str) -> str:
-    """The verdict as the name of a class of the style sheet."""
+    """Return a verdict as the name of a class in the style sheet."""
     return verdict.replace(" ", "-")
 
 
@@ -151,7 +153,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _PictureCache:
-    """Pictures are drawn once, as that takes longest; they have few names, and cut ones."""
+    """The pictures, drawn once because drawing takes longest; they have few names, cut short."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]
@@ -197,7 +199,7 @@ def _tables(facts: Facts) -> dict[str, tables.ReportTable]:
 
 
 def _verdict_shares(facts: Facts) -> list[tuple[str, int, float]]:
-    """The verdicts that were given, each with its requests and their part of all requests."""
+    """Return the verdicts, each with its number of requests and their share of all requests."""
     requests: Counter[str] = Counter()
     for use in facts.version_uses:
         requests[use.verdict] += use.requests
@@ -210,7 +212,7 @@ def _verdict_shares(facts: Facts) -> list[tuple[str, int, float]]:
 
 
 def decision(connections: ConnectionFacts) -> str:
-    """Return how it was decided which connections are Kafka, in a sentence or two.
+    """Return one or two sentences about how Kafka connections were recognised.
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))
@@ -226,7 +228,7 @@ def decision(connections: ConnectionFacts) -> str:
 
 
 def other_table(connections: ConnectionFacts) -> ReportTable:
-    """Connections that are not Kafka, those with most bytes first."""
+    """Return the table of connections that are not Kafka, those with most bytes first."""
 
     def row(other: OtherConnection) -> list[ReportCell]:
         when = units.moment(other.first_time_us)

@@ -1,4 +1,4 @@
-"""The facts as tables: rows sorted, figures written out, what does not fit counted."""
+"""The facts as tables: sorted rows, formatted figures, and a count of rows that do not fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
-# The title of a cell has this many characters of a text that was cut.
+# The title of a cell has at most this many characters of a cut text.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
@@ -37,7 +37,7 @@ Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column: its head, how its cells are set, and what the head means where it needs saying."""
+    """A column: its head, the form of its cells, and an explanation of the head if needed."""
 
     label: str
     kind: Kind = "number"
@@ -66,11 +66,11 @@ class ReportTable:
 
     @property
     def rest(self) -> str:
-        """The text that counts the rows that are not in the table."""
+        """The text with the number of rows that are not in the table."""
         return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
 
     def first(self, rows: int) -> ReportTable:
-        """The same with so many rows at most."""
+        """Return the same table with at most ``rows`` rows."""
         left = len(self.rows) - rows
         return self if left <= 0 else replace(self, rows=self.rows[:rows], more=self.more + left)
 
@@ -83,14 +83,14 @@ def build(
     *,
     total: int = 0,
 ) -> ReportTable:
-    """A table of the first `ROW_LIMIT` items; ``total`` when there are more than were passed."""
+    """Return a table of the first `ROW_LIMIT` items; ``total`` if there are more than given."""
     every = list(items)
     rows = tuple(tuple(row(item)) for item in every[:ROW_LIMIT])
     return ReportTable(caption, tuple(columns), rows, max(total, len(every)) - len(rows))
 
 
 def of(facts: Facts, name: str) -> int:
-    """Return how many items the facts list under a name, with those that they leave out."""
+    """Return the number of items under a name in the facts, including those left out."""
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
@@ -98,37 +98,37 @@ _TOO_FEW = ReportCell(units.DASH, "too few pairs: it would be the slowest", -1)
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
-    """A count; an en dash where it is unknown."""
+    """Return the cell of a count; an en dash if it is unknown."""
     if value is None:
         return ReportCell(units.DASH, "unknown", -1)
     return ReportCell(units.count(value), title, value)
 
 
 def size(value: int | None) -> ReportCell:
-    """Bytes, with the exact figure as title."""
+    """Return the cell of a number of bytes, with the exact figure as title."""
     if value is None:
         return ReportCell(units.DASH, "not measured", -1)
     return ReportCell(units.human_bytes(value), units.exact_bytes(value), value)
 
 
 def frame_size(facts: Facts, value: int) -> ReportCell:
-    """Bytes of frames, which are not known where only request logs were given."""
+    """Return the cell of frames' bytes, which are unknown if only request logs were given."""
     return size(value if has_sizes(facts) else None)
 
 
 def latency(value: float) -> ReportCell:
-    """A latency, with the exact figure as title."""
+    """Return the cell of a latency, with the exact figure as title."""
     return ReportCell(units.duration_ms(value), units.exact_ms(value), value)
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Text of the wire, cut where it would break the page, with more of it as title."""
+    """Return the cell of a text from the wire, cut to fit the page, with more of it as title."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
 def versions(numbers: tuple[int, ...]) -> ReportCell:
-    """Api versions with runs joined, sorted by the lowest."""
+    """Return the cell of API versions with joined runs; it sorts by the lowest version."""
     return ReportCell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
 
 
@@ -226,7 +226,7 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("Max"),
     )
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]
-    # A broker that waits for records is slow because it was asked to be.
+    # APIs whose requests may wait for records come last, because waiting is not slowness.
     order = sorted(measured, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
     caption = "Latencies per API, the slowest first; those that may wait for records last"
     return build(caption, columns, order, row)
@@ -383,7 +383,7 @@ def failure_count_table(facts: Facts) -> ReportTable:
 
 
 def failure_table(facts: Facts) -> ReportTable:
-    """Frames that did not decode, oldest first, each with the hex of its first bytes."""
+    """Return the table of frames that did not decode, oldest first, with hex of first bytes."""
 
     def row(failure: DecodeFailure) -> list[ReportCell]:
         version = "" if failure.version is None else f" v{failure.version}"
@@ -409,7 +409,7 @@ def failure_table(facts: Facts) -> ReportTable:
 
 
 def refused_table(facts: Facts) -> ReportTable:
-    """Clients that a tap refused in a rehearsal, most often refused first."""
+    """Return the table of clients that a tap refused in a rehearsal, most refusals first."""
 
     def row(client: RefusedClient) -> list[ReportCell]:
         if client.works_time_us is not None:
@@ -445,7 +445,7 @@ def refused_table(facts: Facts) -> ReportTable:
 
 
 def lenient_table(facts: Facts) -> ReportTable:
-    """Frames that decode only leniently, the most frequent first."""
+    """Return the table of frames that decode only leniently, the most frequent first."""
 
     def row(use: LenientUse) -> list[ReportCell]:
         return [

@@ -1,4 +1,4 @@
-"""The type of every NumPy array in the package: what it holds is said where it is made."""
+"""The type of every NumPy array in the package; its contents are described where it is made."""
 
 from __future__ import annotations
 

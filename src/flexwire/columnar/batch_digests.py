@@ -1,7 +1,7 @@
-"""Record batches digested by a kernel: facts of each, sizes of their records, hashes of their keys.
+"""Digest record batches by a kernel: facts of each batch, sizes of records, hashes of keys.
 
-A `RecordReader` that is given these hands over what its kernel digests as a row of words for each
-batch, and what the kernel refuses as the object that was read instead; both become the same row.
+A `RecordReader` hands over a row of words for each batch that its kernel digests. For a batch that
+the kernel refuses, it hands over the object that was read instead. Both become the same row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAGIC, _OUTCOME = "magic", "outcome"
 KEYS_DTYPE: Final = np.dtype(
     [("hash", "<u8"), ("other", "<u8"), ("offset", "<i8"), ("size", "<i8")]
 )
-"""A key: both halves of its hash, the offset of its record, and the bytes of that."""
+"""A key: both halves of its hash, and the offset and size of its record."""
 _OF_HEADER: Final = (
     "size",
     "base_offset",
@@ -62,13 +62,13 @@ _OF_RECORDS: Final = (
     "newest",
 )
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
-"""The sums over a batch's records. A tombstone is a record with a key and a null for its value; of
-timestamps these are the lowest and the highest in milliseconds, those that are -1 left out."""
-# Sizes below _EXACT are a class each; above that there are _HALF classes up to each power of two.
+"""The sums over a batch's records. A tombstone is a record with a key and a null value. ``oldest``
+and ``newest`` are the lowest and highest timestamp in milliseconds, without timestamps of -1."""
+# Each size below _EXACT is a class. Above it there are _HALF classes up to each power of two.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The classes of sizes: as many as sizes of 31 bits have."""
+"""The number of classes of sizes: enough for sizes of 31 bits."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
@@ -76,12 +76,12 @@ _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 class BatchDigests:
     """Digests of record batches, taken as a `pa.RecordBatch` of words: one row a batch.
 
-    ``keys`` is given the keys of records that have one, an array of `KEYS_DTYPE` that it is to be
-    done with when it returns; records of control batches are not among them. ``seed`` is what the
-    hashes begin with. ``at`` is added to the batches' positions. ``outcomes`` returns a number for
-    each batch from its attributes, producer id and base offset, which is the column ``outcome``;
-    the keys of a batch are given only where its outcome is one of ``settled``. ``heard`` is given
-    the digests of some batches as soon as they are made, an array of each fact by its name.
+    ``keys`` is called with the keys of records that have one, in an array of `KEYS_DTYPE` that is
+    valid only during the call. Records of control batches are left out. ``seed`` is the start value
+    of the hashes. ``at`` is added to the batches' positions. ``outcomes`` returns a number for each
+    batch from its attributes, producer id and base offset, for the column ``outcome``. The keys of
+    a batch are handed over only if its outcome is in ``settled``. ``heard`` is called with the
+    digests of some batches as soon as they are made: an array for each fact, by name.
     """
 
     def __init__(
@@ -94,15 +94,15 @@ class BatchDigests:
     ) -> None:
         self.at = 0
         self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
-        """How many records there are of each class of sizes."""
+        """The number of records in each class of sizes."""
         self.skipped: list[NumpyArray] = []
-        """Where batches stand that have no record that is wanted, and how many bytes they have."""
+        """The positions and sizes of batches without any wanted record."""
         self._keys_done = keys
         self._seed = seed
         self._outcomes = outcomes
         self._settled = settled
         self._heard = heard
-        # How many of the held keys belong to settled batches.
+        # The number of held keys that belong to settled batches.
         self._kept_keys = 0
         self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0
@@ -113,7 +113,7 @@ class BatchDigests:
 
     @property
     def has_room(self) -> bool:
-        """Whether more batches can be held. If not, `take` comes first."""
+        """True if more batches can be held; otherwise `take` must be called first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
@@ -140,16 +140,16 @@ class BatchDigests:
             self._run.take_keys(self._keys)
 
     def finish(self) -> None:
-        """Hand over the keys that there are."""
+        """Hand over the remaining keys."""
         if self._run is not None and self._run.used:
             self._keys_done(self._keys[: self._run.used])
             self._run.used = self._kept_keys = 0
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Take in the digests of batches of the table that are done, from the ``first`` row on."""
+        """Add the digests of finished batches of the table, from row ``first`` on."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
-        # Of the others there may be none that is wanted either.
+        # The other batches may also have no wanted records.
         is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
         if not is_kept.all():
             self._skip(batches["position"][~is_kept], batches["size"][~is_kept])
@@ -198,7 +198,7 @@ class BatchDigests:
                 self._heard(rows)
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Take in a batch that was read into objects, of which some records are wanted; True."""
+        """Add a batch that was read into objects and has wanted records; return True."""
         if batch.records and not records:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
@@ -243,7 +243,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Return the digests so far, and begin again."""
+        """Return the digests so far, and start again without any."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
@@ -256,7 +256,7 @@ class BatchDigests:
 
 
 def class_of(size: int) -> int:
-    """Return the class of a record size: each of its own up to 127, and then 64 up to twice that.
+    """Return the class of a record size: one per size up to 127, then 64 per doubling.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
@@ -276,7 +276,7 @@ def least_of(kind: int) -> int:
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:
-    """Return both halves of a key's hash, as the kernel has them.
+    """Return both halves of a key's hash, as the kernel computes them.
 
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)

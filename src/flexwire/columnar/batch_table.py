@@ -1,6 +1,6 @@
-"""The table of record batches: a row for each batch of magic 2, as its header describes it.
+"""The table of record batches: a row for each batch of magic 2, with the fields of its header.
 
-`flexwire.kernels` fills and reads it, and NumPy sees its columns by their names.
+`flexwire.kernels` fills and reads it, and NumPy accesses its columns by name.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ BATCH: Final = np.dtype(
         )
     ]
 )
-"""Up to ``count`` it is what the header has; ``count`` is `COUNT_REFUSED` for what kernels are not
-to read. ``start`` and ``end`` are the addresses of the records, in the data or inflated. ``budget``
-is the most records and record headers that the batch may have, ``rows`` how many rows it became,
-and ``piece`` the number of the piece of data it is in, where several are scanned at once."""
+"""The columns up to ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that
+kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or
+inflated. ``budget`` limits the batch's records and record headers. ``rows`` is the number of rows
+made from it. ``piece`` is the number of its piece of data, if several are scanned at once."""
 COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """The fields of some batch headers, an array of each; those of messages have no attributes.
+    """The fields of some batch headers, an array for each; messages have no attributes here.
 
-    The count of records is -1 of a message that wraps others, as it does not say how many.
+    The count of records is -1 for a wrapper message, because it does not state the number.
     """
 
     positions: NumpyArray
@@ -75,5 +75,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Return a table in memory that Arrow's pool keeps for the next; it is not cleared."""
+    """Return a table in memory of Arrow's pool, which is reused; the table is not cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

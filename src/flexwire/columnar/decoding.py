@@ -1,8 +1,7 @@
 """Messages into columns: `decode_messages`.
 
-Where columns go on to Spark, Java makes a row of every value that a struct holds, which takes
-several times as long as decoding it. So the fields that nobody wants are left out before, without
-copying the others.
+If columns are passed on to Spark, Java makes a row from every value of a struct. This takes several
+times as long as decoding it. So unwanted fields are left out first, without copying the others.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def versions_of(
     *,
     is_read: bool,
 ) -> RowVersions:
-    """Check what messages are decoded or encoded from, and give the version of each row."""
+    """Check the input of decoding or encoding messages, and return the version of each row."""
     check_message(message)
     to_kind(encoding, "encoding", Encoding)
     to_choice(mode, "mode", get_args(Mode))
@@ -90,14 +89,14 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
     if isinstance(versions, int) or not hasattr(versions, "__iter__"):
         return to_version(versions)
     several = to_list(versions, "versions", "a version, or one for each row")
-    # Arrow follows a list that contains itself until the process ends.
+    # Arrow follows a list that contains itself until the process crashes.
     return pa.array(
         [None if version is None else to_version(version) for version in several], pa.int64()
     )
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Return the names of record columns that are asked for, checked."""
+    """Check the names of requested record columns, and return them."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "one at least", columns)
@@ -116,10 +115,10 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with the fields that are wanted, in its own order; all where none is named.
+    """Return a type with only the wanted fields, in its own order; all if none is named.
 
-    A name of a field in a structure has dots, ``topics.partitions.leader_id``, whether the
-    structure stands alone or in an array. Raises `ArgumentError` for a name that there is not.
+    The name of a field in a structure has dots, ``topics.partitions.leader_id``, also if the
+    structure is in an array. Raises `ArgumentError` for an unknown name.
 
     >>> inner = pa.struct({"c": pa.int8(), "d": pa.int8()})
     >>> pruned_type(pa.struct({"a": pa.int8(), "b": pa.list_(inner)}), ["b.d"])
@@ -149,7 +148,7 @@ def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
 
 
 def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column as a type that `pruned_type` gave; what it keeps is not copied."""
+    """Convert a column to a type from `pruned_type`; kept fields are not copied."""
     if values.type == kind:
         return values
     mask = values.is_null() if values.null_count else None
@@ -263,7 +262,7 @@ class _DecodedRows(MessageRows):
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
-        # A uuid takes 22 bytes as text, and 16 on the wire; nothing else becomes more.
+        # A uuid has 22 bytes as text, but 16 on the wire. No other value becomes larger.
         columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
         run = KernelRun(self, self.program, first)
         run.put(self._input())
@@ -292,9 +291,9 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Take back the row that a column is too full for, and end there; return the next row.
+        """Undo the row that no longer fits in a column, and end before it; return the next row.
 
-        The row begins the next chunk. One that begins this chunk fits in none.
+        The row begins the next chunk. If it already begins this chunk, it fits in none.
         """
         row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
         run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})
@@ -307,7 +306,7 @@ class _DecodedRows(MessageRows):
 
 
 def _binary(data: pa.Array) -> tuple[NumpyArray, int, int]:
-    """Return the offsets of the rows, and where and how large their bytes are."""
+    """Return the offsets of the rows, and the address and size of their bytes."""
     width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
     if width is None:
         raise TypeError(f"messages are binary or large_binary, not {data.type}")

@@ -1,7 +1,7 @@
-"""The values of a column where a message has none: a field's default, or null.
+"""The values of columns for fields that a message lacks: a field's default, or null.
 
-A default is a list of rows, one for each column of the field: reading fills the columns with them,
-writing compares the columns with them.
+A default is a list of rows, one for each column of the field. Reading fills the columns with these
+rows, and writing compares the columns with them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ColumnDefaults:
-    """The defaults of one program. ``absent_are_null`` says what an absent field is read as."""
+    """The defaults of one program. With ``absent_are_null``, absent fields are read as null."""
 
     def __init__(self, *, absent_are_null: bool, writing: bool) -> None:
         self.absent_are_null = absent_are_null
@@ -33,7 +33,7 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Put rows into the program; return where, in bytes, and how many."""
+        """Add rows to the program; return their place in bytes, and their number."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
@@ -42,7 +42,7 @@ class ColumnDefaults:
         """Return all rows kept."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
-    # Which columns are read at all, and which can be null.
+    # Find the columns that are read at all, and those that can be null.
 
     def survey(self, schema: Schema, node: ColumnNode) -> None:
         """Mark the columns that a version has, and those that it leaves null."""
@@ -93,9 +93,9 @@ class ColumnDefaults:
     # Rows.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
-        """Return the values that are read for the fields that a version does not have.
+        """Return the values for reading fields that a version does not have.
 
-        Or, when writing, what their columns must be, lest their values be lost.
+        For writing, these are the values that the columns must have, so that no value is lost.
         """
         fields = schema.by_attribute
         rows: Rows = []
@@ -115,12 +115,12 @@ class ColumnDefaults:
             return self.null(node)
         rows = self.of(field, node)
         if rows:
-            # Null is as good as the default: a version that has no such field gives no value.
+            # Null also stands for the default, because the version has no value for this field.
             rows[0][-1] = 1
         return rows
 
     def of(self, field: Field, node: ColumnNode) -> Rows:
-        """Return the default of a field, for its column and those of the structure that it is."""
+        """Return the default of a field, for its column and, for a structure, the columns in it."""
         if not (node.used or self.writing):
             return []
         if field.default is None:
@@ -137,7 +137,7 @@ class ColumnDefaults:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         if unknown.used or self.writing:
             rows.append(_row(L.NO_ITEMS, unknown, loose=True))
-        # Where null will do as well, it does for all of it.
+        # If null stands for the default, it stands for all of the structure.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
     def _scalar(self, default: object, node: ColumnNode) -> list[int]:
@@ -157,7 +157,7 @@ class ColumnDefaults:
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
     def null(self, node: ColumnNode) -> Rows:
-        """Return a null. Below the null of a structure, reading fills in blanks."""
+        """Return a null. Inside a structure that is null, reading fills in blank values."""
         if not (node.used or self.writing):
             return []
         if node.is_struct:

@@ -1,4 +1,4 @@
-"""Columns into messages, and how large they are: `encode_messages` and `message_sizes`."""
+"""Encode columns as messages, and compute their sizes: `encode_messages`, `message_sizes`."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding
 
 
 class _WrittenRows(MessageRows):
-    """One array of structs on its way into messages."""
+    """One array of structs that is being written as messages."""
 
     def __init__(
         self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
@@ -159,13 +159,13 @@ class _WrittenRows(MessageRows):
         self.binding = ColumnBinding(self.program, data)
 
     def start(self, first: int, ends: NumpyArray) -> KernelRun:
-        """Begin a run that puts the rows' ends into ``ends``."""
+        """Begin a run that writes the rows' ends into ``ends``."""
         run = KernelRun(self, self.program, first)
         run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
         return run
 
     def missing(self, first: int, after: int) -> NumpyArray | None:
-        """Return which rows have no value, null or refused; None if all have one."""
+        """Return the rows without a value, null or refused; None if all rows have one."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())

@@ -1,12 +1,12 @@
-"""The words of a columnar program and of one run of it: what the kernels find where in memory.
+"""The words of a columnar program and of a run: the memory layout that kernels use.
 
-All are offsets in bytes from the address of what they belong to. `kernels/columns.pxd` has the same
-as structs, and a test compares them.
+All are offsets in bytes from the start of their structure. `kernels/columns.pxd` has the same
+layout as structs, and a test compares both.
 """
 
 from __future__ import annotations
 
-# The words of an operation: what it does, to which column, and at which operation to go on.
+# The words of an operation: its code, its column, and the next operation.
 OPERATION = 64
 O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = range(0, 64, 8)
 # Of TAGS and TAG: the form; how many tagged fields are known, and their rows; likewise the tags
@@ -45,7 +45,7 @@ K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_WIDTH, K_BIT, K_VALID_BIT = range(0, 5
 LEVEL = 24
 N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 
-# What a row's refusal takes back: an array's column, its level, and that of its elements.
+# For undoing a refused row: an array's column, its level, and the level of its elements.
 BRANCH = 24
 B_COLUMN, B_LEVEL, B_ITEMS = range(0, 24, 8)
 
@@ -60,7 +60,7 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 (C_REFUSE, C_ENTRIES, C_WHICH, C_FIRST, C_ROW, C_ROWS, C_REFUSED, C_BLANK) = range(0, 64, 8)
 (C_COLUMNS, C_LEVELS, C_STACK, C_BRANCHES, C_BRANCH_COUNT) = range(64, 104, 8)
 (C_DATA, C_SIZE, C_OFFSETS, C_VALID, C_VALID_BIT) = range(104, 144, 8)
-# Where it stands, so that it can go on.
+# The state of a run, so that it can continue.
 (C_OPERATION, C_POSITION, C_END, C_FRAME, C_INDEX) = range(144, 184, 8)
 # The column that must grow, and its new size.
 (C_GROW, C_NEED) = range(184, 200, 8)
@@ -70,7 +70,7 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 C_STATUS, C_WIDE = range(232, 248, 8)
 CALL = 248
 
-# How a kernel ends.
+# The reasons why a kernel stops.
 DONE, GROW_LEVEL, GROW_DATA = range(3)
 # The operation between two rows.
 BETWEEN = 0

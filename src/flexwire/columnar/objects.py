@@ -1,7 +1,7 @@
-"""Objects into columns: many messages of one version, a column of `message_type`.
+"""Convert objects to columns: many messages of one version into a column of `message_type`.
 
-`decode_messages` takes bytes, and is what is fast. This takes objects that were looked at or
-changed first, as `flexwire analyze` does.
+`decode_messages` takes bytes, and is faster. This module takes objects that were inspected or
+changed first, as in `flexwire analyze`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The operations of a columnar program as numbers, and the forms of tagged fields.
 
-The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
-sixteen, so that a kernel finds the width by a comparison; and what a kernel meets often stands side
-by side, so that its switch is one table.
+Their order matters. Operations of fixed width come before `STRING`, from one byte to sixteen, so
+that a kernel finds the width by comparisons. Frequent operations are adjacent, so that the kernel's
+switch is a single table.
 
-Only columns have these: WIDENED is a number in a wider column. NUMBERS are numbers side by side,
-each of the width of its column, BULK is an array of numbers, and TABLE an array of structures that
-are nothing else. NEXT goes on with an array, MARKER reads whether a structure is null, TAGS, TAG
-and TAG_END are for tagged fields. FILL and CHECK are for fields that a version does not have, VALID
-is a number of no bytes; JUMP, END and REFUSE are what they say.
+Some operations exist only for columns. WIDENED is a number in a wider column. NUMBERS are adjacent
+numbers, each with the width of its column. BULK is an array of numbers, and TABLE an array of
+structures that have only numbers. NEXT continues an array, and MARKER reads whether a structure is
+null. TAGS, TAG and TAG_END are for tagged fields. FILL and CHECK are for fields that a version does
+not have. VALID is a number of no bytes. JUMP, END and REFUSE have their usual meaning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 (FILL, CHECK, VALID, JUMP, END, REFUSE) = range(21, 27)
 (STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT) = range(27, 30)
 OPERATIONS = 30
-"""How many there are."""
+"""The number of operations."""
 
 # The forms of tagged fields.
 SECTION, INTERLEAVED, BUFFER = range(3)

@@ -34,8 +34,8 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# What `W.NUMBERS` takes, and how many bytes of them at most: the kernel that writes has room for
-# them before it begins.
+# The operations that `W.NUMBERS` can contain, and the most bytes of them: the kernel that writes
+# reserves room for them in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
 # In which order, and where each begins.
@@ -54,8 +54,8 @@ _WORD = np.dtype(np.int64)
 class ColumnProgram:
     """A program to read or write messages of some versions, in words that a kernel runs.
 
-    ``entries`` says for each version where its operations begin; ``refuse`` is the entry for what
-    no version is. It is never changed once it is made, so threads share it.
+    ``entries`` has the first operation of each version; ``refuse`` is the entry for unknown
+    versions. A program never changes after it is made, so threads share it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ColumnProgram:
         self._tag_rows: list[int] = []
         self._refused: list[int] = []
         self._rows: dict[int, list[list[int]]] = {}
-        # The operation that takes the next number, if it is one of some that stand side by side.
+        # The operation that takes the next number if that is adjacent to the last one.
         self._numbers = -1
         for schema in schemas.values():
             self.defaults.survey(schema, self.tree.root)
@@ -96,7 +96,7 @@ class ColumnProgram:
         self._finish()
 
     def entry(self, version: int | None) -> int:
-        """Return where the operations of a version begin; those of an unknown version refuse."""
+        """Return the first operation of a version; for an unknown version it refuses."""
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
     def _entry(self, schema: Schema) -> int:
@@ -122,7 +122,7 @@ class ColumnProgram:
         return self._operations[number][word // 8]
 
     def _here(self) -> int:
-        """Return where the next operation stands, so that another can jump to it."""
+        """Return the place of the next operation, so that another operation can jump to it."""
         self._numbers = -1
         return len(self._operations) * L.OPERATION
 
@@ -186,7 +186,7 @@ class ColumnProgram:
     def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         column = node.number * L.COLUMN
-        # A column where other versions have nulls is told that this value is none.
+        # If other versions have nulls in this column, mark this value as not null.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
             self._number(W.VALID, 0, column)
         match kind:
@@ -216,7 +216,7 @@ class ColumnProgram:
                     self._emit(code, {L.O_COLUMN: column})
 
     def _number(self, code: int, width: int, column: int) -> None:
-        """Add a number to the numbers that stand beside it on the wire."""
+        """Add a number to the numbers that are adjacent on the wire."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
             number = self._emit(W.NUMBERS)
@@ -254,7 +254,7 @@ class ColumnProgram:
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
-            # Its tagged fields are mostly none, in one byte.
+            # Elements mostly have no tagged fields, which takes one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return
@@ -275,7 +275,7 @@ class ColumnProgram:
 
             self._later.append(later)
 
-    # The words, once all of them are there.
+    # Completing the words.
 
     def _number_rows(self) -> NumpyArray:
         """Return the rows of all numbers, those of one operation by their types."""
@@ -294,7 +294,7 @@ class ColumnProgram:
         defaults = self.defaults.words()
         tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
-        # Up to here, operations were told by their offsets.
+        # Until now, operations were referred to by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
@@ -325,7 +325,7 @@ class ColumnProgram:
 
 
 def address(array: NumpyArray) -> int:
-    """Return where the values of an array without gaps begin; numpy takes three times as long."""
+    """Return the address of a contiguous array's values; numpy takes three times as long."""
     return int(pa.py_buffer(array).address)
 
 
@@ -405,7 +405,7 @@ _MARGIN = 1.1
 
 
 class ColumnFullError(Exception):
-    """A column would pass `MOST`: what is read goes into a chunk of its own."""
+    """A column would exceed `MOST`; the rest must go into another chunk."""
 
 
 def allocate(size: int) -> NumpyArray:
@@ -417,9 +417,9 @@ def allocate(size: int) -> NumpyArray:
 
 
 class ColumnBuffers:
-    """The columns of ``rows`` rows. ``bound`` is how many elements or bytes they can have at all.
+    """The columns of ``rows`` rows. ``bound`` is the most elements or bytes that they can have.
 
-    A level's columns grow together, a text column's bytes for themselves.
+    The columns of a level grow together; the bytes of a text column grow separately.
     """
 
     def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
@@ -443,7 +443,7 @@ class ColumnBuffers:
             self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
-        """Make room for what a kernel asked for; raises `ColumnFullError` beyond `MOST`."""
+        """Make the room that a kernel asked for; raise `ColumnFullError` beyond `MOST`."""
         if need > MOST:
             raise ColumnFullError
         if status == L.GROW_LEVEL:
@@ -486,7 +486,7 @@ class ColumnBuffers:
     # What was filled.
 
     def learn(self, rows: int) -> None:
-        """Let the next run begin with about as much room as this one took."""
+        """Let the next run begin with about as much room as this one used."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
         for node in self._nodes:
@@ -505,9 +505,10 @@ class ColumnBuffers:
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Return a column; ``within`` says where the structure around it is null, if anywhere.
+        """Return a column; ``within`` is the validity of the structure around it, None if no nulls.
 
-        A null's fields are null, although Arrow would not need it: so a field taken alone is right.
+        The fields of a null structure are also null. Arrow does not need this, but it makes a field
+        correct when it is used alone.
         """
         if not node.used:
             return _unused(node, count, within)
@@ -558,7 +559,7 @@ def buffer(array: NumpyArray, size: int) -> pa.Buffer:
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
     """Return the first ``size`` bytes of a room."""
     part = room.slice(0, size)
-    # A buffer that is mostly air would be kept as long as the column.
+    # A mostly empty buffer would be kept as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 

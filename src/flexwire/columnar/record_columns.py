@@ -2,11 +2,11 @@
 
 Which columns there are, and of which types, is in `flexwire.columnar.record_schema`.
 
-Spark takes no dictionaries, and bytes that are copied to every row cost as much as a key. Nearly
-always all rows have the same text: then their column is a part of one that was made before.
+Copying a text to every row costs as much as a key, and Spark does not accept dictionaries. Nearly
+always all rows have the same text. Their column is then a slice of one that was made before.
 
-It stands here once, for what is decoded in columns as for the ``records`` table of an analysis.
-Spark takes no dictionaries, no unsigned integers and no milliseconds, so there are none.
+These columns serve both decoding in columns and the ``records`` table of an analysis. Spark accepts
+no dictionaries, no unsigned integers and no milliseconds, so there are none.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _KEPT = 1 << 18
 
 _TEXT = pa.string()
 MOST_OF_TEXTS = MOST
-"""No column of texts that repeat has more bytes; what is longer goes into chunks."""
+"""The most bytes of a column of repeated texts; longer columns are split into chunks."""
 
 
 class RepeatedTexts:
-    """Texts that columns consist of, each told by its number."""
+    """Texts that columns consist of, each with a number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = [text.encode() for text in texts]

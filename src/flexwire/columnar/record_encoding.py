@@ -1,4 +1,4 @@
-"""Columns to record batches: what `decode_records` gives, written again."""
+"""Write columns as record batches: the reverse of `decode_records`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
 _GROUP = 20_000
 _HEADER_FIELDS = np.dtype([(name, f">{code}") for name, code in HEADER_FIELDS.items()])
 MOST_RECORDS = 1000
-"""How many records a batch gets where nobody says."""
+"""The default number of records of a batch."""
 
 
 def encode_records(
@@ -123,10 +123,10 @@ def encode_record_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _BatchGroup:
-    """Batches that are written but for their headers, for each of which there is a gap.
+    """Batches that are written except their headers; each has a gap for its header.
 
-    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``, and stands from ``starts[i]`` to
-    ``ends[i]``, the gap included.
+    Batch i has the rows from ``firsts[i]`` to ``lasts[i]``. It extends from ``starts[i]`` to
+    ``ends[i]``, including the gap.
     """
 
     out: NumpyArray
@@ -147,7 +147,7 @@ class _BatchGroup:
         }
 
     def sealed(self, attributes: int) -> memoryview | None:
-        """Put all the headers into their gaps; None where one does not fit."""
+        """Write all headers into their gaps; return None if one does not fit."""
         fields = self._fields()
         deltas = fields["last_offset"] - fields["base_offset"]
         sizes = self.ends - self.starts - ENTRY.size
@@ -271,7 +271,7 @@ class _ChunkColumns:
         self._is_valid = True
 
     def _ask(self, first: int, last: int) -> _BatchGroup:
-        """Write a batch from objects: what no kernel takes, so that there is one set of errors."""
+        """Write a batch that no kernel takes from objects, so that there is one set of errors."""
         self._validate()
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:

@@ -1,8 +1,8 @@
-"""Record batches that stand in many pieces of memory, in columns: those of all pieces at once.
+"""Read the record batches of many pieces of memory into columns, all pieces at once.
 
-A message carries the records of each partition for itself, often a few, and to begin anew for each
-would take longer than they do. So one scan finds the batches of all pieces, and one reading gives
-the records of as many as are wanted at once. No batch runs over from its piece into the next.
+A message has separate records for each partition, often only a few. A new start for each would take
+longer than reading them. So one scan finds the batches of all pieces, and one pass reads the
+records of as many as are wanted. No batch continues from its piece into the next.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# As many batches are looked for at once.
+# This many batches are looked for at once.
 _TABLE = 1 << 14
 
 
 class RefusedPiece(NamedTuple):
-    """Bytes that are not for the kernels: in which batch of the group they begin, and where."""
+    """Bytes that kernels do not read: the batch of the group where they begin, and their place."""
 
     batch: int
     piece: int

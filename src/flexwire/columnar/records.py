@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 MOST_ENOUGH = 1 << 24
 """The most bytes that a group can be asked to have."""
-# Behind them there is room for a batch of so many bytes.
+# After these bytes there is room for a batch of this many bytes.
 _SPARE = 4 << 20
 
 _FACTS = ("position", "size", "is_skipped")
@@ -89,8 +89,8 @@ class _InflatedBatches:
 class Inflater:
     """Inflates batches of magic 2, none of them beyond ``max_inflated`` bytes.
 
-    ``data`` is what their positions count from. With ``ratio`` no batch inflates beyond so many
-    times its own bytes. The inflated bytes stay where they are until the next group.
+    Positions count from the start of ``data``. With ``ratio``, no batch inflates beyond that many
+    times its own bytes. The inflated bytes stay in place until the next group.
     """
 
     def __init__(self, data: NumpyArray, max_inflated: int, ratio: int | None = None) -> None:
@@ -187,10 +187,10 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
     ("timestamps", partial(range_of, name="timestamps"), _ALL),
     ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
 )
-# Records of so many bytes are read at once: more than a cache holds would wait for memory. At first
-# there are fewer: what their columns took says how much room the others need.
+# Records of this many bytes are read at once: with more than a cache holds, reading would wait for
+# memory. The first group is smaller: its columns show how much room the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
-# As many batches are looked for at once.
+# This many batches are looked for at once.
 _TABLE = 1 << 14
 _NONE = np.empty(0, BATCH)
 
@@ -293,7 +293,7 @@ class RecordReader:
         # Batches that were found and are still to be read.
         self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
-        # Where scanning ended, and where it found what is not for the kernels.
+        # The end of scanning, and the place where it found bytes that kernels do not read.
         self._scanned = 0
         self._other = -1
         self.hints = SizeHints() if hints is None else hints
@@ -304,9 +304,9 @@ class RecordReader:
         return BatchSearch(_ReaderData(self._data))
 
     def count_into(self, sums: RecordCounter) -> None:
-        """Count records instead of yielding them, but for those of batches that kernels refuse.
+        """Count records instead of yielding them, except those of batches that kernels refuse.
 
-        The other results are sums for which there was no more room.
+        The reader also yields sums for which there was no more room.
         """
         self._sums = sums
         sums.want(self.wanted.limits, check_crc=self.wanted.check_crc)
@@ -471,7 +471,7 @@ class _ReaderData:
         return self._data[position : position + size].tobytes()
 
 
-# What most ask for, made once.
+# The most common selection, made once.
 _USUAL = (DEFAULT_COLUMNS, _ALL, _ALL, True, MAX_INFLATED)
 _EVERYTHING = RecordSelection(*_USUAL)
 

@@ -190,9 +190,9 @@ class RowVersions:
 
 
 class MessageRows(ABC):
-    """The rows of one array on their way; ``refused`` are those that a kernel did not take.
+    """The rows of one array to convert; ``refused`` marks those that a kernel did not take.
 
-    ``kind`` is the type of what becomes of them, ``room`` and ``name`` say which kernel does it.
+    ``kind`` is the type of the result. ``room`` and ``name`` identify the kernel.
     """
 
     kind: pa.DataType
@@ -310,7 +310,7 @@ class KernelRun:
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:
-        """Start the kernel, or let it go on; return why it stopped, 0 at the end."""
+        """Start or continue the kernel; return why it stopped, 0 at the end."""
         return kernel(address(self._words))
 
 
@@ -343,7 +343,7 @@ def gather(
 
 
 def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
-    """Put what was done row by row among what a kernel did."""
+    """Insert results that were computed row by row into the results of a kernel."""
     if not done:
         return values
     indices = np.arange(len(values))

@@ -1,6 +1,7 @@
-"""The numbers of the hash of a value, by which one process and its workers tell values apart.
+"""The constants of the hash by which a process and its workers distinguish values.
 
-No file and no wire has it. `kernels/hashing.pxd` has the same numbers, and a test compares them.
+The hash is never stored or sent. `kernels/hashing.pxd` has the same constants, and a test compares
+them.
 """
 
 from __future__ import annotations

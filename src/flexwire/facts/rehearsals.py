@@ -36,13 +36,13 @@ class RefusedClient:
 
 @dataclass(frozen=True, slots=True)
 class RehearsalFacts:
-    """Captures of taps that rehearsed ``releases``, and what these taps did, in requests.
+    """Captures of taps that rehearsed ``releases``, and numbers of affected requests.
 
     ``narrowed`` responses lost versions, ``sent_on`` of them in another version. ``unsupported``
-    requests were answered with error 35, and on ``closed`` ones the connection was closed.
-    ``refused`` are the clients of these, most often refused first; they may be the first of
-    ``refused_count``, which leaves out clients of files with very many. There ``beyond`` requests
-    are of clients that are not counted.
+    requests were answered with error 35, and ``closed`` requests ended their connection.
+    ``refused`` are the clients of these requests, most refusals first. They may be the first of
+    ``refused_count``. If a file has very many clients, only some are counted there, and ``beyond``
+    counts the requests of the others.
     """
 
     releases: tuple[str, ...] = ()

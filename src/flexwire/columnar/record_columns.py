@@ -1,6 +1,6 @@
 """The columns of records, while a kernel fills them and as Arrow arrays.
 
-Which columns there are, and of which types, is in `flexwire.columnar.record_schema`.
+`flexwire.columnar.record_schema` has the names and types of the columns.
 
 Copying a text to every row costs as much as a key, and Spark does not accept dictionaries. Nearly
 always all rows have the same text. Their column is then a slice of one that was made before.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from flexwire.records import Record, RecordBatch
 
 
-# The rows of a column that is kept: more than a group of records of 64 bytes has.
+# The most rows of a column that is kept: more than a group of records of 64 bytes has.
 _KEPT = 1 << 18
 
 
@@ -87,7 +87,7 @@ class RepeatedTexts:
         size = len(self._texts[number])
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
-            # Twice what is asked for: the next batch may have a few rows more.
+            # Twice the rows asked for, because the next batch may have a few more.
             kept_rows = max(rows, min(2 * rows, _KEPT))
             ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
             data = pa.py_buffer(self._texts[number] * kept_rows)
@@ -108,8 +108,8 @@ RECORD_COLUMNS = {
     # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
-"""The columns of a record. A timestamp is null where there is none, and outside of the years 1 to
-9999, which is as far as the timestamps of Spark and the dates of Python go."""
+"""The columns of a record. A timestamp is null if it is missing or outside of the years 1 to 9999,
+which are the limits of Spark's timestamps and Python's dates."""
 BATCH_COLUMNS = {
     "batch_position": pa.int64(),
     "batch_size": pa.int64(),
@@ -126,11 +126,11 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The columns that a record has from its batch, if asked for; as in `RecordBatch`, -1 included."""
+"""The optional columns with facts of a record's batch, as in `RecordBatch`, including -1."""
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Return the schema of the columns named, in their order; `KeyError` for one there is not."""
+    """Return the schema of the named columns, in order; raise `KeyError` for an unknown one."""
     return _schema_of(tuple(columns))
 
 
@@ -151,9 +151,9 @@ def moment(milliseconds: int) -> int | None:
 
 
 def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
-    """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
+    """Convert timestamps of the wire in place to values of `MOMENT`, as `moment` does.
 
-    Returns which of them are not null; None if there are no nulls.
+    Returns their validity; None if there are no nulls.
     """
     valid = None
     if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
@@ -175,7 +175,7 @@ OF_RECORD: dict[str, Callable[[Record], Any]] = {
     "value": attrgetter("value"),
     "headers": _headers,
 }
-"""The columns of a record that was read into an object: what gives the value of each."""
+"""For each column, a function that returns its value for a record that is an object."""
 OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     **{name: attrgetter(name) for name in BATCH_COLUMNS},
     "timestamp_type": lambda batch: batch.timestamp_type.value,
@@ -184,12 +184,13 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     "batch_size": attrgetter("size"),
     "max_timestamp": lambda batch: moment(batch.max_timestamp),
 }
-"""The columns that all the records of a batch have from it: what gives the value of each."""
+"""For each column about the batch, a function that returns its value."""
 
 _TYPES = list(TimestampType)
 _CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
 _APPEND_TIME = _TYPES.index(TimestampType.LOG_APPEND_TIME)
-# Texts, the bits of a batch's attributes that say which, and its number for each of their values.
+# Columns of text: the texts, the bits of a batch's attributes that select one, and the number of
+# the text for each value of these bits.
 _TEXTS = {
     "compression": (RepeatedTexts(COMPRESSIONS), COMPRESSION_MASK, np.arange(COMPRESSION_MASK + 1)),
     "timestamp_type": (
@@ -213,12 +214,12 @@ _FLAGS = {
     "is_control": CONTROL_MASK,
     "has_delete_horizon": DELETE_HORIZON_MASK,
 }
-# The columns whose room depends on what is in the records.
+# The columns whose room depends on the contents of records.
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
 # The function that returns the buffers for columns.
 allocate_room = pa.allocate_buffer
-# Columns of batches of no more bytes are kept as long as any of them: to take them over one by one
-# would take a third as long again as reading them.
+# For batches of at most this many bytes, all columns stay in memory as long as any of them is used:
+# handing them over separately would add a third to the time of reading.
 _SMALL = 1 << 16
 # Arrow's ways in for columns from C.
 _BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation calls them so
@@ -230,15 +231,15 @@ class SizeHints:
     __slots__ = ("share",)
 
     def __init__(self) -> None:
-        # Before anything is known, each column could take it all.
+        # At the beginning, any column could take all bytes.
         self.share = _WHOLE.copy()
 
 
 class RecordColumnBuilder:
     """Room for the records of some batches, at least for one of them; a kernel fills it.
 
-    ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` is how
-    many records the batches have at most, how many bytes, and how many of these the largest has.
+    ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` has the
+    most records of the batches, their bytes, and the bytes of the largest batch.
     """
 
     def __init__(
@@ -261,20 +262,20 @@ class RecordColumnBuilder:
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Read batches of a table, from the first on, whose positions count from ``data``.
 
-        Gives the row of the batch where that stopped, and whether it was refused; else there is no
-        room for it, or it is the end of the table.
+        Returns the row of the batch where reading stopped, and whether that batch was refused. If
+        not, there is no room for it, or the table ends there.
         """
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
         return stopped
 
     @property
     def rows(self) -> int:
-        """How many records there are so far."""
+        """The number of records so far."""
         rows: int = self._run.rows
         return rows
 
     def to_arrow(self, batches: NumpyArray) -> list[pa.RecordBatch]:
-        """Return the records so far, those of the batches given: nearly always as one batch."""
+        """Return the records of the given batches so far, nearly always as one Arrow batch."""
         size = load_kernel("batches").bounds(batches)[1]
         self._hints.share.update(self._run.shares(size))
         columns = [
@@ -282,7 +283,7 @@ class RecordColumnBuilder:
             for name in self._columns
         ]
         schema = schema_of(self._columns)
-        # So small that no column of texts is in chunks.
+        # If it is small, no column of texts is in chunks.
         if self._is_small:
             return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
         arrays = [

@@ -1,7 +1,8 @@
-"""Records counted by a kernel, which makes no columns of them: how many they are, and their bytes.
+"""Count records and their bytes by a kernel, without making columns.
 
-A `RecordReader` that is given such sums counts what its kernel takes, and gives the records of what
-that refuses, as it does without sums. It returns the sums that had to make room for others.
+With such sums, a `RecordReader` counts the records of batches that its kernel takes. It yields the
+records of batches that the kernel refuses, as it does without sums. It also yields sums that had to
+make room for others.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
 KEY_BYTES, VALUE_BYTES = "key_bytes", "value_bytes"
-# Sums are taken when there are so many, a power of two: with their index they fit into a core's
+# Sums are taken when there are this many, a power of two. With their index they fit into a core's
 # cache.
 _MOST: Final = 1 << 14
-# Facts of so many kinds of batches are held before the sums are taken.
+# Facts of this many kinds of batches are held before the sums are taken.
 _MOST_FACTS: Final = 4096
 _FACTS: Final = {
     "compression": "attributes",
@@ -43,9 +44,9 @@ _FACTS: Final = {
 SUM: Final = np.dtype(
     [(name, np.int64) for name in ("fact", KEY_SIZE, VALUE_SIZE, RECORDS, KEY_BYTES, VALUE_BYTES)]
 )
-"""A sum: the number of what its batches have in common, the sizes of key and value as they stand on
-the wire (twice the size, 1 for null; 0 where they do not tell sums apart), how many records there
-are, and the bytes of their keys and values."""
+"""A sum: the number of the common facts of its batches, the sizes of key and value in wire form
+(twice the size, 1 for null; 0 if sums do not distinguish them), the number of records, and the
+bytes of their keys and values."""
 
 
 class RecordCounter(Protocol):
@@ -53,7 +54,7 @@ class RecordCounter(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether more can be counted. If not, `take` comes first."""
+        """True if more can be counted; otherwise `take` must be called first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
         """Set which records are counted: lowest and highest offset, then timestamp."""
@@ -62,17 +63,17 @@ class RecordCounter(Protocol):
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Take in which batches of the table are done, from the ``first`` row on."""
+        """Add the finished batches of the table, from row ``first`` on."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Take in a batch that the kernel refused; False where its records are to be given."""
+        """Add a batch that the kernel refused; False if the reader must yield its records."""
 
     def take(self) -> pa.RecordBatch:
-        """Return what was counted, and begin again."""
+        """Return the counts, and start again from zero."""
 
 
 class RecordSizeSums:
-    """Sums of records that the sizes of keys and values tell apart, and facts of their batches.
+    """Sums of records, grouped by the sizes of keys and values, and by facts of their batches.
 
     ``groups`` names `KEY_SIZE`, `VALUE_SIZE` and facts of `BATCH_COLUMNS`.
     """
@@ -92,7 +93,7 @@ class RecordSizeSums:
 
     @property
     def has_room(self) -> bool:
-        """Whether more kinds of batches can be told apart. If not, `take` comes first."""
+        """True if there is room for more kinds of batches; otherwise `take` must come first."""
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
@@ -107,7 +108,7 @@ class RecordSizeSums:
         return stopped
 
     def _tell(self, batches: NumpyArray) -> None:
-        """Number batches by the facts that tell them apart."""
+        """Number batches by the facts that distinguish them."""
         columns = [batches[name] for name in self._header_facts]
         facts = np.stack(columns, axis=1) if columns else None
         begins: NumpyArray = np.zeros(0, int)
@@ -128,7 +129,7 @@ class RecordSizeSums:
         return number
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Do nothing, because the sums have it all."""
+        """Do nothing, because the sums already have everything."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
         """Take nothing in."""

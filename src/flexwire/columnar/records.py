@@ -65,7 +65,7 @@ _FACTS = ("position", "size", "is_skipped")
 class _InflatedBatches:
     """The batches of a group that were inflated, and those that were refused.
 
-    Lists, because single items of an array are slow to take and to set.
+    The fields are lists, because reading and setting single items of an array is slow.
     """
 
     compressions: list[int]
@@ -79,7 +79,7 @@ class _InflatedBatches:
     refused: list[int] = field(default_factory=list)
 
     def put(self, table: NumpyArray, budget: int) -> None:
-        """Tell the table."""
+        """Write the results into the table."""
         table["start"][self.rows] = self.starts
         table["end"][self.rows] = self.ends
         table["budget"][self.rows] = budget
@@ -100,14 +100,14 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
-        # Buffers for which the room was too small.
+        # Buffers for batches that did not fit into the room.
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
-        Returns the row after them. Sets where their records stand, ``start`` and ``end``, and
-        ``budget``; a batch that does not inflate gets a ``count`` that is refused.
+        Returns the row after them. Sets the place of their records, ``start`` and ``end``, and
+        ``budget``. A batch that does not inflate gets the ``count`` of refused batches.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
@@ -136,7 +136,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch; return how many bytes it has then, 0 where it is refused."""
+        """Inflate one batch; return its inflated size, 0 if it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -199,9 +199,9 @@ _NONE = np.empty(0, BATCH)
 class RecordSelection:
     """The records to read, and their columns.
 
-    Both ranges include their ends, and None is no end. Batches that their header places outside of
-    a range are not looked into, nor is their crc. A compressed batch inflates to at most
-    ``max_inflated`` bytes, and with ``max_ratio`` to at most so many times its own bytes.
+    Both ranges include their ends, and None means no limit. If a batch is outside of a range by its
+    header, neither its records nor its crc are read. A compressed batch inflates to at most
+    ``max_inflated`` bytes, and with ``max_ratio`` to at most that many times its own bytes.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -217,9 +217,9 @@ class RecordSelection:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, check, usual in _CHECKS:
             value = getattr(self, name)
-            # What nobody asked for is right, and checking it takes long beside a small batch.
+            # Defaults are right, and checking them takes long compared with a small batch.
             if value is not usual:
-                # The class is frozen; its fields are what was given, as the types they have.
+                # The class is frozen, but its fields must have their declared types.
                 object.__setattr__(self, name, check(value))
 
     @property
@@ -245,24 +245,24 @@ class RecordSelection:
 class RecordReader:
     """Yields the records in data as Arrow record batches, in order; see `decode_records`.
 
-    A caller that lets go of each batch before the next needs no more memory than the first took.
+    If a caller releases each batch before the next, all batches need no more memory than the first.
 
-    Data that ends within a batch is an error, as a damaged length is, which looks the same; with
-    ``partial`` it is the partial batch that a full fetch ends with, if no whole batch follows.
-    In ``PERMISSIVE`` mode reading goes on after a damaged length at the next whole batch of magic
+    Data that ends within a batch is an error, because a damaged length looks the same. With
+    ``partial``, it is the partial batch at the end of a full fetch, if no whole batch follows. In
+    ``PERMISSIVE`` mode, reading continues after a damaged length at the next whole batch of magic
     2 with the right crc.
 
-    Data that is a piece of more is ``cut``: a batch that does not end in it is its partial batch,
-    whatever follows within, and so is damage after which no batch was found. ``skips`` says of
-    headers which batches are not to be read; of some it hears twice. ``hints`` are of a reader
-    before, that had the same wanted.
+    ``cut`` means that the data is a piece of more data. A batch that does not end in it is its
+    partial batch, whatever follows in the piece, and so is damage after which no batch was found.
+    ``skips`` takes headers and returns which batches to skip; it gets some headers twice. ``hints``
+    come from an earlier reader with the same selection.
 
     Attributes:
-        position: the bytes that are done with.
-        errors: what damaged batches raised, in ``PERMISSIVE`` mode.
-        unread: how many bytes these errors are about, the bytes up to the next batch among them.
-        partial: the partial batch at the end, where it was asked for; None if there is none.
-        hints: what the records took so far, for another reader of the like.
+        position: the number of bytes that are finished.
+        errors: the errors of damaged batches, in ``PERMISSIVE`` mode.
+        unread: the number of bytes that these errors cover, up to the next batch.
+        partial: the partial batch at the end, if it was asked for; None if there is none.
+        hints: the room that the records took so far, for another reader of similar data.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class RecordReader:
         self._batches = load_kernel("batches")
         self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
-        # Batches that were found and are still to be read.
+        # Batches that were found but not read yet.
         self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
         # The end of scanning, and the place where it found bytes that kernels do not read.
@@ -336,7 +336,7 @@ class RecordReader:
     # Batches of magic 2.
 
     def _scan(self) -> NumpyArray:
-        """Find the next batches; none where the next is not for the kernels."""
+        """Find the next batches; none if kernels do not read the next one."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
@@ -346,7 +346,7 @@ class RecordReader:
         return table[:count]
 
     def _skip(self, table: NumpyArray) -> None:
-        """Mark the batches that are outside of what is wanted."""
+        """Mark the batches that are not wanted."""
         if self.wanted.has_ranges:
             self._batches.skip(table, *self.wanted.limits[:3])
         if self._skips is not None:
@@ -371,10 +371,10 @@ class RecordReader:
                     self._read_one()
                     stopped += 1
             done = stopped
-        # Batches stand one after the other.
+        # Batches are adjacent.
         self.position = int(self._found["position"][0]) if len(self._found) else self._scanned
 
-    # Batches that are not for the kernels, and batches that they refused.
+    # Batches that kernels do not read, or that they refused.
 
     def _read_one(self) -> None:
         """Read the batch or message at the position into objects, and from these into columns."""
@@ -385,7 +385,7 @@ class RecordReader:
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
         taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
         if size <= end - start:
-            # A byte more, by which a sound length can be told: reading stops before it.
+            # One more byte shows that the length is right: reading stops before it.
             taken += b"\0"
         batches = decode_batches(
             taken, check_crc=self.wanted.check_crc, max_inflated=self.wanted.max_inflated
@@ -422,7 +422,7 @@ class RecordReader:
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:
-        """Be done with data that ends before the batch at the position does, if that is so."""
+        """Finish if the data ends before the end of the batch at the position."""
         start, end = self.position, len(self._data)
         remaining = end - start
         is_rest = self._is_cut and (declared is None or declared <= MAX_BATCH_BYTES)
@@ -436,7 +436,7 @@ class RecordReader:
         self._refuse(RecordError(reason, offset=start), None)
 
     def _refuse(self, error: RecordError, after: int | None) -> None:
-        """Raise an error, or note it and go on, where nobody knows at the next whole batch."""
+        """Raise an error, or note it and continue after it or, if unknown, at the next batch."""
         if self._mode == "FAILFAST":
             raise error from None
         if after is None:
@@ -460,7 +460,7 @@ def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> 
 
 
 class _ReaderData:
-    """The data of a reader, as what is searched for batches."""
+    """The data of a reader, in the form for searching batches."""
 
     def __init__(self, data: NumpyArray) -> None:
         self._data = data

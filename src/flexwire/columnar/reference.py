@@ -1,6 +1,6 @@
-"""The reference executor on rows: it words the errors of what the kernels refuse.
+"""The reference executor for rows: it raises the errors for rows that kernels refuse.
 
-A row is a mapping as Arrow gives and takes it; its plain value is what the wire types work on.
+A row is a mapping in Arrow's form. Its plain value is in the form that the wire types use.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
     """Write a row as a message; raises `EncodeError`.
 
-    A null stands for None, and in a field that the version does not have for no value at all.
+    A null stands for None; in a field that the version does not have, it stands for no value.
     """
     writer = Writer()
     schema.write(writer, _plain(writer, row, schema))
@@ -229,7 +229,7 @@ class MessageRows(ABC):
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Return one row by the reference executor; raise the error that it has."""
+        """Return one row by the reference executor; raise its error if it has one."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
         """Yield all rows in arrays; raise the first error in mode FAILFAST."""
@@ -248,12 +248,12 @@ class MessageRows(ABC):
         return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
-        """Put in the rows that the kernel refused, by the reference executor, or their errors."""
+        """Insert the rows that the kernel refused, by the reference executor, or their errors."""
         these = self.refused[first : first + len(values)]
-        # To look for the highest takes a tenth of the time that it takes to look for all.
+        # Finding the maximum takes a tenth of the time of finding all.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
         if refused:
-            # The kernels look at each offset before they use it; what follows does not.
+            # Kernels check each offset before they use it; the following code does not.
             validate(self.data, full=True)
         done: dict[int, Any] = {}
         wrong: dict[int, FlexwireError] = {}

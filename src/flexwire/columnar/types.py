@@ -13,12 +13,12 @@ attributes of the message classes.
 | bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
 | array, structure | list, struct |
 
-All that makes columns of values goes by these: the reference executor of rows, the columns of
-objects, and the defaults that kernels fill in.
+Everything that makes columns from values uses these types: the reference executor of rows, the
+columns of objects, and the defaults that kernels fill in.
 
-pyarrow's own look at an array without ``full`` costs nothing, and compares no offset but the first
-and the last. The kernels compare those of each row that is not null; what else follows offsets, as
-a cast, a copy or pyarrow's own ``to_pylist`` does, needs the full look.
+pyarrow's own validation without ``full`` costs nothing, but checks only the first and the last
+offset. The kernels check the offsets of each row that is not null. Other code that follows offsets,
+such as a cast, a copy or pyarrow's own ``to_pylist``, needs the full validation.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MOST_COLUMNS: Final = 32
-"""This many first columns have statistics, as with Delta's own writers. ``analysis`` also has."""
+"""Only this many first columns, and ``analysis``, have statistics. Delta's own writers do the same
+for the first columns."""
 _MOST_LETTERS: Final = 32
 _LAST_YEAR: Final = 9998
 _MILLISECOND: Final = timedelta(milliseconds=1)

@@ -153,7 +153,10 @@ def undo(out: OutputDirectory, run: str) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield each table with the files that no snapshot of the last ``hours`` names, by path."""
+    """Yield each table with its files, by path, that only snapshots older than ``hours`` name.
+
+    Files that no snapshot names are included once they are as old.
+    """
     before = datetime.now(UTC) - timedelta(hours=hours)
     for name, place, find in _places(out):
         table = find()

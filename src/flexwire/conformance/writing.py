@@ -128,7 +128,7 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
     questions = write_questions(asking.own)
 
     def asks(name: str, version: int) -> Question | None:
-        return next((one for one in questions[name] if version in one.versions), None)
+        return next((asked for asked in questions[name] if version in asked.versions), None)
 
     cases: list[Case] = []
     unasked = {one.api_key: one for one in plan.unasked if one.api_name in questions}

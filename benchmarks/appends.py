@@ -31,7 +31,8 @@ from flexwire.spark.delta.delta_ledger import DeltaLedger
 from flexwire.spark.delta.grown import AddedFile
 from flexwire.spark.delta.ledger import IN, LedgerEntry, fingerprint, new_entry
 from flexwire.spark.delta.logs import TableLog, added_files
-from flexwire.spark.delta.staging import delta_staging
+from flexwire.spark.delta.output import DeltaTables
+from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.delta.upkeep import join, to_join
 from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.session import session
@@ -59,7 +60,9 @@ def append(out: str, number: int, captures: int) -> None:
     """Add what hour ``number`` has."""
     hour = FIRST + timedelta(hours=number)
     given = sources(number, captures)
-    with delta_staging(OutputDirectory(out), given, lambda _: f"{number:032}", append=True) as to:
+    with grown_staging(
+        DeltaTables(OutputDirectory(out)), given, lambda _: f"{number:032}", append=True
+    ) as to:
         for table, columns in TABLES.items():
             time_column = "first_time" if table == "connections" else "time"
             with tempfile.TemporaryDirectory() as scratch:

@@ -299,12 +299,16 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
                 f"flexwire.spark.delta.upkeep.{one}": lambda *_: [
                     FileGroup(IN_UTF8, None, ({"path": IN_A_PATH, "size": 1},))
                 ]
-                for one in ("to_join", "to_retire", "to_undo", "unnamed_files")
+                for one in ("to_join", "to_retire", "unnamed_files")
             },
             **{
                 f"flexwire.spark.delta.upkeep.{one}": lambda *_: None
-                for one in ("join", "retire", "undo", "remove_unnamed_files")
+                for one in ("join", "retire", "remove_unnamed_files")
             },
+            "flexwire.spark.delta.staging.to_undo": lambda *_: [
+                FileGroup(IN_UTF8, None, ({"path": IN_A_PATH, "size": 1},))
+            ],
+            "flexwire.spark.delta.staging.undo": lambda *_: None,
             "flexwire.spark.delta.staging.upkeep_lock": nullcontext,
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,

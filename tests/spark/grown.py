@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.spark.delta.staging import delta_staging
+from flexwire.spark.delta.output import DeltaTables
+from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.manifest import settle
 from flexwire.storage.input_file import InputFile
 from flexwire.tables.message_schema import table_schema
@@ -18,11 +19,24 @@ from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from flexwire.spark.delta.staging import GrownStaging
     from flexwire.storage.output_directory import OutputDirectory
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MESSAGE = "messages/ApiVersionsRequest"
+
+
+class Killed(BaseException):
+    """What ends a process at once: nothing may come after it."""
+
+
+def delta_staging(
+    out: OutputDirectory, *arguments: Any, **options: Any
+) -> AbstractContextManager[GrownStaging]:
+    """Make a place for an analysis that adds to the Delta tables in ``out``."""
+    return grown_staging(DeltaTables(out), *arguments, **options)
 
 
 def sources(*names: str) -> list[InputFile]:

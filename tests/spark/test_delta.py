@@ -31,7 +31,6 @@ from flexwire.spark.delta.layout import by_day, storage_options, table_url
 from flexwire.spark.delta.ledger import fingerprint
 from flexwire.spark.delta.logs import TableLog
 from flexwire.spark.delta.output import DeltaTables, output
-from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.inputs import begin_output
 from flexwire.spark.publishing.output import OutputOptions
 from flexwire.storage.output_directory import OutputDirectory
@@ -40,7 +39,7 @@ from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, GROWN_TABLES
 from tests.capture.interleaved import CLEAN, write_capture
-from tests.spark.grown import MESSAGE, NOON, analyze, sources, write
+from tests.spark.grown import MESSAGE, NOON, Killed, analyze, delta_staging, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -50,10 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.storage.input_file import InputFile
-
-
-class Killed(BaseException):
-    """What ends a process at once: nothing may come after it."""
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:

@@ -20,11 +20,11 @@ from flexwire.spark.delta.delta_ledger import DeltaLedger
 from flexwire.spark.delta.layout import storage_options, table_url
 from flexwire.spark.delta.ledger import IN, new_entry, next_offsets
 from flexwire.spark.delta.output import output
-from flexwire.spark.delta.staging import delta_staging
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.output import output as read_output
 from tests.capture.made_logs import MadeSegment, plain, write_log
+from tests.spark.grown import delta_staging
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:

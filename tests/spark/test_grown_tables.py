@@ -20,8 +20,8 @@ from flexwire.answers.tagged_fields import ANSWER as TAGGED_FIELDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit, outputs
 from flexwire.spark.answers.outputs import open_tables
-from flexwire.spark.delta import upkeep
-from flexwire.spark.delta.output import output
+from flexwire.spark.delta import staging
+from flexwire.spark.delta.output import DeltaTables, output
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import STATE
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
@@ -299,7 +299,7 @@ def test_an_hour_that_is_done_again_says_the_same(spark: SparkSession, tmp_path:
     found = []
     for again in (False, True):
         if again:
-            upkeep.undo(OutputDirectory(str(out)), done.report.parent.name)
+            staging.undo(DeltaTables(OutputDirectory(str(out))), done.report.parent.name)
             done = analyze([files[-1]], out, **how)
         assert "on from the analysis before" in done.notes[0]
         tables = open_tables(spark, out)

@@ -30,7 +30,7 @@ from flexwire.spark.dataframes import output_of
 from flexwire.spark.dataframes import table as spark_table
 from flexwire.spark.delta import layout, ledger, staging
 from flexwire.spark.delta.grown import AddedFile
-from flexwire.spark.delta.staging import delta_staging, grown_staging
+from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.iceberg import files as iceberg_files
 from flexwire.spark.iceberg.output import IcebergTables, as_declared, output, tables_in
 from flexwire.spark.iceberg.tables import ADDED
@@ -51,7 +51,7 @@ from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import ORIGIN
 from flexwire.tables.schema import FRAMES_TABLE, GROWN_TABLES, TABLES, schema_of
 from tests.capture.interleaved import CLEAN, write_capture
-from tests.spark.grown import MESSAGE, NOON, sources, write
+from tests.spark.grown import MESSAGE, NOON, Killed, delta_staging, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:
@@ -60,10 +60,6 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table
     from pyspark.sql import SparkSession
-
-
-class Killed(BaseException):
-    """What ends a process at once: nothing may come after it."""
 
 
 GROWN = ("frames", "connections", MESSAGE)

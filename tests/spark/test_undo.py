@@ -14,12 +14,11 @@ from flexwire.logs.files import Partition
 from flexwire.spark.delta import layout, staging, upkeep
 from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.staging import grown_staging
-from flexwire.spark.iceberg import upkeep as iceberg_upkeep
 from flexwire.spark.iceberg.output import IcebergTables
 from flexwire.spark.publishing.catalogs import IcebergCatalog
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import STATE
-from tests.spark.grown import MESSAGE, NOON, sources, write
+from tests.spark.grown import MESSAGE, NOON, Killed, sources, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 
 TABLES = ("frames", "connections", MESSAGE)
 LOG = Partition("orders", 0)
-
-
-class Killed(BaseException):
-    """What ends a process at once: nothing may come after it."""
 
 
 @pytest.fixture(autouse=True)
@@ -90,9 +85,8 @@ def state_of(tables: GrownTables) -> tuple[str | None, dict[Partition, int]]:
 
 def undo(tables: GrownTables, run: str) -> int:
     """Take an analysis out; return how many files it had."""
-    module = upkeep if isinstance(tables, DeltaTables) else iceberg_upkeep
-    groups = [*module.to_undo(tables.out, run)]
-    module.undo(tables.out, run)
+    groups = [*staging.to_undo(fresh(tables), run)]
+    staging.undo(fresh(tables), run)
     return sum(len(group.files) for group in groups)
 
 

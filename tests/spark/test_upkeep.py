@@ -22,13 +22,12 @@ from flexwire.spark.delta.delta_ledger import DeltaLedger, DeltaLedgerSnapshot
 from flexwire.spark.delta.layout import storage_options, table_url
 from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.spark.delta.output import output
-from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from tests.searching import times
-from tests.spark.grown import MESSAGE, NOON, analyze, put, sources, write
+from tests.spark.grown import MESSAGE, NOON, analyze, delta_staging, put, sources, write
 from tests.storage.servers import s3
 
 if TYPE_CHECKING:

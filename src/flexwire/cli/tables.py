@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,7 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    upkeep = _upkeep(place)
+    upkeep = _room(place, "upkeep")
     with upkeep_lock(place):
         groups = [*upkeep.to_join(place)]
         for group in groups:
@@ -75,7 +76,7 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    upkeep = _upkeep(place)
+    upkeep = _room(place, "upkeep")
     first = datetime.now(UTC).date() - timedelta(days=days - 1)
     with upkeep_lock(place):
         groups = [*upkeep.to_retire(place, first)]
@@ -101,17 +102,17 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 
     All that is taken out is printed first. The next analysis removes the files and the report.
     """
-    from flexwire.spark.delta.staging import upkeep_lock
+    from flexwire.spark.delta import staging
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    upkeep = _upkeep(place)
-    with upkeep_lock(place):
-        groups = [*upkeep.to_undo(place, analysis)]
+    tables = _room(place, "output").tables_in(place)
+    with staging.upkeep_lock(place):
+        groups = [*staging.to_undo(tables, analysis)]
         for group in groups:
             _tell("take out", group, output)
         if not dry_run:
-            upkeep.undo(place, analysis)
+            staging.undo(tables, analysis)
     _end(groups, "taken out", output, dry_run=dry_run)
 
 
@@ -139,7 +140,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
-    upkeep = _upkeep(place)
+    upkeep = _room(place, "upkeep")
     with upkeep_lock(place):
         groups = [*upkeep.unnamed_files(place, hours)]
         for group in groups:
@@ -150,20 +151,15 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     _end(groups, "removed", output, dry_run=dry_run)
 
 
-def _upkeep(place: OutputDirectory) -> ModuleType:
-    """Return the module for upkeep of the tables in ``place``, by their format."""
+def _room(place: OutputDirectory, name: str) -> ModuleType:
+    """Return a module of the room for the format of the tables in ``place``."""
+    from flexwire.arguments import DELTA, ICEBERG
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg
 
-    if is_iceberg(place):
-        with needed_by("flexwire tables", "iceberg"):
-            from flexwire.spark.iceberg import upkeep as iceberg
-
-        return iceberg
-    with needed_by("flexwire tables", "delta"):
-        from flexwire.spark.delta import upkeep as delta
-
-    return delta
+    kind = ICEBERG if is_iceberg(place) else DELTA
+    with needed_by("flexwire tables", kind):
+        return import_module(f"flexwire.spark.{kind}.{name}")
 
 
 def _tell(verb: str, group: FileGroup, output: Format) -> None:

@@ -69,6 +69,10 @@ class GrownTable(ABC):
         """Return the given analyses that have rows in the table."""
 
     @abstractmethod
+    def own_files(self, run: str) -> list[dict[str, Any]] | None:
+        """Return the files of an analysis; None if some of its rows share a file with others."""
+
+    @abstractmethod
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of these analyses; the files themselves stay."""
 

@@ -221,9 +221,14 @@ class LedgerSnapshot(ABC):
         return next_offsets(self._last_in)
 
     @property
+    def last(self) -> LedgerEntry | None:
+        """The last analysis that is in, without its files."""
+        return self._last_in[-1] if self._last_in else None
+
+    @property
     def open_state(self) -> str | None:
         """The analysis whose state the next one begins with."""
-        return self._last_in[-1].state_after if self._last_in else None
+        return None if self.last is None else self.last.state_after
 
     @property
     def used_state(self) -> str | None:

@@ -117,6 +117,16 @@ class TableLog(GrownTable):
             )
         return {*column[ANALYSIS].unique().to_pylist()}
 
+    def own_files(self, run: str) -> list[dict[str, Any]] | None:
+        """Return the files of an analysis; None if some of its rows share a file with others."""
+        table = self.open()
+        files = [] if table is None else added_files(table)
+        for file in files:
+            may_have = (file["one_of"] or run) <= run <= (file["last_of"] or run)
+            if file[ANALYSIS] is None and may_have and run in self.analyses_of(file):
+                return None
+        return [file for file in files if file[ANALYSIS] == run]
+
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of these analyses; the files themselves stay."""
         retry_commit(lambda: self._remove({*runs}), self.directory)

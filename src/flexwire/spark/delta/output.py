@@ -133,6 +133,11 @@ def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.File
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 
 
+def tables_in(out: OutputDirectory) -> DeltaTables:
+    """Return the tables of an output, which need not have an analysis yet."""
+    return DeltaTables(out)
+
+
 def output(out: str | Path) -> DeltaOutput:
     """Return the grown output in ``out``, by path or URL, with the report of the last analysis."""
     tables = DeltaTables(to_directory(out))

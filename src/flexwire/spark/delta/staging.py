@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.parquet as pq
 
 from flexwire.errors import CaptureError, FlexwireError, StorageError
-from flexwire.spark.delta.grown import AddedFile, GrownOutput, StagedOutput
+from flexwire.spark.delta.grown import AddedFile, FileGroup, GrownOutput, StagedOutput
 from flexwire.spark.delta.layout import (
     ALWAYS,
     FIXED,
@@ -308,25 +308,6 @@ def _is_growing(source: InputFile) -> bool:
 
 
 @contextmanager
-def delta_staging(
-    out: OutputDirectory,
-    sources: Sequence[InputFile],
-    digest_of: Callable[[Sequence[InputFile]], str],
-    *,
-    append: bool,
-    has_logs: bool = False,
-    abandoned: float = ABANDONED_SECONDS,
-) -> Iterator[GrownStaging]:
-    """Make a place for one analysis that adds to Delta tables in ``out``: see `grown_staging`."""
-    from flexwire.spark.delta.output import DeltaTables  # noqa: PLC0415 - Iceberg needs no deltalake
-
-    with grown_staging(
-        DeltaTables(out), sources, digest_of, append=append, has_logs=has_logs, abandoned=abandoned
-    ) as staging:
-        yield staging
-
-
-@contextmanager
 def grown_staging(
     tables: GrownTables,
     sources: Sequence[InputFile],
@@ -428,21 +409,21 @@ def _check_ours(out: OutputDirectory) -> None:
         )
 
 
-def last_entry(tables: GrownTables, run: str) -> LedgerEntry:
-    """Return the entry of an analysis; `FlexwireError` unless it is the last that is in."""
-    return _last(tables.ledger.snapshot(), tables, run)
+def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
+    """Yield the files of the last analysis, table by table.
 
-
-def _last(ledger: LedgerSnapshot, tables: GrownTables, run: str) -> LedgerEntry:
-    entries = [entry for entry in ledger.entries(files=False) if entry.state == IN]
-    if not entries:
-        raise FlexwireError(f"there is no analysis in {tables.out}")
-    if entries[-1].analysis != run:
-        raise FlexwireError(
-            f"only the last analysis can be taken out of {tables.out}, and that is "
-            f"{entries[-1].analysis}, not {run}"
-        )
-    return entries[-1]
+    Raises `FlexwireError` if ``run`` is not the last analysis, or if somebody has joined its files
+    with files of others.
+    """
+    for name in sorted(_tables_of_last(tables, tables.ledger.snapshot(), run)):
+        files = tables.table(name).own_files(run)
+        if files is None:
+            raise FlexwireError(
+                f"the files of {run} in the table {name} of {tables.out} were joined with those of "
+                "others, so it cannot be taken out alone"
+            )
+        if files:
+            yield FileGroup(name, None, tuple(files))
 
 
 def undo(tables: GrownTables, run: str) -> None:
@@ -450,21 +431,26 @@ def undo(tables: GrownTables, run: str) -> None:
 
     Raises `FlexwireError` if ``run`` is not the last analysis.
     """
-    names = {table["name"] for table in last_entry(tables, run).tables}
+    names = _tables_of_last(tables, tables.ledger.snapshot(), run)
     # If this is killed, the next sweep finds what is left of the analysis.
     note_tables(tables.out, run, names)
 
     def without(ledger: LedgerSnapshot) -> list[LedgerEntry]:
-        _last(ledger, tables, run)
+        _tables_of_last(tables, ledger, run)
         return [entry for entry in ledger.whole_entries() if entry.analysis != run]
 
     tables.ledger.change(without, replaces=True)
     take_out(tables, {run}, names)
 
 
-def refuse_joined(tables: GrownTables, name: str, run: str) -> FlexwireError:
-    """Return the error for an analysis whose rows share a file with other analyses' rows."""
-    return FlexwireError(
-        f"the files of {run} in the table {name} of {tables.out} were joined with those of others, "
-        "so it cannot be taken out alone"
-    )
+def _tables_of_last(tables: GrownTables, ledger: LedgerSnapshot, run: str) -> set[str]:
+    """Return the tables of the last analysis; `FlexwireError` if ``run`` is another one."""
+    last = ledger.last
+    if last is None:
+        raise FlexwireError(f"there is no analysis in {tables.out}")
+    if last.analysis != run:
+        raise FlexwireError(
+            f"only the last analysis can be taken out of {tables.out}, and that is "
+            f"{last.analysis}, not {run}"
+        )
+    return {table["name"] for table in last.tables}

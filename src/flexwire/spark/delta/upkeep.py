@@ -9,8 +9,6 @@ names it, and removed only after no commit has named it for a long time.
   a few times.
 - `to_retire` and `retire` take the days before a given day out of the tables. A connection stays if
   it was seen on or after that day. The ledger keeps its entries, so no capture is analyzed again.
-- `to_undo` and `undo` take the last analysis out. Its files are not joined until another analysis
-  is in.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.
 """
 
@@ -39,9 +37,7 @@ from flexwire.spark.delta.logs import (
     open_table,
     removals,
 )
-from flexwire.spark.delta.output import DeltaTables, only_files, output
-from flexwire.spark.delta.staging import last_entry, refuse_joined
-from flexwire.spark.delta.staging import undo as undo_in
+from flexwire.spark.delta.output import only_files, output
 from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.publishing.compaction import LEAST_PARTS
 from flexwire.spark.publishing.table_files import WHOLE_BYTES
@@ -65,7 +61,7 @@ _CONNECTIONS: Final = "connections"
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
     """Yield the groups of files to join."""
     grown = output(out.url)
-    # The last analysis is left out, because `undo` may take it out by its files.
+    # The last analysis is left out, because `staging.undo` may take it out by its files.
     runs = {entry.analysis for entry in grown.entries[:-1]}
     for name in grown.names:
         table = TableLog(out, name).open()
@@ -184,31 +180,6 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
         if left:
             with report_failures(log.directory.url, "commit to"):
                 commit(table, removals(table, left))
-
-
-def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
-    """Yield the files of the last analysis, table by table.
-
-    Raises `FlexwireError` if ``run`` is not the last analysis, or if somebody has joined its files
-    with files of others.
-    """
-    tables = DeltaTables(out)
-    for name in sorted(table["name"] for table in last_entry(tables, run).tables):
-        log = TableLog(out, name)
-        table = log.open()
-        files = [] if table is None else added_files(table)
-        for file in files:
-            may_have = (file["one_of"] or run) <= run <= (file["last_of"] or run)
-            if file[ANALYSIS] is None and may_have and run in log.analyses_of(file):
-                raise refuse_joined(tables, name, run)
-        own = tuple(file for file in files if file[ANALYSIS] == run)
-        if own:
-            yield FileGroup(name, None, own)
-
-
-def undo(out: OutputDirectory, run: str) -> None:
-    """Take the last analysis out of the ledger and of all tables; its files are removed later."""
-    undo_in(DeltaTables(out), run)
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:

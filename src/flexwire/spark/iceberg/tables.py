@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
@@ -141,6 +141,15 @@ class IcebergTable(GrownTable):
         for file in live_files(table, self.out, rows_of(runs)):
             analyses |= analyses_of(file, self.out) & {*runs}
         return analyses
+
+    def own_files(self, run: str) -> list[dict[str, Any]] | None:
+        """Return the files of an analysis; None if some of its rows share a file with others."""
+        table = self.open()
+        files = [] if table is None else live_files(table, self.out, rows_of({run}))
+        own = [file for file in files if run in analyses_of(file, self.out)]
+        if any(file.analysis != run for file in own):
+            return None
+        return [{"path": file.name, "size": file.data.file_size_in_bytes} for file in own]
 
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of these analyses; the files themselves stay.

@@ -17,16 +17,12 @@ from pyiceberg.expressions import And, BooleanExpression, LessThan
 from flexwire.errors import FlexwireError
 from flexwire.spark.delta.grown import FileGroup
 from flexwire.spark.delta.layout import TABLES, has_days, time_of
-from flexwire.spark.delta.staging import last_entry, refuse_joined
-from flexwire.spark.delta.staging import undo as undo_in
 from flexwire.spark.iceberg.catalog import iceberg_failures, name_below
 from flexwire.spark.iceberg.files import (
     TableFile,
-    analyses_of,
     expire_old,
     live_files,
     old_snapshots,
-    rows_of,
 )
 from flexwire.spark.iceberg.output import tables_in
 from flexwire.spark.iceberg.tables import REMOVED, retry
@@ -127,29 +123,6 @@ def _retire(place: IcebergTable, paths: set[str]) -> int:
             for file in left:
                 files.delete_data_file(file.data)
     return len(left)
-
-
-def to_undo(out: OutputDirectory, run: str) -> Iterator[FileGroup]:
-    """Yield the files of the last analysis, table by table.
-
-    Raises `FlexwireError` if ``run`` is not the last analysis, or if an engine has joined its files
-    with files of others.
-    """
-    tables = tables_in(out)
-    for name in sorted(table["name"] for table in last_entry(tables, run).tables):
-        table = tables.table(name).open()
-        files = [] if table is None else live_files(table, out, rows_of({run}))
-        own = [file for file in files if run in analyses_of(file, out)]
-        if any(file.analysis != run for file in own):
-            raise refuse_joined(tables, name, run)
-        told = tuple({"path": one.name, "size": one.data.file_size_in_bytes} for one in own)
-        if told:
-            yield FileGroup(name, None, told)
-
-
-def undo(out: OutputDirectory, run: str) -> None:
-    """Take the last analysis out of the ledger and of all tables; its files are removed later."""
-    undo_in(tables_in(out), run)
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:

@@ -97,14 +97,16 @@ def read(
     spark: SparkSession,
     output: Output,
     name: str,
-    schema: pa.Schema,
+    schema: pa.Schema | None = None,
     narrow: StructType | None = None,
 ) -> DataFrame:
-    """Return a table with these columns; columns that its files lack are null.
+    """Return a table with these columns, by default all; columns that its files lack are null.
 
     ``narrow`` has only the needed columns with their needed fields. It is only a hint.
     """
     files = output.files(name)
+    if schema is None:
+        schema = output.schema(name)
     if files and output.root.path is not None:
         # Listing one directory is faster than looking up each file.
         whole = output.where(f"tables/{name}") if type(output) is Output else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -148,17 +149,15 @@ def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables
 
 def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
     names = set(tables.message_names())
+    read = partial(read_stored, spark, tables)
 
     def message(name: str) -> DataFrame | None:
         table = f"{MESSAGES}/{name}"
         if name not in names:
             return None
         # Tables that grow have a column for the analysis of a row.
-        schema = table_schema(name) if type(tables) is Output else tables.schema(table)
-        return view_of(tables, table, read_stored(spark, tables, table, schema), read)
-
-    def read(name: str) -> DataFrame:
-        return read_stored(spark, tables, name, tables.schema(name))
+        schema = table_schema(name) if type(tables) is Output else None
+        return view_of(tables, table, read(table, schema), read)
 
     frames, connections = (
         view_of(tables, name, read(name), read) for name in ("frames", "connections")

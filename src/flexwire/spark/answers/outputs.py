@@ -162,9 +162,9 @@ def tables_of(
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
         is_cut = bool(span) and name != CONNECTIONS and has_days(name)
-        table = _read(spark, in_span if is_cut else output, name, columns)
+        table = read_stored(spark, in_span if is_cut else output, name, narrow=columns)
         table = span.only(table) if is_cut else table
-        table = view_of(output, name, table, partial(_read, spark, output))
+        table = view_of(output, name, table, partial(read_stored, spark, output))
         if span and name == CONNECTIONS:
             table = span.seen(table)
         return table.coalesce(1) if is_small else table
@@ -179,7 +179,7 @@ def tables_of(
         return read(f"{MESSAGES}/{name}", columns) if name in names else None
 
     def named(name: str) -> DataFrame | None:
-        return _read(spark, output, f"{MESSAGES}/{name}") if name in names else None
+        return read_stored(spark, output, f"{MESSAGES}/{name}") if name in names else None
 
     logs = None
     if LOG_TABLES[0].place in output.names:
@@ -191,12 +191,6 @@ def tables_of(
         frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small,
         named=named if span else None,
     )  # fmt: skip
-
-
-def _read(
-    spark: SparkSession, output: Output, name: str, columns: StructType | None = None
-) -> DataFrame:
-    return read_stored(spark, output, name, output.schema(name), columns)
 
 
 def stored_answers(

@@ -34,11 +34,11 @@ from flexwire.protocol.apis import (
     api_name,
     is_released,
     released_versions,
-    request_entries,
 )
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.versions import HIGHEST, Versions
+from tests.conformance.forms import api_fields, form_fields
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -164,25 +164,9 @@ def test_names_are_those_that_nobody_has(plan: CasePlan) -> None:
 
 @each("name", sorted(QUESTIONS))
 def test_every_field_of_a_form_is_one_of_the_api(name: str) -> None:
-    fields = {
-        field.json_name
-        for entry in request_entries(api_key_of(name))
-        for spec in entry.all_specs()
-        for field in spec.walk()
-    }
-
-    def keys(form: Any) -> Iterator[str]:
-        if isinstance(form, dict):
-            yield from form
-            for value in form.values():
-                yield from keys(value)
-        elif isinstance(form, list):
-            for value in form:
-                yield from keys(value)
-
     for api_question in QUESTIONS[name]:
         # Each field is in some version, but for the topic id that `_about` gives to all.
-        assert {*keys(api_question.form)} - {"topicId"} <= fields
+        assert {*form_fields(api_question.form)} - {"topicId"} <= api_fields(name)
 
 
 def test_a_form_is_filled_everywhere() -> None:

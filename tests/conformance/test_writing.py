@@ -27,12 +27,13 @@ from flexwire.conformance.cases import entity_values
 from flexwire.conformance.writing import PREFIX, own_name, with_writes, write_questions
 from flexwire.errors import ArgumentError, CodecError
 from flexwire.protocol import read_request
-from flexwire.protocol.apis import api_key_of, is_released, released_versions, request_entries
+from flexwire.protocol.apis import api_key_of, is_released, released_versions
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 from tests.cli.test_messages import Run, run
 from tests.conformance.brokers import RELEASE, KafkaLike, kafka_like, offering
+from tests.conformance.forms import api_fields, form_fields
 from tests.conformance.test_journal import StoppedError, stop_after
 from tests.each import each
 from tests.protocol.payloads import frame, response_payload
@@ -151,25 +152,8 @@ def test_a_name_that_may_be_somebodys_is_refused() -> None:
 
 @each("name", WRITING)
 def test_every_field_of_a_form_is_one_of_the_api(name: str) -> None:
-    fields = {
-        field.json_name
-        for entry in request_entries(api_key_of(name))
-        for spec in entry.all_specs()
-        for field in spec.walk()
-    }
-
-    def keys(form: Any) -> Iterator[str]:
-        if isinstance(form, dict):
-            for key, value in form.items():
-                yield key
-                if key != "records":
-                    yield from keys(value)
-        elif isinstance(form, list):
-            for value in form:
-                yield from keys(value)
-
     for question in write_questions(OWN)[name]:
-        assert {*keys(question.form)} <= fields
+        assert {*form_fields(question.form, whole="records")} <= api_fields(name)
         assert question.writes
 
 
@@ -203,7 +187,7 @@ def test_a_run_that_is_stopped_removes_both(count: int) -> None:
         with pytest.raises(StoppedError):
             conform(address, Asking(RELEASE, KEYS, own=OWN), watch=stop_after(count))
         assert removed(broker) == [*REMOVING]
-        # Of a run that reads there is nothing to remove.
+        # A run that only reads has nothing to remove.
         broker.asked.clear()
         conform(address, Asking(RELEASE, frozenset((60,))))
         assert removed(broker) == []

@@ -19,6 +19,7 @@ from flexwire.cli.mcp.server import INSTRUCTIONS
 from flexwire.cli.mcp.tools import TOOLS
 from tests.cli.mcp.served import HOSTILE, REQUEST, ROWS, make_served
 from tests.cli.test_terminal import OBEYED
+from tests.modules import run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -192,14 +193,7 @@ def test_it_only_reads_and_ends_when_its_input_ends(tmp_path: Path) -> None:
 def test_a_root_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("none", "file"):
-        done = subprocess.run(
-            [sys.executable, "-m", "flexwire", "mcp", str(tmp_path / name)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        done = run("flexwire", "mcp", str(tmp_path / name))
         assert (done.returncode, done.stdout) == (2, "")
         assert "'ROOT'" in done.stderr
 

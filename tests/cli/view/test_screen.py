@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +18,7 @@ from flexwire.cli.view.screen import CaptureScreen
 from flexwire.printable import printable
 from tests.cli.test_terminal import OBEYED
 from tests.cli.view.captured import EXCHANGES, HOSTILE, MARKUP, SECOND, capture
+from tests.modules import run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -241,14 +240,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_it_says_what_to_use(file: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "flexwire", "view", str(file)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run("flexwire", "view", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         "InputError: flexwire view needs a terminal; decode, explain and who print what a capture "

@@ -66,7 +66,7 @@ def _text_of(value: Any) -> str:
 
 
 class _Cutter:
-    """Cuts one form; ``left_out`` is what it lacks, by place."""
+    """Cuts one form; ``left_out`` has the count of missing elements for each place."""
 
     def __init__(self) -> None:
         self._room = MOST_CHARACTERS

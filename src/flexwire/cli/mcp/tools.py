@@ -125,7 +125,7 @@ class ListArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fi
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, what a client is told about it, its arguments, and the function."""
+    """One tool: its name, title and description for clients, its arguments, and its function."""
 
     name: str
     title: str

@@ -10,12 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.arguments import refuse
-from flexwire.errors import FlexwireError
+from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
 from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.storage.filesystems import reason_of
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.output import LEDGER, RUNS, Output
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
     from flexwire.spark.delta.layout import DeltaDirectory
     from flexwire.storage.store_listing import FileEntry
+
+T = TypeVar("T")
+
+# After another writer's commit, the table is read again.
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,30 @@ class FileGroup:
     def size(self) -> int:
         """The bytes of its files."""
         return sum(file["size"] for file in self.files)
+
+
+def retry_commit(
+    change: Callable[[], T], directory: OutputDirectory, conflicts: tuple[type[Exception], ...]
+) -> T:
+    """Return the result of a change to a table; retry it if another writer committed first.
+
+    One of ``conflicts`` says that. Raises `StorageError` if it is raised each time, and for an
+    `OSError`.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return change()
+        except conflicts as error:
+            if not tries_left:
+                raise commit_error(error, directory) from None
+        except OSError as error:
+            raise commit_error(error, directory) from None
+    raise AssertionError  # the last try returns or raises
+
+
+def commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
+    """Return the error for a commit to a table in ``directory`` that failed."""
+    return StorageError(reason_of(error), url=str(directory), tried="commit to")
 
 
 class GrownTable(ABC):

@@ -13,24 +13,21 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.grown import GrownTable
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta.grown import GrownTable, commit_error, retry_commit
 from flexwire.spark.delta.layout import DAY, TABLES, day_of, has_days, storage_options, table_url
-from flexwire.storage.filesystems import reason_of, report_failures
+from flexwire.storage.filesystems import report_failures
 from flexwire.storage.local import make_private_directory
 from flexwire.tables.keys import ANALYSIS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from flexwire.spark.delta.grown import AddedFile
     from flexwire.storage.output_directory import OutputDirectory
 
 CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
 """An append reads each table's commits since its last checkpoint: as few as with Spark."""
-
-# If another analysis has committed meanwhile, the log is read again.
-_TRIES: Final = 5
 
 
 def add_action(
@@ -67,8 +64,9 @@ class TableLog(GrownTable):
         own = [field for field in columns if field.name != ANALYSIS]
         days = [pa.field(DAY, pa.date32())] if has_days(self.name) else []
         table_schema = Schema.from_arrow(pa.schema([*own, *days, pa.field(ANALYSIS, pa.string())]))
-        version: int = retry_commit(lambda: self._add(files, table_schema, run), self.directory)
-        return version
+        return retry_commit(
+            lambda: self._add(files, table_schema, run), self.directory, (DeltaError,)
+        )
 
     def _add(self, files: Sequence[AddedFile], table_schema: Schema, run: str) -> int:
         table = self.open()
@@ -129,7 +127,7 @@ class TableLog(GrownTable):
 
     def remove(self, runs: Collection[str]) -> None:
         """Take out the rows of these analyses; the files themselves stay."""
-        retry_commit(lambda: self._remove({*runs}), self.directory)
+        retry_commit(lambda: self._remove({*runs}), self.directory, (DeltaError,))
 
     def _remove(self, runs: set[str]) -> None:
         table = self.open()
@@ -190,30 +188,13 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise _commit_error(error, directory) from None
+        raise commit_error(error, directory) from None
 
 
 def make_private(directory: OutputDirectory) -> None:
     """Make the directory of a table, for its owner alone; deltalake's own would be for all."""
     if directory.path is not None:
         make_private_directory(directory.path)
-
-
-def retry_commit(change: Callable[[], Any], directory: OutputDirectory) -> Any:
-    """Return the result of a change to a log; retry it if another writer committed first."""
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            return change()
-        except DeltaError as error:
-            if not tries_left:
-                raise _commit_error(error, directory) from None
-        except OSError as error:
-            raise _commit_error(error, directory) from None
-    return None
-
-
-def _commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
-    return StorageError(reason_of(error), url=str(directory), tried="commit to")
 
 
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:

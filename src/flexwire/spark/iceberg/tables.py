@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
 from pyiceberg.transforms import DayTransform
 
-from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.grown import AddedFile, GrownTable
+from flexwire.errors import FlexwireError
+from flexwire.spark.delta.grown import AddedFile, GrownTable, retry_commit
 from flexwire.spark.delta.layout import TABLES, has_days, time_of
 from flexwire.spark.iceberg.catalog import (
     CONFLICTS,
@@ -42,8 +42,6 @@ ADDED: Final = "flexwire.analysis"
 REMOVED: Final = "flexwire.removed"
 _DAY: Final = "day"
 _LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
-# If another analysis has committed meanwhile, the table is read again.
-_TRIES: Final = 5
 PROPERTIES: Final = {
     "format-version": "2",
     # The name is longer than the 16 letters that statistics keep by default.
@@ -198,13 +196,10 @@ def _version(table: Table) -> int:
 
 
 def retry(change: Callable[[], int], directory: OutputDirectory) -> int:
-    """Return the result of a change to a table; retry it if another writer committed first."""
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            with iceberg_failures(directory, "commit to"):
-                return change()
-        except (*CONFLICTS, TableAlreadyExistsError) as error:
-            if not tries_left:
-                reason = reason_of(error)
-                raise StorageError(reason, url=str(directory), tried="commit to") from None
-    raise AssertionError  # the last try returns or raises
+    """Return the result of a change to a table; see `retry_commit`."""
+
+    def changed() -> int:
+        with iceberg_failures(directory, "commit to"):
+            return change()
+
+    return retry_commit(changed, directory, (*CONFLICTS, TableAlreadyExistsError))

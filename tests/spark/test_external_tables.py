@@ -38,7 +38,9 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def registered(spark: SparkSession) -> set[str]:
-    return {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {PLACE}").collect()}
+    """Return the names in the database. Spark lists a session's temporary views with them."""
+    rows = spark.sql(f"SHOW TABLES IN {PLACE}").collect()
+    return {row["tableName"] for row in rows if not row["isTemporary"]}
 
 
 def told(spark: SparkSession, name: str, what: str) -> list[str]:
@@ -76,6 +78,7 @@ def test_what_the_output_has_no_more_is_dropped_and_no_file_with_it(
 ) -> None:
     out = tmp_path / "out"
     analyze(write_capture(tmp_path / "captures", 5, FILES), out, spark=database)
+    database.range(3).createOrReplaceTempView("a_view_of_somebody")
     names = register_tables(database, out, PLACE)
     files = sorted(out.rglob("*.parquet"))
     table = out / "tables" / "messages" / "FetchRequest"
@@ -87,6 +90,7 @@ def test_what_the_output_has_no_more_is_dropped_and_no_file_with_it(
     (tmp_path / "moved").rename(table)
     assert register_tables(database, out, PLACE) == names
     assert sorted(out.rglob("*.parquet")) == files
+    assert database.catalog.dropTempView("a_view_of_somebody")
 
 
 def test_the_table_of_somebody_else_stays(database: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from flexwire.inputs import input_sources
 from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.dataframes import output_of
 from tests.capture.request_lines import PLACE, line, real_lines
 
 if TYPE_CHECKING:
@@ -140,6 +141,73 @@ def test_no_secret_is_in_the_tables(spark: SparkSession, done: Analysis) -> None
     assert found is not None
     salts = found.selectExpr("explode(body.upsertions) as one").select("one.salt").collect()
     assert {bytes(row.salt) for row in salts} == {b"withheld"}
+
+
+def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
+    """A log of a long connection, whose lines give these client ids."""
+    header = {"requestApiKey": 3, "requestApiVersion": 12, "clientInstanceId": None}
+    lines = [
+        line(requestHeader=header | {"correlationId": number, "clientId": client})
+        for number, client in enumerate(clients)
+    ]
+    root.mkdir()
+    (root / "kafka-request.log").write_bytes(b"\n".join(lines))
+    return root
+
+
+def test_a_client_id_that_was_given_once_is_that_of_the_connection(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Whichever task reads the line with the id, rows are those of a client that repeats it."""
+    rows = {}
+    given: dict[str, list[str | None]] = {
+        "always": ["c"] * 60,
+        "first": ["c", *[None] * 59],
+        "last": [*[None] * 59, "c"],
+    }
+    for name, clients in given.items():
+        root = logs_of_one_connection(tmp_path / name, clients)
+        out = tmp_path / f"{name}-out"
+        with patch.object(request_log_job, "LEAST_TASK", 5_000):
+            analysis = analyze([root], out, spark=spark, answers=["chargeback"])
+        output = output_of(out)
+        places = ("connections", "frames", "messages/MetadataRequest", "messages/MetadataResponse")
+        own = {"source", "frame_index"}
+        tables = {
+            place: output.table(place).select(
+                [column for column in output.schema(place).names if column not in own]
+            )
+            for place in places
+        }
+        rows[name] = {
+            place: sorted(map(repr, table.to_pylist())) for place, table in tables.items()
+        }
+        rows[name]["answer"] = [*map(repr, analysis.facts.answers[0].shown)]
+    assert len(rows["always"]["frames"]) == 120
+    assert rows["first"] == rows["always"]
+    assert rows["last"] == rows["always"]
+
+
+def test_the_ids_of_so_many_connections_are_kept_and_the_others_are_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines = [
+        line(connection=f"10.0.0.1:9092-10.0.0.9:50000-0-{number}", requestHeader=header)
+        for number in range(5)
+        for header in (
+            {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1, "clientId": "c"},
+            {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 2, "clientId": None},
+        )
+    ]
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(b"\n".join(lines))
+    with patch.object(request_log_job, "MOST_CONNECTIONS", 3):
+        analysis = analyze([path], tmp_path / "out", spark=spark)
+    (note,) = [note for note in analysis.notes if "client's id" in note]
+    assert note.startswith("the lines of 2 connections that lack the client's id stay without it")
+    frames = output_of(tmp_path / "out").table("frames").to_pylist()
+    lacking = {row["connection"][-2:] for row in frames if row["client_id"] is None}
+    assert lacking == {"#3", "#4"}
 
 
 def test_captures_beside_request_logs_are_refused(tmp_path: Path) -> None:

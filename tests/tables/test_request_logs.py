@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import resource
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from flexwire.codec import message
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
 from flexwire.logs.request_log.lines import RequestLogFile
 from flexwire.logs.request_log.requests import LoggedHeader
-from flexwire.measures.audit_rows import logged_connections
+from flexwire.logs.request_log.requests import ends as ends_of_connection
+from flexwire.measures.audit_rows import ids_of_lines_without, logged_connections, logged_rows
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.schema.spec import camel_case
@@ -38,22 +40,24 @@ from flexwire.tables.request_logs import (
     MOST_LISTENERS,
     FileItem,
     ListenerCounts,
+    LoggedIds,
     RequestLogCounts,
     RequestLogRows,
 )
 from flexwire.tables.spec_places import RECORDS_FIELDS, RecordsField
-from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
+from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 from tests.each import each
 from tests.schema.trunk import trunk_catalog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
 def rows_of(
-    path: Path, *, show_credentials: bool = False
+    path: Path, *, show_credentials: bool = False, ids: Mapping[str, LoggedIds] | None = None
 ) -> tuple[dict[str, Any], RequestLogCounts]:
-    made = RequestLogRows(show_credentials=show_credentials)
+    made = RequestLogRows(show_credentials=show_credentials, ids=ids or {})
     file = RequestLogFile(InputFile(str(path), 0, ""), 3)
     items = [one for one in read(path) if isinstance(one, LoggedRequest | RefusedRequest)]
     found: defaultdict[str, list[Any]] = defaultdict(list)
@@ -250,6 +254,64 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
     logged = pa.RecordBatch.from_pylist(found[""], LOGGED)
     connections = logged_connections(logged).to_pylist()
     assert [row["client_instance_id"] for row in connections] == [two, two]
+
+
+def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> None:
+    """KIP-1313 lets a client give its ids once. Kafka's own log tells of refused requests."""
+    path = tmp_path / "kafka-request.log"
+    one, two = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA"
+    # The ids that each line gives, and the ids of its rows.
+    lines: list[tuple[str, str | None, str | None, tuple[str | None, str | None]]] = [
+        ("1", None, None, ("once", one)),
+        ("1", "once", one, ("once", one)),
+        ("1", "", None, ("", one)),
+        ("2", "b", None, ("b", two)),
+        ("2", "c", two, ("c", two)),
+        ("2", None, None, ("c", two)),
+        ("3", None, None, (None, None)),
+        ("4", "all", one, ("all", one)),
+    ]
+    made = []
+    for number, (connection, client, instance, _) in enumerate(lines):
+        header = {
+            "requestApiKey": 3,
+            "requestApiVersion": 12,
+            "correlationId": number,
+            "clientId": client,
+            "clientInstanceId": instance,
+        }
+        ends = f"10.0.0.1:9092-10.0.0.9:50000-0-{connection}"
+        made.append(line(requestHeader=header, connection=ends))
+    refusal = next(text for text in real_lines("4.4.0-server") if b"Exception while" in text)
+    (before,) = re.findall(rb"request from (\S+)", refusal)
+    made.append(line(connection=before.decode()))
+    # A line that was cut before its connection is of no connection.
+    made += [line()[:300], line(requestHeader={**header, "clientId": None})[:300]]
+    path.write_bytes(b"\n".join([*made, *real_lines("4.4.0-server")]))
+    found, _ = rows_of(path)
+    ids = ids_of_lines_without(logged_rows(pa.RecordBatch.from_pylist(found[""], LOGGED)))
+    name = ends_of_connection(before.decode()).name
+    assert {key.rpartition("#")[2] for key in ids} == {"1", "2", name.rpartition("#")[2]}
+    again, _ = rows_of(path, ids=ids)
+    for table in ("frames", "messages/MetadataRequest", "messages/MetadataResponse"):
+        kept = LoggedIds._fields if table == "frames" else ("client_id",)
+        by_id = {
+            row["correlation_id"]: tuple(row[key] for key in kept)
+            for row in again[table]
+            if row["connection"][-2:] in {"#1", "#2", "#3", "#4"}
+        }
+        assert by_id == {number: given[: len(kept)] for number, (*_, given) in enumerate(lines)}
+    refused = [row for row in again["frames"] if row["connection"] == name]
+    assert {row["client_id"] for row in refused} == {"c"}
+    assert len(refused) == 3
+    # The rows differ in nothing else, and no line lacks an id any more.
+    for table, rows in found.items():
+        for row, other in zip(rows, again[table], strict=True):
+            other |= {key: row[key] for key in LoggedIds._fields if key in row}
+            assert row == other
+    again, _ = rows_of(path, ids=ids)
+    logged = logged_rows(pa.RecordBatch.from_pylist(again[""], LOGGED))
+    assert ids_of_lines_without(logged) == {}
 
 
 def test_the_header_in_a_log_calls_it_as_its_spec_does(tmp_path: Path) -> None:

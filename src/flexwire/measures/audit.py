@@ -37,6 +37,7 @@ from flexwire.measures.audit_rows import (
     ChosenClients,
     by_analysis,
     hashes,
+    ids_of_lines_without,
     kafka_rows,
     logged_connections,
     logged_rows,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from flexwire.measures.evidence import AuditEvidence, Key, Offers, Software
     from flexwire.measures.groups import Numbers
     from flexwire.protocol.audit import Party
+    from flexwire.tables.request_logs import LoggedIds
 
     _Ranges = dict[str, dict[int, tuple[int, int]]]
 
@@ -126,6 +128,10 @@ class AuditSums:
     def logged(self) -> Iterator[pa.RecordBatch]:
         """Return the rows of the table of connections that request logs give."""
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
+
+    def ids_of_lines_without(self) -> Iterator[dict[str, LoggedIds]]:
+        """Yield the ids of connections in request logs that some of their lines lack."""
+        return (ids_of_lines_without(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
         """Add the sums of another task, which does not spill."""

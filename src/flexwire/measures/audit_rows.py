@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.logs.request_log.requests import NOWHERE
 from flexwire.measures.cluster import CONFIGURING, DESCRIBED_MESSAGE, cluster_rows
 from flexwire.measures.counters import hashes_and_texts
 from flexwire.measures.evidence import (
@@ -27,7 +28,7 @@ from flexwire.measures.groups import CodedColumn, RowGroups, coded, coded_steps
 from flexwire.measures.ownership import CONNECTION, RowKind
 from flexwire.tables.frames import CLIENT_COLUMNS, ends_of
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.request_logs import LOGGED
+from flexwire.tables.request_logs import LOGGED, LoggedIds
 from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from flexwire.tables.spec_places import KINDS, entity_paths
@@ -185,6 +186,28 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         for field in CONNECTIONS_TABLE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
+
+
+def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
+    """Return the ids of connections that some of their lines lack, from partial statements.
+
+    They are the ids in the table of connections. The connection of a line that was cut before its
+    name is no connection.
+    """
+    asked = [(name, how) for name in LoggedIds._fields for how in ("max", "count")]
+    only_null = pc.CountOptions(mode="only_null")
+    grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(
+        [(name, how, only_null if how == "count" else None) for name, how in asked]
+    )  # fmt: skip
+    is_lacked = [
+        pc.and_(grouped[f"{name}_max"].is_valid(), pc.greater(grouped[f"{name}_count"], 0))
+        for name in LoggedIds._fields
+    ]
+    lacking = grouped.filter(
+        pc.and_(pc.not_equal(grouped[CONNECTION], NOWHERE.name), pc.or_(*is_lacked))
+    )
+    texts = [lacking[f"{name}_max"].to_pylist() for name in LoggedIds._fields]
+    return dict(zip(lacking[CONNECTION].to_pylist(), map(LoggedIds, *texts), strict=True))
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

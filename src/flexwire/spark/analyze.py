@@ -481,13 +481,12 @@ class _AnalysisJob:
 
     def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
         """Return the facts and notes of the tables of traffic that request logs show."""
-        logs, sums = self._write_request_logs(files)
-        notes = undivided_note(files)
-        return replace(self.measure(sums), request_logs=logs), notes
+        logs, sums, notes = self._write_request_logs(files)
+        return replace(self.measure(sums), request_logs=logs), (*undivided_note(files), *notes)
 
     def _write_request_logs(
         self, files: list[RequestLogFile]
-    ) -> tuple[RequestLogFacts, AnalysisSums]:
+    ) -> tuple[RequestLogFacts, AnalysisSums, tuple[str, ...]]:
         with self._stage("Reading request logs"):
             zone = self.options.reading.zone
             total = sum(file.weight for file in files)

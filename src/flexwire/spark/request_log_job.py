@@ -7,13 +7,15 @@ files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<M
 A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each table
 (`flexwire.tables.request_logs`). A line needs other lines only for its connection. The driver
 combines the facts about connections from all tasks.
+
+If a line lacks an id of the client that another line of its connection has, no task knows the id
+before all have read. So all tasks then read again, with these ids.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +23,7 @@ import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import ListenerFacts, RequestLogFacts
+from flexwire.facts.units import plural
 from flexwire.logs.request_log import BadLine, LoggedRequest, RequestLogReader, read_lines
 from flexwire.logs.request_log.lines import RequestLogFile, RequestLogPiece, pieces_of
 from flexwire.measures.analysis import PACKETS, AnalysisSums
@@ -45,13 +48,18 @@ if TYPE_CHECKING:
 
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
+    from flexwire.spark.publishing.manifest import CommittedTask
     from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.output_directory import OutputDirectory
+    from flexwire.tables.request_logs import LoggedIds
 
 
 LEAST_TASK: Final = 16 << 20
 """A task reads at least this many bytes of lines, if there are as many: some seconds."""
 MOST_TASK: Final = 512 << 20
+MOST_CONNECTIONS: Final = 200_000
+"""At most this many connections have ids that their lines lack: each task holds all, at 300 bytes.
+"""
 # How much of a file's end is read.
 _END: Final = 1 << 18
 # The end of a gzip'd file is known only after reading all of it.
@@ -179,15 +187,18 @@ def write_request_log_tables(
     zone: Zone,
     *,
     show_credentials: bool = False,
-) -> tuple[RequestLogFacts, AnalysisSums]:
-    """Write the tables to ``task_output``, and sum up their rows."""
-    work = partial(_read, plan, zone, show_credentials)
-    committed = run_tasks(spark, max(1, len(plan.works)), work, task_output)
+) -> tuple[RequestLogFacts, AnalysisSums, tuple[str, ...]]:
+    """Write the tables to ``task_output``; return the facts, the sums of the rows, and notes."""
+    reading = _Reading(plan, zone, show_credentials)
+    committed, sums = _run(spark, reading, task_output)
+    ids, notes = _ids_of_lines_without(sums)
+    if ids:
+        # The tasks write files of the same names, and replace the others.
+        committed, sums = _run(spark, replace(reading, ids=ids), task_output)
     counts = _LineCounts(lines=Counter({file.source.name: 0 for file in plan.files}))
     for task in committed:
         counts.merge(task.value)
     written_files = compact(spark, committed, task_output)
-    sums = merged_sums(task_output.directory, plan.span_us, len(committed))
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
     # This is small, and known only now: the facts from several tasks about each connection.
@@ -195,42 +206,79 @@ def write_request_log_tables(
     packets = _packets(counts)
     sums.add(PACKETS, packets)
     _write(task_output.directory, PACKETS, PACKETS_TABLE, [packets])
-    return _facts(plan, zone, counts), sums
+    return _facts(plan, zone, counts), sums, notes
+
+
+def _run(
+    spark: SparkSession, reading: _Reading, task_output: TaskOutput
+) -> tuple[list[CommittedTask[_LineCounts]], AnalysisSums]:
+    """Read all lines by tasks; return the committed tasks, and the sums of their rows."""
+    plan = reading.plan
+    committed = run_tasks(spark, max(1, len(plan.works)), reading.read, task_output)
+    return committed, merged_sums(task_output.directory, plan.span_us, len(committed))
+
+
+def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
+    """Return the ids that lines lack, by connection; and a note if they are too many."""
+    ids: dict[str, LoggedIds] = {}
+    beyond = 0
+    for some in sums.audit.ids_of_lines_without():
+        ids |= some
+        if len(ids) > MOST_CONNECTIONS:
+            # The choice does not depend on the order.
+            last = sorted(ids)[MOST_CONNECTIONS:]
+            beyond += len(last)
+            for name in last:
+                del ids[name]
+    if not beyond:
+        return ids, ()
+    note = (
+        f"the lines of {plural(beyond, 'connection')} that lack the client's id stay without it: "
+        f"the ids of at most {MOST_CONNECTIONS:,} connections are kept"
+    )
+    return ids, (note,)
 
 
 def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> None:
     write_one_file(files, f"{TABLES}/{table}/{table}.parquet", schema, rows)
 
 
-def _read(
-    plan: RequestLogPlan,
-    zone: Zone,
-    shows: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
-    number: int,
-    task_output: TaskOutput,
-) -> _LineCounts:
-    begin_task()
-    counts = _LineCounts()
-    rows = RequestLogRows(show_credentials=shows)
-    is_part = len(plan.works) > 1
-    with SummedFiles(task_output, plan.digest, number, plan.span_us, is_part=is_part) as files:
-        if number == 0:
-            for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
-                files.begin(table, columns)
-        for lines in _batches(
-            chain.from_iterable(_placed(p, zone, counts) for p in plan.works[number])
-        ):
-            replicas: Counter[str] = Counter()
-            for table, batch in rows.of(lines):
-                if table:
-                    files.write(table, batch)
-                else:
-                    files.sums.audit.add_logged(batch)
-                    _count_replicas(rows, batch, replicas)
-                if table.endswith(f"/{REPLICAS_MESSAGE}"):
-                    replicas.update(replica_rows(batch)["connection"].to_pylist())
-    counts.requests = rows.counts
-    return counts
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The work of the tasks: what they read, and the ids of connections whose lines lack them."""
+
+    plan: RequestLogPlan
+    zone: Zone
+    shows_credentials: bool
+    ids: dict[str, LoggedIds] = field(default_factory=dict)
+
+    def read(self, number: int, task_output: TaskOutput) -> _LineCounts:
+        """Read the pieces of one task, and write their rows."""
+        begin_task()
+        plan, counts = self.plan, _LineCounts()
+        rows = RequestLogRows(show_credentials=self.shows_credentials, ids=self.ids)
+        is_part = len(plan.works) > 1
+        with SummedFiles(task_output, plan.digest, number, plan.span_us, is_part=is_part) as files:
+            if number == 0:
+                for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
+                    files.begin(table, columns)
+            placed = (_placed(piece, self.zone, counts) for piece in plan.works[number])
+            for lines in _batches(chain.from_iterable(placed)):
+                _write_rows(rows, lines, files)
+        counts.requests = rows.counts
+        return counts
+
+
+def _write_rows(rows: RequestLogRows, lines: list[FileItem], files: SummedFiles) -> None:
+    replicas: Counter[str] = Counter()
+    for table, batch in rows.of(lines):
+        if table:
+            files.write(table, batch)
+        else:
+            files.sums.audit.add_logged(batch)
+            _count_replicas(rows, batch, replicas)
+        if table.endswith(f"/{REPLICAS_MESSAGE}"):
+            replicas.update(replica_rows(batch)["connection"].to_pylist())
 
 
 def _placed(piece: RequestLogPiece, zone: Zone, counts: _LineCounts) -> Iterator[FileItem]:

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -37,7 +38,7 @@ from flexwire.tables.schema import FORWARDED_TABLE, OUTCOMES
 from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from flexwire.logs.request_log.lines import RequestLogFile
 
@@ -165,11 +166,28 @@ class FileItem(NamedTuple):
         return self.file.number << _OFFSET_BITS | max(0, self.item.offset)
 
 
-class RequestLogRows:
-    """Builds the rows of lines, batch after batch."""
+class LoggedIds(NamedTuple):
+    """The client id and the client instance id of a connection, as its lines give them."""
 
-    def __init__(self, *, show_credentials: bool = False) -> None:
+    client_id: str | None = None
+    client_instance_id: str | None = None
+
+
+NO_IDS: Final = LoggedIds()
+
+
+class RequestLogRows:
+    """Builds the rows of lines, batch after batch.
+
+    A client may give its ids once on a connection (KIP-1313). A line without an id takes that of
+    its connection in ``ids``.
+    """
+
+    def __init__(
+        self, *, show_credentials: bool = False, ids: Mapping[str, LoggedIds] = MappingProxyType({})
+    ) -> None:
         self._shows = show_credentials
+        self._ids = ids
         self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -187,14 +205,14 @@ class RequestLogRows:
                 complete_request(line.item)
         self._tell(own, forwarded, refused)
         if own:
-            batch = _RequestColumns(own)
+            batch = _RequestColumns(own, self._ids)
             for is_request in (True, False):
                 yield from self._rows(batch, is_request=is_request)
             yield "", batch.connections()
         if forwarded:
             yield FORWARDED, _forwarded(forwarded)
         if refused:
-            yield from _refused(refused)
+            yield from _refused(refused, self._ids)
 
     def _tell(
         self, own: Sequence[FileItem], forwarded: Sequence[FileItem], refused: Sequence[FileItem]
@@ -257,8 +275,9 @@ def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> J
 class _RequestColumns:
     """Lines of requests that were not forwarded, as columns."""
 
-    def __init__(self, lines: Sequence[FileItem]) -> None:
+    def __init__(self, lines: Sequence[FileItem], ids: Mapping[str, LoggedIds]) -> None:
         items: list[Any] = [line.item for line in lines]
+        known = [ids.get(item.ends.name, NO_IDS) for item in items]
         self._items = items
         total = np.array([item.total_us for item in items], np.int64)
         self.written = np.array([item.time_us for item in items], np.int64)
@@ -269,13 +288,19 @@ class _RequestColumns:
         self.answered = np.flatnonzero([item.has_response and item.error is None for item in items])
         text, number = pa.string(), pa.int32()
         strings = {
-            "client_id": [item.header.client_id for item in items],
+            "client_id": [
+                one.client_id if item.header.client_id is None else item.header.client_id
+                for item, one in zip(items, known, strict=True)
+            ],
             "connection": [item.ends.name for item in items],
             "client": [item.ends.client for item in items],
             "broker": [item.ends.broker for item in items],
             "client_software_name": [item.software_name for item in items],
             "client_software_version": [item.software_version for item in items],
-            "client_instance_id": [item.client_instance_id for item in items],
+            "client_instance_id": [
+                item.client_instance_id or one.client_instance_id
+                for item, one in zip(items, known, strict=True)
+            ],
             "principal": [item.principal for item in items],
             "listener": [item.listener for item in items],
             "security_protocol": [item.security_protocol for item in items],
@@ -520,7 +545,9 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, FORWARDED_TABLE)
 
 
-def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _refused(
+    lines: Sequence[FileItem], ids: Mapping[str, LoggedIds]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Return rows of frames that a broker refused to read, and of the connections it closed."""
     frames, connections = [], []
     for line in lines:
@@ -531,6 +558,7 @@ def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
             "connection": item.ends.name,
             "client": item.ends.client,
             "broker": item.ends.broker,
+            **ids.get(item.ends.name, NO_IDS)._asdict(),
         }
         frames.append(
             {

@@ -230,7 +230,7 @@ FRAMES = (
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame(
         "client_id", "the client id; of a request that has none, the last that its connection gave "
-        "before; a response has its request's",
+        "before, and in request logs ``client_id`` of the connection; a response has its request's",
         f"{_UNREAD}; if the connection gave none before, which may be in a part that was not "
         "captured; for bytes that cannot be a client id",
     ),
@@ -242,7 +242,7 @@ FRAMES = (
     Column(
         "client_instance_id", _STRING, "the client instance (KIP-714, KIP-1313): the first id that "
         "a request of the connection gives, in its header or its body, or that a response assigns; "
-        "in a request log the id that its own line gives", _NO_INSTANCE,
+        "in request logs the greatest, if lines of the connection give several", _NO_INSTANCE,
     ),
     _of_frame(
         "header_version", "the version of the request or response header; 1 for a request of a "

@@ -582,4 +582,11 @@ def connections(rows: list[Row], given: Sequence[str] = ()) -> Json:
             {name: row[name] for name in copied} | {"first_time_us": micros(row["first_time"])}
             for row in others[:SHOWN_CONNECTIONS]
         ],
+        "nameless": sum(
+            row["is_kafka"]
+            and row["request_frames"] > 0
+            and row["client_id"] is None
+            and not row["seen_from_start"]
+            for row in rows
+        ),
     }

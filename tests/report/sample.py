@@ -423,6 +423,7 @@ SAMPLE = Facts(
         not_kafka_bytes=84_112,
         silent=3,
         unread=1,
+        nameless=2,
         others=(
             OtherConnection(
                 "10.0.4.7:41002",

@@ -451,6 +451,29 @@ def test_connections_are_silent_or_unread_or_others() -> None:
     assert [one.request_bytes for one in facts.others] == [6, 6, 5, 5]
 
 
+def test_a_kafka_connection_without_client_id_and_beginning_is_nameless() -> None:
+    rows = [
+        {
+            "connection": f"{number} {client} {is_kafka} {begins}",
+            "client_id": client,
+            "seen_from_start": begins,
+            "is_kafka": is_kafka,
+            "request_frames": number,
+            "response_frames": 1,
+            "request_bytes": 9,
+            "response_bytes": 9,
+            "reads_as_kafka": is_kafka,
+        }
+        for number in (0, 1, 2)
+        for client in (None, "", "c")
+        for is_kafka in (False, True)
+        for begins in (False, True)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, CONNECTIONS_TABLE)
+    assert summed(ConnectionSums(), batch).facts().nameless == 2
+    assert cut(random.Random(4), batch, ConnectionSums()).facts().nameless == 2
+
+
 def test_slices_are_about_as_many_as_are_drawn() -> None:
     for span in (0, 119_999, 120_000, 10**9, 3_600_000_000, 80 * 86_400_000_000):
         width = bucket_us(span)

@@ -477,7 +477,9 @@ class ConnectionFacts:
     ``given`` are the ends that the user named as brokers ("port 9092"). If there are none, the
     content of each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
     ``not_kafka_bytes``; ``others`` are those with most bytes. On ``silent`` connections nothing was
-    sent. On ``unread`` Kafka connections nothing reads as Kafka.
+    sent. On ``unread`` Kafka connections nothing reads as Kafka. On ``nameless`` Kafka connections
+    no request gives a client id, and the input lacks the connection's beginning, where a client may
+    give it once (KIP-1313).
     """
 
     given: tuple[str, ...] = ()
@@ -487,6 +489,7 @@ class ConnectionFacts:
     silent: int = 0
     unread: int = 0
     others: tuple[OtherConnection, ...] = ()
+    nameless: int = 0
 
 
 @dataclass(frozen=True, slots=True)

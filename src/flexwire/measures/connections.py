@@ -32,7 +32,7 @@ class ConnectionSums:
     """Partial sums of the table of connections."""
 
     def __init__(self) -> None:
-        self._silent = self._unread = 0
+        self._silent = self._unread = self._nameless = 0
         self._others = self._other_frames = self._other_bytes = 0
         # With the sort key: the most bytes first.
         self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
@@ -44,6 +44,9 @@ class ConnectionSums:
         is_kafka, reads = _flags(rows, "is_kafka"), _flags(rows, "reads_as_kafka")
         self._silent += int((carried == 0).sum())
         self._unread += int(((carried > 0) & is_kafka & ~reads).sum())
+        sends = is_kafka & (_sum(rows, "request_frames") > 0)
+        has_id = np.asarray(rows["client_id"].is_valid())
+        self._nameless += int((sends & ~has_id & ~_flags(rows, "seen_from_start")).sum())
         is_other = ~is_kafka & (carried > 0)
         self._others += int(is_other.sum())
         self._other_frames += int(frames[is_other].sum())
@@ -61,6 +64,7 @@ class ConnectionSums:
         """Add the sums of another task."""
         self._silent += other._silent
         self._unread += other._unread
+        self._nameless += other._nameless
         self._others += other._others
         self._other_frames += other._other_frames
         self._other_bytes += other._other_bytes
@@ -76,6 +80,7 @@ class ConnectionSums:
             silent=self._silent,
             unread=self._unread,
             others=tuple(connection for _, connection in self._largest),
+            nameless=self._nameless,
         )
 
     def _keep(self, more: list[tuple[tuple[int, str], OtherConnection]]) -> None:

@@ -18,7 +18,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test long cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -27,7 +27,7 @@ PYTHONS ?= $(PYTHON)
 PROCESSES ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = .venv/bin/pytest -n $(PROCESSES) --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
-LONG = spark or guard or cluster or kafka or browser or slow
+LONG = spark or guard or long or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
   tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_external_tables.py tests/spark/test_iceberg_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
@@ -44,7 +44,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make fast   after each change, in a minute: lint, types, import directions, and the quick tests"
-	@echo "make test   all of it: the same with Spark, guard pages and random search"
+	@echo "make test   the same with Spark, guard pages and random search: ten minutes"
+	@echo "make long   what takes longest of the tests, which CI runs after make test: five minutes"
 	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
 	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
@@ -92,6 +93,9 @@ test: environment
 	$(PYTEST) $(PYTEST_ARGS)
 
 # What pyproject.toml has `make test` leave out.
+long: environment
+	$(PYTEST) -m long $(PYTEST_ARGS)
+
 cluster: environment
 	.venv/bin/pytest -n 0 -m cluster $(PYTEST_ARGS) tests/spark tests/docs
 

@@ -61,6 +61,7 @@ def test_a_column_outlives_what_it_was_read_with(small: int) -> None:
     assert {name: column.to_pylist() for name, column in columns.items()} == expected
 
 
+@pytest.mark.long
 @pytest.mark.guard
 @pytest.mark.parametrize("small", [1 << 16, -1])
 def test_all_memory_is_given_back(small: int) -> None:

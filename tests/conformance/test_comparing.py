@@ -165,6 +165,7 @@ def test_apis_that_are_not_asked_are_not_compared() -> None:
     assert ran.against.only_here == ()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_cases_that_one_of_the_two_is_not_sent_are_no_difference() -> None:
     """Silence at the plain request, and so the other kinds are not sent."""

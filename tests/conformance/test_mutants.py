@@ -47,6 +47,7 @@ def check_found(run: ConformanceRun, mutant: Mutant) -> None:
     assert {rule for _, rule in told} <= rules, (mutant.words, told)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
     planted = 0

@@ -268,6 +268,7 @@ def test_a_version_that_is_not_offered_and_answered() -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_answer_ends_in_time_and_the_other_kinds_are_not_sent() -> None:
     def silent(request: RequestFrame, _: bytes, answer: bytes) -> bytes:

@@ -51,6 +51,7 @@ def test_every_rule_has_a_name_of_its_own_and_a_source() -> None:
         assert rule.source
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "verdict"), [("4.0.2", CaseVerdict.QUIRK), ("4.4.0", CaseVerdict.DEVIATES)]

@@ -164,6 +164,7 @@ def test_known_tagged_fields_are_seen(seen: Seen) -> None:
     assert told[0].responses[0].partitions[0].current_leader.leader_id > 0
 
 
+@pytest.mark.long
 def test_a_second_demo_replaces_the_capture_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "headers-jobs.md"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def texts(language: str) -> list[str]:
     return [block.text for block in blocks(PAGE) if block.language == language]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_its_command_writes_tables_that_its_program_reads(

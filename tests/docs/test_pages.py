@@ -41,6 +41,7 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     assert follow(tmp_path, lambda block: not needs_spark(block))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_tutorial_s_capture_is_analyzed(tmp_path: Path) -> None:
     followed = follow(tmp_path, lambda block: needs_spark(block) or "PcapngWriter" in block.text)

@@ -27,6 +27,7 @@ def follow() -> dict[str, Any]:
     return names
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_its_blocks_do_what_they_show(spark: SparkSession) -> None:
     assert follow()["spark"] is spark

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
     # One that runs is the one that the page's first block gets.

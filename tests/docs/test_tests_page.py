@@ -22,6 +22,7 @@ def bootstrap():
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     [plugins, block] = re.findall(

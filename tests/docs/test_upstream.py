@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "upstream" / "spark-push-filters.md"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.skipif(
     not hasattr(DataSourceReader, "pushFilters"), reason="PySpark 4.0 hands no filters over"

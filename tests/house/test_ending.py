@@ -185,6 +185,7 @@ def test_a_run_without_a_loss_ends_with_0_and_two_processes_of_three_have_sessio
     assert len({*(tmp_path / "told").read_text().splitlines()}) == conftest.SESSIONS == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [0, 2])
 def test_a_run_that_takes_too_long_ends_and_says_what_it_was_doing(
     processes: int, tmp_path: Path
@@ -227,6 +228,6 @@ def test_make_test_and_ci_have_the_usual_limit() -> None:
     [recipe] = re.findall(r"^test:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
     assert ending.VARIABLE not in recipe
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert ci.rstrip().endswith("make test </dev/null")
+    assert ci.rstrip().endswith("\nmake test </dev/null\nexec make long </dev/null")
     assert (ROOT / "tests" / "conftest.py").samefile(conftest.__file__)
     assert ending.MINUTES == 20

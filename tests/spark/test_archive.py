@@ -148,6 +148,7 @@ def test_where_java_leaves_none_there_is_none(cache: Path, monkeypatch: pytest.M
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(

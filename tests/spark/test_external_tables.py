@@ -117,6 +117,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
         register_tables(database, iceberg, PLACE)
 
 
+@pytest.mark.long
 def test_another_session_finds_them_in_a_metastore(tmp_path: Path) -> None:
     """What is in a metastore outlives the session: one process writes, and another one reads."""
     captures = write_capture(tmp_path / "captures", 5, replace(FILES, files=1))
@@ -134,6 +135,7 @@ def test_another_session_finds_them_in_a_metastore(tmp_path: Path) -> None:
     assert said[1:] == expected
 
 
+@pytest.mark.long
 def test_a_catalog_that_would_end_with_our_session_is_refused(tmp_path: Path) -> None:
     captures = write_capture(tmp_path / "captures", 5, replace(FILES, files=1))
     out = tmp_path / "out"

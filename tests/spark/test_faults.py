@@ -56,6 +56,7 @@ def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     made.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["raises", "killed_mid_file", "killed_after_put"])
 def test_a_task_that_runs_again_counts_once(
     alone: Driver, tmp_path: Path, flags: Path, fault: str
@@ -119,6 +120,7 @@ def test_a_worker_that_ends_for_good_is_made_up_for(
     standalone.start_worker()
 
 
+@pytest.mark.long
 def test_a_worker_has_the_memory_that_it_was_given_and_no_more(
     bounded: Driver, tmp_path: Path, flags: Path
 ) -> None:

@@ -274,6 +274,7 @@ def test_analyses_that_go_on_have_the_rows_of_one(name: str, continued: Grown) -
     assert found[0]
 
 
+@pytest.mark.long
 def test_iceberg_tables_go_on_as_delta_tables_do(spark: SparkSession, tmp_path: Path) -> None:
     files, out = going_on(tmp_path), {form: tmp_path / form for form in ("delta", "iceberg")}
     for file in files:

@@ -331,6 +331,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(out: OutputDirectory) -> None
     assert plain(out) == exact(out) == ["one"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_a_store_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
     lake = IcebergCatalog("lake.kafka", {"type": "sql", "uri": f"sqlite:///{tmp_path / 'lake.db'}"})
@@ -558,6 +559,7 @@ def test_tasks_need_no_pyiceberg() -> None:
         subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(

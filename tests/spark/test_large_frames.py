@@ -106,6 +106,7 @@ def one_large_frame(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packed
 
 
+@pytest.mark.long
 def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
     capture = _one_capture(tmp_path / "capture")
     command = [sys.executable, "-c", _LARGE, str(capture), str(tmp_path / "out")]
@@ -140,6 +141,7 @@ except AnalysisError as error:
 """
 
 
+@pytest.mark.long
 def test_a_session_whose_java_has_ended_is_stopped_without_a_word() -> None:
     command = [sys.executable, "-c", _KILLED]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -147,6 +149,7 @@ def test_a_session_whose_java_has_ended_is_stopped_without_a_word() -> None:
     assert answer.stdout == "AnalysisError: Java ran out of memory\n"
 
 
+@pytest.mark.long
 def test_java_never_holds_a_frame_that_columns_read(one_large_frame: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "flexwire", "analyze", str(one_large_frame)]
     command += ["--memory", "512m", "--out", str(tmp_path / "out")]

@@ -245,6 +245,7 @@ def peak(count: int) -> int:
     return memory.most
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_client_more_takes_no_kilobyte(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, 500)

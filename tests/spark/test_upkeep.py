@@ -124,6 +124,7 @@ def test_a_store_is_kept_small_too() -> None:
         assert [client for _, client in rows(stored)] == ["three"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
     """The law of flat cost, in files and rows, which a busy machine does not change."""

@@ -72,6 +72,7 @@ def run_and_read(arguments: list[str]) -> None:
     spark.stop()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_from_a_bucket_into_a_bucket_is_the_same_as_here(

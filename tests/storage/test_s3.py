@@ -54,6 +54,7 @@ def test_a_large_file_goes_in_parts(bucket: OutputDirectory, large: Path) -> Non
     assert bucket.read("large") == large.read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_parts_of_an_upload_that_fails_are_aborted(
     bucket: OutputDirectory, large: Path, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +205,7 @@ def test_answers_that_break_off(monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.search("s3://captures/x/.*cannot (read|open|list): .", error)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in said("silent", monkeypatch):

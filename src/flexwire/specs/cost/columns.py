@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 
 from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
+from flexwire.protocol.client_instances import client_instance_field
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.header_versions import HEADER_NAMES, header_version
 from flexwire.schema.message_schemas import schemas_of
+from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.specs.cost.tagging import newly_tagged
@@ -27,6 +30,7 @@ from flexwire.tables.parquet import ValueRanges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.types import Integer
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,6 +69,7 @@ NEEDED: Final = (
 """The columns of a message table that `frame_sizes` reads."""
 
 _LENGTH = 4
+_NO_ID, _SOME_ID = uuid_text(UUID(int=0)), uuid_text(UUID(int=1))
 # The stand-ins of record batches are memory that is reserved and never written.
 _MOST_BYTES = 64 * 1024 * 1024
 
@@ -103,6 +108,7 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     versions = rows["body_version"]
     body = fitted(rows["body"], message_type(message))
+    rows = _with_sent_client(message, rows, body)
     different_versions = versions.unique().to_pylist()
     sizes_by_encoding: dict[Encoding, pa.Int64Array] = {}
     alike: dict[tuple[int | None, ...], pa.Int64Array] = {}
@@ -143,21 +149,63 @@ def _header_sizes(
     """Return the sizes of the headers, with the four bytes of the frame's length."""
     kind = catalog().entry(message).type
     header = message_type(HEADER_NAMES[kind])
-    columns = {"client_id": rows["client_id"]}
-    fields = [_header_field(field, rows, columns) for field in header]
+    fields = [_header_field(field, rows) for field in header]
     structs = pa.StructArray.from_arrays(fields, fields=list(header))
     encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
     return pc.add(_body_sizes(HEADER_NAMES[kind], structs, versions, encoding), _LENGTH)
 
 
-def _header_field(field: pa.Field, rows: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Array:
+def _header_field(field: pa.Field, rows: pa.RecordBatch) -> pa.Array:
     if pa.types.is_list(field.type):
-        tags = rows["header_unknown_tagged_fields"]
-        return fitted(tags, field.type)
-    if field.name in columns:
-        return columns[field.name].cast(field.type)
-    # All numbers take the same bytes.
-    return pa.repeat(pa.scalar(0, field.type), rows.num_rows)
+        return fitted(rows["header_unknown_tagged_fields"], field.type)
+    if field.name in rows.schema.names:
+        return rows[field.name].cast(field.type)
+    # All numbers take the same bytes, and the zero uuid is not written.
+    nothing = _NO_ID if pa.types.is_string(field.type) else 0
+    return pa.repeat(pa.scalar(nothing, field.type), rows.num_rows)
+
+
+def _with_sent_client(message: str, rows: pa.RecordBatch, body: pa.StructArray) -> pa.RecordBatch:
+    """Return the rows with the client that the headers of requests name.
+
+    A client may name itself once on a connection (KIP-1313). ``client_id`` in ``rows`` is that of
+    the connection, and no column has the client instance id of the header. But each takes bytes,
+    so the size of the frame shows which of them the header has.
+    """
+    if catalog().entry(message).type is not MessageType.REQUEST:
+        return rows
+    versions, encoding = rows["body_version"], Encoding.KAFKA
+    headers = _header_versions(message, versions, encoding)
+    sent = pc.subtract(rows["size"], _body_sizes(message, body, versions, encoding))
+
+    def fits(some: pa.RecordBatch) -> pa.BooleanArray:
+        is_equal = pc.equal(_header_sizes(message, some, headers, encoding), sent)
+        return is_equal.fill_null(fill_value=False)
+
+    is_known = fits(rows)
+    if is_known.true_count == len(rows):
+        return rows
+    choices = [{"client_id": pa.nulls(len(rows), pa.string())}]
+    name = client_instance_field(HEADER_NAMES[MessageType.REQUEST])
+    if name is not None:
+        none, some = (pa.repeat(each, len(rows)) for each in (_NO_ID, _SOME_ID))
+        rows = rows.append_column(name, none)
+        choices += [{name: some}, {**choices[0], name: some}]
+    found = rows
+    for choice in choices:
+        is_chosen = pc.and_not(fits(_replaced(rows, choice)), is_known)
+        found = _replaced(
+            found,
+            {each: pc.if_else(is_chosen, choice[each], found[each]) for each in choice},
+        )
+        is_known = pc.or_(is_known, is_chosen)
+    return found
+
+
+def _replaced(rows: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    for name, column in columns.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
 
 
 def _header_versions(message: str, versions: pa.Array, encoding: Encoding) -> pa.Array:

@@ -51,6 +51,12 @@ def trunk(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return Catalog(trunk_catalog(tmp_path_factory.mktemp("trunk")))
 
 
+@pytest.mark.parametrize("headers", [{}, {"0": "x"}, {"3+": "1"}, [], "0+", None])
+def test_a_removed_message_has_none_whatever_its_spec_says(headers: object) -> None:
+    """The generator does not look at the key, as it does not look at the flexible versions."""
+    assert parse_spec(spec(headers, validVersions="none")).header_versions is None
+
+
 def test_the_order_of_ranges_and_numbers_for_texts_do_not_matter() -> None:
     read = parse_spec(spec({" 2+ ": 2, "0-1": " 1 "}))
     assert read.header_versions == HeaderVersions.parse({"0-1": "1", "2+": "2"})

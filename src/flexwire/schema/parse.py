@@ -139,7 +139,8 @@ class _Parser:
             deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
             listeners=members.choices("listeners", _LISTENERS),
             latest_version_unstable=members.flag("latestVersionUnstable"),
-            header_versions=members.header_versions("headerVersions"),
+            # Kafka ignores the key in a message without valid versions.
+            header_versions=members.header_versions("headerVersions") if valid else None,
             source=self.text.source,
         )
 

@@ -68,11 +68,10 @@ class CheckedMessage:
     def header_ranges(self) -> tuple[tuple[Versions, int], ...]:
         """The ranges of ``headerVersions`` with their header versions, if rules judge them.
 
-        There are none if the spec has no such key or cannot be read. Kafka ignores the key in a
-        message without valid versions.
+        There are none if the spec has no such key or cannot be read.
         """
         headers = self.spec.header_versions
-        if headers is None or not self.readable or not self.spec.valid_versions:
+        if headers is None or not self.readable:
             return ()
         return headers.ranges
 

@@ -114,6 +114,15 @@ def test_a_topic_that_is_known_by_its_id_has_its_name() -> None:
     assert all(row.topics for row in fetching)
 
 
+def test_a_client_id_that_comes_once_stays(tmp_path: Path) -> None:
+    """A broker logs an empty client id if the client sends null (KIP-1313)."""
+    log = tmp_path / "kafka-request.log"
+    header = {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1}
+    lines = [line(requestHeader=header | {"clientId": client}) for client in ("c", "", None)]
+    log.write_bytes(b"".join(each + b"\n" for each in lines))
+    assert [(row.client_id, row.requests) for row in at_once(log).table] == [("c", 3)]
+
+
 def test_a_line_names_the_client_instance(tmp_path: Path) -> None:
     asked = {"requestApiKey": 71, "requestApiVersion": 0, "correlationId": 1, "clientId": "c"}
     log = tmp_path / "kafka-request.log"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -164,6 +164,8 @@ def test_a_client_id_that_was_given_once_is_that_of_the_connection(
         "always": ["c"] * 60,
         "first": ["c", *[None] * 59],
         "last": [*[None] * 59, "c"],
+        # So a broker logs null.
+        "empty": ["c", *[""] * 59],
     }
     for name, clients in given.items():
         root = logs_of_one_connection(tmp_path / name, clients)
@@ -186,6 +188,38 @@ def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     assert len(rows["always"]["frames"]) == 120
     assert rows["first"] == rows["always"]
     assert rows["last"] == rows["always"]
+    assert rows["empty"] == rows["always"]
+
+
+def test_the_second_reading_replaces_no_file_of_the_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The bytes of a file depend on its name alone, so a late attempt changes nothing."""
+    root = logs_of_one_connection(tmp_path / "logs", ["c", *[None] * 59])
+    written: list[set[str]] = []
+    numbers: list[int] = []
+    run_tasks, merged_sums = request_log_job.run_tasks, request_log_job.merged_sums
+
+    def run(*given: Any) -> Any:
+        committed = run_tasks(*given)
+        written.append({file.name for task in committed for file in task.files})
+        return committed
+
+    def merge(*given: Any, first: int) -> Any:
+        numbers.append(first)
+        return merged_sums(*given, first=first)
+
+    with (
+        patch.object(request_log_job, "LEAST_TASK", 5_000),
+        patch.object(request_log_job, "run_tasks", run),
+        patch.object(request_log_job, "merged_sums", merge),
+    ):
+        analyze([root], tmp_path / "out", spark=spark)
+    first, second = written
+    assert len(first) == len(second) > 4
+    assert not first & second
+    tasks = len({name.rpartition("/")[2] for name in first})
+    assert numbers == [1, 1 + tasks]
 
 
 def test_the_ids_of_so_many_connections_are_kept_and_the_others_are_counted(

@@ -47,6 +47,20 @@ def test_the_driver_merges_all_sums_in_order_and_removes_them(
     assert list(place.entries("")) == []
 
 
+def test_sums_of_an_earlier_job_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A late attempt may still write them."""
+    monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
+    place = OutputDirectory(str(tmp_path))
+    for number in range(5):
+        sums = Seen(7)
+        sums.numbers.append(number)
+        keep_sums(place, number, sums)  # type: ignore[arg-type]  # it is pickled, no more
+    merged = merged_sums(place, 7, 2, first=3)
+    assert merged.numbers == [3, 4]  # type: ignore[attr-defined]  # see above
+    with pytest.raises(StorageError, match="expected 4 files"):
+        merged_sums(place, 7, 4, first=1)
+
+
 def test_a_listing_that_lacks_a_sum_is_an_error_and_no_smaller_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

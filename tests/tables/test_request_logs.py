@@ -257,19 +257,24 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
 
 
 def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> None:
-    """KIP-1313 lets a client give its ids once. Kafka's own log tells of refused requests."""
+    """KIP-1313 lets a client give its ids once. Kafka's own log tells of refused requests.
+
+    A broker of Java reads a client id that is null as an empty one, and logs that.
+    """
     path = tmp_path / "kafka-request.log"
     one, two = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA"
     # The ids that each line gives, and the ids of its rows.
     lines: list[tuple[str, str | None, str | None, tuple[str | None, str | None]]] = [
         ("1", None, None, ("once", one)),
         ("1", "once", one, ("once", one)),
-        ("1", "", None, ("", one)),
+        ("1", "", None, ("once", one)),
         ("2", "b", None, ("b", two)),
         ("2", "c", two, ("c", two)),
         ("2", None, None, ("c", two)),
         ("3", None, None, (None, None)),
         ("4", "all", one, ("all", one)),
+        ("5", "", None, ("", None)),
+        ("5", "", None, ("", None)),
     ]
     made = []
     for number, (connection, client, instance, _) in enumerate(lines):
@@ -298,7 +303,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
         by_id = {
             row["correlation_id"]: tuple(row[key] for key in kept)
             for row in again[table]
-            if row["connection"][-2:] in {"#1", "#2", "#3", "#4"}
+            if row["connection"][-2:] in {"#1", "#2", "#3", "#4", "#5"}
         }
         assert by_id == {number: given[: len(kept)] for number, (*_, given) in enumerate(lines)}
     refused = [row for row in again["frames"] if row["connection"] == name]

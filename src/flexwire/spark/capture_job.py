@@ -323,12 +323,21 @@ def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> No
     write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
 
-def merged_sums(directory: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
+def sums_number(number: int) -> int:
+    """Return the number of the sums of a task's files. The survey's files have the number -1."""
+    return number + 1
+
+
+def merged_sums(
+    directory: OutputDirectory, span_us: int, count: int, *, first: int = 0
+) -> AnalysisSums:
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
-    Raises `StorageError` if fewer are listed, because a missing part would make the sums wrong.
+    Sums with a number below ``first`` are those of an earlier job, and are left. Raises
+    `StorageError` if fewer are listed, because a missing part would make the sums wrong.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
+    files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]
     check_listed(directory, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
     for data in fetch_files(directory, files):
@@ -514,7 +523,7 @@ class SummedFiles(TableFiles):
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
         if error[0] is None:
-            keep_sums(self._place, self._number + 1, self.sums)
+            keep_sums(self._place, sums_number(self._number), self.sums)
 
     def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""

@@ -29,7 +29,7 @@ from flexwire.logs.request_log.lines import RequestLogFile, RequestLogPiece, pie
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
 from flexwire.measures.evidence import REPLICAS_MESSAGE
-from flexwire.spark.capture_job import ALWAYS, SummedFiles, merged_sums
+from flexwire.spark.capture_job import ALWAYS, SummedFiles, merged_sums, sums_number
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, settle
@@ -193,8 +193,8 @@ def write_request_log_tables(
     committed, sums = _run(spark, reading, task_output)
     ids, notes = _ids_of_lines_without(sums)
     if ids:
-        # The tasks write files of the same names, and replace the others.
-        committed, sums = _run(spark, replace(reading, ids=ids), task_output)
+        again = replace(reading, ids=ids, first=len(committed))
+        committed, sums = _run(spark, again, task_output)
     counts = _LineCounts(lines=Counter({file.source.name: 0 for file in plan.files}))
     for task in committed:
         counts.merge(task.value)
@@ -215,7 +215,8 @@ def _run(
     """Read all lines by tasks; return the committed tasks, and the sums of their rows."""
     plan = reading.plan
     committed = run_tasks(spark, max(1, len(plan.works)), reading.read, task_output)
-    return committed, merged_sums(task_output.directory, plan.span_us, len(committed))
+    count, first = len(committed), sums_number(reading.first)
+    return committed, merged_sums(task_output.directory, plan.span_us, count, first=first)
 
 
 def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
@@ -245,12 +246,17 @@ def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The work of the tasks: what they read, and the ids of connections whose lines lack them."""
+    """The work of the tasks: what they read, and the ids of connections whose lines lack them.
+
+    ``first`` is the number of the first task's files. Two readings write different bytes, so their
+    files have different names: a late attempt of the first reading must not replace any.
+    """
 
     plan: RequestLogPlan
     zone: Zone
     shows_credentials: bool
     ids: dict[str, LoggedIds] = field(default_factory=dict)
+    first: int = 0
 
     def read(self, number: int, task_output: TaskOutput) -> _LineCounts:
         """Read the pieces of one task, and write their rows."""
@@ -258,7 +264,8 @@ class _Reading:
         plan, counts = self.plan, _LineCounts()
         rows = RequestLogRows(show_credentials=self.shows_credentials, ids=self.ids)
         is_part = len(plan.works) > 1
-        with SummedFiles(task_output, plan.digest, number, plan.span_us, is_part=is_part) as files:
+        place = self.first + number
+        with SummedFiles(task_output, plan.digest, place, plan.span_us, is_part=is_part) as files:
             if number == 0:
                 for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
                     files.begin(table, columns)

@@ -16,7 +16,9 @@ from flexwire.inputs import input_sources
 from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.capture_job import merged_sums
 from flexwire.spark.dataframes import output_of
+from flexwire.spark.publishing.commit import run_tasks
 from tests.capture.request_lines import PLACE, line, real_lines
 
 if TYPE_CHECKING:
@@ -198,7 +200,6 @@ def test_the_second_reading_replaces_no_file_of_the_first(
     root = logs_of_one_connection(tmp_path / "logs", ["c", *[None] * 59])
     written: list[set[str]] = []
     numbers: list[int] = []
-    run_tasks, merged_sums = request_log_job.run_tasks, request_log_job.merged_sums
 
     def run(*given: Any) -> Any:
         committed = run_tasks(*given)

@@ -30,6 +30,9 @@ def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
     ("change", "verdict", "words"),
     [
         ({"uses_it": True}, "uses it already", "ConsumerGroupHeartbeat"),
+        ({"uses_it": True, "is_refused": True}, "uses it already", "ConsumerGroupHeartbeat"),
+        ({"is_refused": True}, "blocked", "GROUP_ID_NOT_FOUND"),
+        ({"is_refused": True, "has_user_data": True}, "blocked", "user data"),
         ({"protocol_type": "connect"}, "blocked", "protocol type is connect"),
         ({"has_user_data": True}, "blocked", "user data"),
         ({"software": (("apache-kafka-java", "3.9.2"),)}, "blocked", "early access"),

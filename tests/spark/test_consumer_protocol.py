@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.answers.consumer_protocol import ANSWER, consumer_protocol
+from flexwire.protocol.audit.consumer_protocol import UNCONVERTED
 from tests.protocol.payloads import make
 from tests.spark.told import SECOND, Told
 
@@ -25,16 +26,21 @@ class Groups:
         self._port = 4000
 
     def ask(
-        self, api: str, software: tuple[str | None, str | None], client_id: str, body: Any
-    ) -> None:
+        self, api: str, software: tuple[str | None, str | None], client_id: str, body: Any,
+        error_code: int | None = 0,
+    ) -> None:  # fmt: skip
         self._port += 1
         end = f"10.0.0.9:{self._port}"
         at = self._port * SECOND
         self.told.connection(end, at, at + SECOND)
-        self.told.exchange((client_id, end), api, at, asked=body)
+        is_answered = error_code is not None
+        self.told.exchange(
+            (client_id, end), api, at, 1000 if is_answered else None, asked=body,
+            answer={"error_code": error_code},
+        )  # fmt: skip
         name, version = software
         # A response knows the software of its connection too.
-        for frame in self.told.frames[-2:]:
+        for frame in self.told.frames[-1 - is_answered :]:
             frame |= {"client_software_name": name, "client_software_version": version}
 
     def join(
@@ -46,9 +52,10 @@ class Groups:
         body = {"group_id": group, "protocol_type": kind, "protocols": protocols}
         self.ask("JoinGroup", software, client_id, {**body, "session_timeout_ms": timeout})
 
-    def sync(self, group: str, *assignments: bytes) -> None:
+    def sync(self, group: str, *assignments: bytes, kind: str | None = None) -> None:
         given = [{"member_id": "m", "assignment": data} for data in assignments]
-        self.ask("SyncGroup", JAVA, "shop", {"group_id": group, "assignments": given})
+        body = {"group_id": group, "assignments": given, "protocol_type": kind}
+        self.ask("SyncGroup", JAVA, "shop", body)
 
 
 def assignment(user_data: bytes | None) -> bytes:
@@ -67,29 +74,48 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.sync("streams", assignment(None), assignment(b"tasks"))
     groups.join("workers", kind="connect", assignors=("sessioned",))
     groups.sync("workers", b"\0\1anything")
+    # Its JoinGroup was not captured.
+    groups.sync("adopted", b"\0\1anything", kind="connect")
     groups.join("mixed")
     groups.join("mixed", RDKAFKA, client_id="till")
     groups.join("silent", (None, None))
-    groups.ask("ConsumerGroupHeartbeat", JAVA, "new", {"group_id": "new"})
+    for group, epoch, error_code in (
+        ("new", 0, 0),
+        ("going on", 3, None),
+        ("refused", 0, UNCONVERTED),
+        ("unanswered", 0, None),
+        ("unlucky", 0, 112),
+        ("left", -1, UNCONVERTED),
+    ):
+        groups.join(group)
+        beat = {"group_id": group, "member_epoch": epoch}
+        groups.ask("ConsumerGroupHeartbeat", JAVA, group, beat, error_code)
+    groups.ask("ConsumerGroupHeartbeat", JAVA, "alone", {"group_id": "alone", "member_epoch": 0})
     rows = {row.group_id: row for row in consumer_protocol(groups.told.tables(spark)).collect()}
     assert {group: row.verdict for group, row in rows.items()} == {
         "plain": "moves as it is",
         "sticky": "moves after a setting",
         "streams": "blocked",
         "workers": "blocked",
+        "adopted": "blocked",
         "mixed": "blocked",
         "silent": "cannot say",
         "new": "uses it already",
+        "going on": "uses it already",
+        "alone": "uses it already",
+        "refused": "blocked",
+        **dict.fromkeys(("unanswered", "unlucky", "left"), "moves as it is"),
     }
     assert {group: row.has_user_data for group, row in rows.items()} == {
         "plain": False,
         "streams": True,
-        **dict.fromkeys(("sticky", "workers", "mixed", "silent", "new")),
+        **dict.fromkeys(rows.keys() - {"plain", "streams"}),
     }
     assert rows["mixed"].software == ["apache-kafka-java 4.1.0", "librdkafka 2.6.1"]
     assert rows["mixed"].client_ids == ["shop", "till"]
-    assert rows["workers"].protocol_type == "connect"
-    assert rows["new"].protocol_type is None
+    assert rows["workers"].protocol_type == rows["adopted"].protocol_type == "connect"
+    assert rows["alone"].protocol_type is None
+    assert "did not convert" in rows["refused"].reason
     assert "partition.assignment.strategy and session.timeout.ms" in rows["sticky"].reason
     assert rows["plain"].assignors == ["range", "cooperative-sticky"]
 

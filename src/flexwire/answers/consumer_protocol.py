@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError, UnknownMessageError
-from flexwire.protocol.audit.consumer_protocol import GroupTraits, judge_group
+from flexwire.protocol.audit.consumer_protocol import UNCONVERTED, GroupTraits, judge_group
+from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.nested_messages import CONSUMERS, GROUP_MESSAGES, read_versioned
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column, schema_of
@@ -33,6 +35,7 @@ _TRAITS: Final = {
     "session_timeout_ms": "int",
     "assignments": "array<binary>",
     "uses_it": "boolean",
+    "is_refused": "boolean",
     "time": "timestamp",
 }
 COLUMNS: Final = (
@@ -48,7 +51,8 @@ COLUMNS: Final = (
     Column("client_ids", pa.list_(pa.string()), "the client ids of its members",
            heading="Client ids"),
     Column("protocol_type", pa.string(), "the type of the group's protocol",
-           "if no JoinGroup was seen", heading="Protocol type"),
+           "if no JoinGroup was seen, and no SyncGroup with assignments of version 5 or later",
+           heading="Protocol type"),
     Column("assignors", pa.list_(pa.string()), "the assignors that members offered",
            heading="Assignors"),
     Column("has_user_data", pa.bool_(), "whether an assignment carried user data",
@@ -63,11 +67,11 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
 
     JoinGroup shows the protocol type, the assignors and the session timeout, SyncGroup the user
     data of assignments, and ApiVersions the software. Nothing shows the broker's policy, its
-    limits, and whether a consumer subscribes by a pattern.
+    limits, and whether a consumer subscribes by a pattern. If a member with the new protocol came
+    to the group, the broker's response shows whether it converted the group.
     """
-    parts = [
-        rows for rows in (_joins(tables), _assignments(tables), _beats(tables)) if rows is not None
-    ]
+    facts = (_joins(tables), _assignments(tables), _beats(tables), _responses(tables))
+    parts = [rows for rows in facts if rows is not None]
     if not parts:
         return None
     groups = (
@@ -81,6 +85,7 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
             F.array_sort(F.collect_set("session_timeout_ms")).alias("session_timeouts_ms"),
             F.flatten(F.collect_set("assignments")).alias("assignments"),
             F.bool_or("uses_it").alias("uses_it"),
+            F.bool_or("is_refused").alias("is_refused"),
             F.max("time").alias("last_time"),
         )
     )
@@ -109,15 +114,35 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
         return None
     assignments = F.col("body.assignments.assignment")
     sent = requests.where(F.size(assignments) > 0)
-    return _traits(sent, assignments=F.array_distinct(assignments))
+    return _traits(
+        sent,
+        protocol_type=F.col("body.protocol_type"),
+        assignments=F.array_distinct(assignments),
+    )
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members that use the consumer protocol."""
+    """Return the members that ask for the consumer protocol. With an epoch they have it."""
     requests = tables.message(f"{_BEAT}Request")
     if requests is None:
         return None
-    return _with_software(tables, requests.where("body is not null"), _BEAT, uses_it=F.lit(True))
+    has_epoch = F.col("body.member_epoch") > 0
+    return _with_software(tables, requests.where("body is not null"), _BEAT, uses_it=has_epoch)
+
+
+def _responses(tables: AnalysisTables) -> DataFrame | None:
+    """Return what brokers responded to members that join with the consumer protocol."""
+    request = F.struct("body.group_id", "body.member_epoch")
+    answered = exchanges_of(tables, [ExchangeFilter(_BEAT, request, F.col("body.error_code"))])
+    if answered is None:
+        return None
+    joins = answered.where("request.group_id is not null and request.member_epoch = 0")
+    joins = joins.withColumnRenamed("request", "body").withColumnRenamed("answered", "time")
+    return _traits(
+        joins,
+        uses_it=F.col("response") == NO_ERROR,
+        is_refused=F.col("response") == UNCONVERTED,
+    )
 
 
 def _with_software(
@@ -167,6 +192,7 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
             tuple(group["session_timeouts_ms"]),
             has_user_data,
             bool(group["uses_it"]),
+            bool(group["is_refused"]),
         )
     )
     return {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 from flexwire.parties import Party
 from flexwire.protocol.audit.software import cite_sources, find_software, version_numbers
+from flexwire.protocol.error_codes import ERROR_NAMES
 from flexwire.protocol.nested_messages import CONSUMERS
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ _JAVA: Final[dict[str, Any]] = _FACTS["java"]
 GroupVerdict = Literal[
     "blocked", "cannot say", "moves after a setting", "moves as it is", "uses it already"
 ]
+UNCONVERTED: Final = next(
+    code for code, name in ERROR_NAMES.items() if name == "GROUP_ID_NOT_FOUND"
+)
+"""The error of a broker that does not convert a group for a member of the consumer protocol."""
 GROUP_VERDICTS: Final[tuple[GroupVerdict, ...]] = get_args(GroupVerdict)
 """Every verdict, the gravest first."""
 
@@ -70,7 +75,8 @@ class GroupTraits:
 
     ``software`` are the names and versions of its members' libraries. ``assignors`` are the lists
     that members offered. ``has_user_data`` says whether an assignment had user data, None if no
-    assignment was seen. ``uses_it`` says whether a member used the consumer protocol.
+    assignment was seen. ``uses_it`` says whether a member used the consumer protocol, and
+    ``is_refused`` whether a broker refused a member that asked for it, with `UNCONVERTED`.
     """
 
     protocol_type: str | None
@@ -79,6 +85,7 @@ class GroupTraits:
     session_timeouts_ms: tuple[int, ...] = ()
     has_user_data: bool | None = None
     uses_it: bool = False
+    is_refused: bool = False
 
 
 class GroupJudgement(NamedTuple):
@@ -98,7 +105,7 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
     'moves after a setting'
     """
     if traits.uses_it:
-        return GroupJudgement("uses it already", "a member sends ConsumerGroupHeartbeat")
+        return GroupJudgement("uses it already", "a broker took a member's ConsumerGroupHeartbeat")
     if traits.protocol_type not in {None, "", CONSUMERS}:
         return GroupJudgement(
             "blocked",
@@ -115,6 +122,15 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
             "leave Kafka Streams as it is; otherwise remove the custom assignor and stop all "
             "members once, because an empty group always converts",
             "KAFKA-18134",
+        )
+    if traits.is_refused:
+        return GroupJudgement(
+            "blocked",
+            "a member came with the consumer protocol, and the broker responded with "
+            f"{ERROR_NAMES[UNCONVERTED]}: it did not convert the group",
+            "read the error message of that response; it names group.consumer.migration.policy, "
+            "group.consumer.max.size or what else the broker refuses",
+            "KIP-848",
         )
     judgements = [*_by_software(traits)]
     return min(judgements, key=lambda judgement: GROUP_VERDICTS.index(judgement.verdict))

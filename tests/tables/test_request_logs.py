@@ -273,8 +273,8 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
         ("2", None, None, ("c", two)),
         ("3", None, None, (None, None)),
         ("4", "all", one, ("all", one)),
-        ("5", "", None, ("", None)),
-        ("5", "", None, ("", None)),
+        ("5", "", None, (None, None)),
+        ("5", None, None, (None, None)),
     ]
     made = []
     for number, (connection, client, instance, _) in enumerate(lines):

@@ -96,8 +96,7 @@ class LoggedActivity:
         header = item.header
         row = self._row(item, (item.time_us - item.total_us, item.time_us))
         api = self._count(row, header.request_api_key, header.request_api_version)
-        # A broker reads a client id that is null as an empty one.
-        row.note_client(header.client_id or None, item.software_name, item.software_version)
+        row.note_client(header.client_id, item.software_name, item.software_version)
         row.note_instance(item.client_instance_id)
         if item.principal is not None:
             row.principal = shorten(item.principal, MOST_CHARACTERS)

@@ -191,13 +191,9 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
     """Return the ids of connections that some of their lines lack, from partial statements.
 
-    They are the ids in the table of connections. A line with an empty client id lacks it, because a
-    broker reads null as an empty one. The connection of a line that was cut before its name is no
-    connection.
+    They are the ids in the table of connections. The connection of a line that was cut before its
+    name is no connection.
     """
-    for name in LoggedIds._fields:
-        given = pc.replace_with_mask(rows[name], pc.equal(rows[name], ""), pa.scalar(None, _TEXT))
-        rows = rows.set_column(rows.schema.get_field_index(name), name, given)
     asked = [(name, how) for name in LoggedIds._fields for how in ("max", "count")]
     only_null = pc.CountOptions(mode="only_null")
     grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(

@@ -180,8 +180,7 @@ class RequestLogRows:
     """Builds the rows of lines, batch after batch.
 
     A client may give its ids once on a connection (KIP-1313). A line without an id takes that of
-    its connection in ``ids``. So does a line with an empty client id, because a broker reads null
-    as an empty one (pull request 11385 of Kafka).
+    its connection in ``ids``.
     """
 
     def __init__(
@@ -290,7 +289,7 @@ class _RequestColumns:
         text, number = pa.string(), pa.int32()
         strings = {
             "client_id": [
-                item.header.client_id or one.client_id or item.header.client_id
+                one.client_id if item.header.client_id is None else item.header.client_id
                 for item, one in zip(items, known, strict=True)
             ],
             "connection": [item.ends.name for item in items],

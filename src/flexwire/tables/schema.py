@@ -356,7 +356,7 @@ FORWARDED = (
     Column("broker", _STRING, "the controller's end", ""),
     Column("listener", _STRING, "the controller's listener", "if the line is cut"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut"),
-    Column("client_id", _STRING, "the client's own client id", "if it sent null"),
+    Column("client_id", _STRING, "the client's own client id", "if it sent none, or an empty one"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
     Column("api_version", _INT, "the api version"),

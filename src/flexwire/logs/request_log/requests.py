@@ -180,7 +180,8 @@ class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it.
 
     Header 3 has a client instance id (KIP-1313), in Kafka's form of uuids. A line with anything
-    else there is still used.
+    else there is still used. An empty client id counts as none: a broker reads null as an empty one
+    (pull request 11385 of Kafka), and logs that.
     """
 
     request_api_key: _Int16
@@ -189,6 +190,10 @@ class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     client_id: str | None = None
     request_api_version_deprecated: bool = False
     client_instance_id: object = None
+
+    def __post_init__(self) -> None:
+        """Take an empty client id for none."""
+        self.client_id = self.client_id or None
 
 
 class _JsonSoftware(msgspec.Struct, rename="camel", frozen=True, gc=False):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import socket
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +23,8 @@ from flexwire.client.notation import parse_host_port
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import Tap
-from tests.kafka.asking import ask
+from tests.kafka.asking import ask, until
+from tests.protocol.payloads import frame, make, request_payload
 from tools.broker import VERSIONS, broker
 
 if TYPE_CHECKING:
@@ -126,6 +130,30 @@ def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
             ask(address, "DescribeConfigs", "3.9.2", most=version, **form)
     logged = (tmp_path / "broker.log").read_text(encoding="utf-8", errors="replace")
     assert logged.count("Completed request:") == lines
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+def test_a_client_id_that_is_null_is_logged_as_an_empty_one(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a line's empty client id is none (KIP-1313)."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
+    body, log = make("MetadataRequest", topics=[]), tmp_path / "broker.log"
+    sent = [frame(request_payload(3, 12, body, client_id=client)) for client in ("once", None)]
+    with (
+        broker(release, tmp_path) as address,
+        socket.create_connection(parse_host_port(address), MOST_SECONDS) as connection,
+    ):
+        connection.sendall(b"".join(sent))
+        until(lambda: len(logged_ids(log)) == len(sent), "the broker logged no two lines")
+    assert logged_ids(log) == ["once", ""]
+
+
+def logged_ids(log: Path) -> list[str | None]:
+    """The client ids of Metadata requests in a broker's log."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    headers = re.findall(r'"requestHeader":(\{[^{}]*"requestApiKey":3,[^{}]*\})', text)
+    return [json.loads(header)["clientId"] for header in headers]
 
 
 def test_both_have_the_same_requests_of_each_client(spark: SparkSession, both: Both) -> None:

@@ -120,6 +120,13 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     assert rows["plain"].assignors == ["range", "cooperative-sticky"]
 
 
+def test_the_report_tells_the_software_of_a_group_first() -> None:
+    """Only Java's KafkaConsumer changes its default in Kafka 5.0."""
+    names = [column.name for column in ANSWER.shown_columns()]
+    assert names[:3] == ["group_id", "software", "verdict"]
+    assert {*names} == {column.name for column in ANSWER.columns if column.heading}
+
+
 def test_traffic_without_groups_has_no_answer(spark: SparkSession) -> None:
     told = Told()
     told.connection("10.0.1.1:4001", 0, SECOND)

@@ -242,5 +242,10 @@ ANSWER: Final = Answer(
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),
+    # Only one library changes its default, so a reader looks for the software first.
+    shown=(
+        *("group_id", "software", "verdict", "reason", "remedy"),
+        *("client_ids", "protocol_type", "assignors", "last_time"),
+    ),
     ask=consumer_protocol,
 )

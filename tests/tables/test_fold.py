@@ -94,6 +94,17 @@ def test_pieces_give_what_the_whole_gives(name: str, tmp_path: Path) -> None:
     assert found.ranges > 1
 
 
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+def test_pieces_that_end_within_the_head_of_a_file_have_all_of_it(
+    form: str, tmp_path: Path
+) -> None:
+    shape = Shape(connections=1, talk=Talk(exchanges=1), formats=(form,), links=(1,))
+    files = write_capture(tmp_path, 3, shape)
+    for size in (4, 5, 29):
+        found = surveyed_in_pieces(files, size)[1]
+        assert replace(found, ranges=1) == surveyed(files)[1], size
+
+
 @pytest.mark.parametrize("name", ["long", "alone", "hidden"])
 def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path) -> None:
     files = write_capture(tmp_path, 1, MORE[name])

@@ -280,6 +280,8 @@ class _FileReading:
             return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
             return None
+        if not self._is_begun:
+            return FilePosition(self._file)
         self._tell()
         return FilePosition(
             self._file,
@@ -290,6 +292,11 @@ class _FileReading:
             tuple(self._notes.skipped.packets),
         )
 
+    @property
+    def _is_begun(self) -> bool:
+        """Whether the head of the file was read, without which no reader can begin within it."""
+        return self._blocks.head is not None
+
     def stop(self) -> None:
         """Read no further."""
         self._window.stop()
@@ -297,14 +304,15 @@ class _FileReading:
     def chunks(self) -> Iterator[SegmentColumns]:
         """Continue reading, and count in the notes everything that is not a segment."""
         window, scan, notes = self._window, self._scan, self._notes
-        while not self._is_read and not window.is_stopped:
+        # A part that ends within the file's head has all of it: the next part begins after it.
+        while not self._is_read and not (window.is_stopped and self._is_begun):
             status = scan.run(window) if self._is_known else REFUSED
             if status == SHORT and window.fill():
                 continue
             is_full = status == SHORT and window.is_full and window.position > 0
             if is_full or status == FULL or self._beyond:
                 yield from self._chunk()
-            elif not window.is_stopped:
+            elif not (window.is_stopped and self._is_begun):
                 self._step()
         yield from self._chunk()
         notes.packets += scan.tell_all(notes.skipped)

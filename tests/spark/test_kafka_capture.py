@@ -424,6 +424,42 @@ def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
     assert list(chain(*batches)) == []
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.cluster  # half a minute; `tables/test_saved_stream.py` holds it without Spark
+def test_a_stream_goes_on_from_its_state_without_the_files_that_it_has_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    register(spark)
+    files = sorted(write_capture(tmp_path / "made", 3, replace(SHAPES["CLEAN"], files=3)))
+    captures, states = tmp_path / "captures", tmp_path / "states"
+    captures.mkdir()
+    found: list[tuple[str, ...]] = []
+
+    def keep(rows: Any, number: int) -> None:
+        del number
+        columns = ("connection", "direction", "frame_index", "latency_us", "outcome", "error")
+        found.extend(map(tuple, rows.select(*columns).collect()))
+
+    def run(at: Path, **given: str) -> None:
+        stream = spark.readStream.format("kafka-capture").options(**given).load(str(at))
+        writer = stream.writeStream.foreachBatch(keep).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", f"{at}-checkpoint").start()
+        assert query.awaitTermination(300)
+
+    for file in files:
+        for finished in captures.iterdir():
+            finished.unlink()
+        (captures / file.name).write_bytes(file.read_bytes())
+        run(captures, stateLocation=str(states))
+    got = sorted(found, key=repr)
+    found.clear()
+    run(tmp_path / "made")
+    assert got == sorted(found, key=repr)
+    assert any(one[3] is not None for one in got)
+    assert len([*states.iterdir()]) == 2
+
+
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*SHAPES} - {"UNORDERED", "HOSTS"}))

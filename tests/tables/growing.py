@@ -6,7 +6,9 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.follower import CaptureFollower, decode_stretch
+from flexwire.survey.saved_stream import StreamStates
 from flexwire.tables.row_filter import EVERYTHING, RowFilter
 
 if TYPE_CHECKING:
@@ -44,11 +46,16 @@ class Query:
     """A stream over a directory, as Spark drives it."""
 
     def __init__(
-        self, directory: Path | str, asked: AnalysisRequest, wanted: RowFilter = EVERYTHING
+        self,
+        directory: Path | str,
+        asked: AnalysisRequest,
+        wanted: RowFilter = EVERYTHING,
+        states: Path | None = None,
     ) -> None:
         self._directory = directory
         self._asked = asked
         self._wanted = wanted
+        self._states = states
         self.offset: dict[str, int] = {}
         self.rows: Rows = defaultdict(list)
         # Each batch's offsets and rows.
@@ -56,9 +63,16 @@ class Query:
         self.restart()
 
     def restart(self) -> None:
-        """Go on as another process does, which has only the checkpoint."""
+        """Go on as another process does, which has only the checkpoint, and the saved state."""
         self.offset = json.loads(json.dumps(self.offset))
-        self._follower = CaptureFollower([self._directory], self._asked, self._wanted)
+        self._follower = CaptureFollower(
+            [self._directory],
+            self._asked,
+            self._wanted,
+            states=None
+            if self._states is None
+            else StreamStates(OutputDirectory(str(self._states))),
+        )
 
     def run(self, **limits: Any) -> None:
         """Run a batch."""

@@ -1,8 +1,9 @@
 """Follows captures that grow: how far they are read, and the state that the next read needs.
 
 An offset says for each file how many of its bytes were read, in whole blocks. A follower keeps the
-state of all connections at that offset in memory. Another follower rebuilds that state by reading
-the files up to the offset.
+state of all connections at that offset in memory. Another follower takes it from a file that the
+first one left (`flexwire.survey.saved_stream`), or rebuilds it by reading the files up to the
+offset.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.blocks import WholeBlocks
+from flexwire.capture.files.reading import PcapHead
 from flexwire.capture.reassembly.segments import FileNotes, FilePosition, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.file_search import list_captures
@@ -22,6 +24,8 @@ from flexwire.storage.local import compress, decompress
 from flexwire.survey.follower_state import FollowerState, build_step_rows
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import look_at_files, make_opener
+from flexwire.survey.saved_state import SavedStateError
+from flexwire.survey.saved_stream import FollowedFile, SavedStream
 from flexwire.tables.frames import TableRows
 
 if TYPE_CHECKING:
@@ -30,7 +34,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.storage.input_file import InputFile
-    from flexwire.survey.request import AnalysisRequest
+    from flexwire.survey.request import AnalysisRequest, FileLook
+    from flexwire.survey.saved_stream import StreamStates
     from flexwire.tables.records import Rows
     from flexwire.tables.row_filter import RowFilter
 
@@ -43,6 +48,7 @@ HELD_BYTES: Final = 32 << 20
 Its task then gets the state of these connections only.
 """
 
+_LOOKED_AT_ONCE: Final = 1000
 _GROW: Final = {"", "hdfs"}  # in any other store a file appears as a whole, or not at all
 _BEGUN_BYTES: Final = 28  # of a section's header; the header of a pcap file is shorter
 _LOGGER = logging.getLogger("flexwire")
@@ -103,7 +109,8 @@ class CaptureFollower:
 
     Files are read one after the other, in the order of their first segments. Gzip'd files are
     skipped. With ``fails_on_loss``, a file that is removed or truncated before all of it was read
-    raises `CaptureError`. Otherwise the rest is read.
+    raises `CaptureError`. Otherwise the rest is read. With ``states``, each batch leaves the state
+    there, and a new follower goes on from it. If that fails, it warns and reads the files again.
     """
 
     def __init__(
@@ -113,6 +120,7 @@ class CaptureFollower:
         row_filter: RowFilter,
         *,
         fails_on_loss: bool = True,
+        states: StreamStates | None = None,
     ) -> None:
         self._paths = list(paths)
         self._request = request
@@ -125,6 +133,11 @@ class CaptureFollower:
         self._state = FollowerState(request, row_filter)
         self._positions: dict[str, FilePosition] = {}
         self._at: FileOffsets | None = {}
+        self._states = states
+        # The offset of the last saved state, once it was read.
+        self._last_saved: FileOffsets | None = None
+        # The last offset whose state could not be used.
+        self._refused: FileOffsets | None = None
         self._last_stretches: tuple[FileOffsets, FileOffsets, list[Stretch]] | None = None
 
     def latest(
@@ -135,13 +148,16 @@ class CaptureFollower:
         *,
         until: Mapping[str, int] | None = None,
     ) -> FileOffsets:
-        """Return the offset to read up to after ``start``; None for ``start`` is the last offset.
+        """Return the offset to read up to after ``start``.
 
-        It adds at most ``most_bytes``, but at least one block, in at most ``most_files`` files.
-        With ``until``, it adds nothing after that offset and no other file.
+        None for ``start`` is the last offset that is known. It adds at most ``most_bytes``, but at
+        least one block, in at most ``most_files`` files. With ``until``, it adds nothing after that
+        offset and no other file.
         """
         if start is None:
-            start = {name: whole.end for name, whole in self._whole.items()}
+            start = self._last_known()
+        elif self._at == {} and not self._go_on_from(start):
+            self._forget_last()
         files = self._files.find(self._paths)
         self._check_gone(start, {whole.name for whole in files})
         ends: FileOffsets = {}
@@ -204,7 +220,7 @@ class CaptureFollower:
         begin, stop = dict(start), dict(end)
         if self._last_stretches is not None and self._last_stretches[:2] == (begin, stop):
             return self._last_stretches[2]
-        if self._at != begin:
+        if self._at != begin and not self._go_on_from(begin):
             self._state, self._positions = FollowerState(self._request, self._row_filter), {}
             for _ in self._advance({}, begin, makes_stretches=False):
                 pass
@@ -214,7 +230,97 @@ class CaptureFollower:
         self._at = stop
         self._positions = {name: self._positions[name] for name in stop if name in self._positions}
         self._last_stretches = begin, stop, stretches
+        self._keep_state(begin, stop)
         return stretches
+
+    def _keep_state(self, start: FileOffsets, end: FileOffsets) -> None:
+        """Keep the state at the end of a batch for another follower."""
+        if self._states is None:
+            return
+        files = {
+            name: FollowedFile(read, self._files.begins_us(name), self._positions.get(name))
+            for name, read in end.items()
+        }
+        try:
+            self._states.keep(start, end, SavedStream(files, self._state).to_bytes())
+        except (SavedStateError, StorageError) as error:
+            _LOGGER.warning(
+                "the state of the stream is not kept, so a restart reads the files again: %s",
+                error,
+            )
+
+    def _go_on_from(self, offset: Mapping[str, int]) -> bool:
+        """Take the saved state at an offset; return whether there is one that can be used."""
+        if self._states is None or not offset or offset == self._refused:
+            return False
+        try:
+            data = self._states.read(offset)
+            if data is None:
+                raise SavedStateError("there is none at this offset")  # noqa: TRY301 - told as others
+            saved = SavedStream.from_bytes(data, self._request, self._row_filter)
+            if saved.offset != offset:
+                raise SavedStateError("it is of another offset")  # noqa: TRY301 - as above
+            self._check_complete(saved)
+        except (SavedStateError, StorageError) as error:
+            self._refused = dict(offset)
+            _LOGGER.warning(
+                "the saved state of the stream is not used, so the files are read again: %s",
+                error,
+            )
+            return False
+        self._state, self._at = saved.state, dict(offset)
+        self._positions = {
+            name: file.position for name, file in saved.files.items() if file.position is not None
+        }
+        self._files.know(saved.files)
+        self._whole |= {
+            name: whole
+            for name, position in self._positions.items()
+            if (whole := _whole_up_to(position, offset[name])) is not None
+        }
+        return True
+
+    def _check_complete(self, saved: SavedStream) -> None:
+        """Raise `SavedStateError` if a state lacks bytes that can be read again."""
+        if saved.is_complete:
+            return
+        sizes = {file.name: file.size for file in self._list_files()}
+        if all(sizes.get(name, -1) >= file.read for name, file in saved.files.items()):
+            raise SavedStateError("it lacks bytes of unfinished frames that may be credentials")
+        _LOGGER.warning(
+            "the saved state of the stream lacks bytes of unfinished frames that may be "
+            "credentials, and files are gone, so these frames will lack them"
+        )
+
+    def _last_known(self) -> FileOffsets:
+        """Return the last offset: what was read, or else that of the last saved state."""
+        if self._states is not None and self._at == {} and self._last_saved is None:
+            self._last_saved = {}
+            # Otherwise it is told when the stream goes on.
+            with suppress(SavedStateError, StorageError):
+                data = self._states.read(None)
+                if data is not None:
+                    saved = SavedStream.from_bytes(data, self._request, self._row_filter)
+                    self._files.know(saved.files)
+                    self._last_saved = saved.offset
+        known = self._at
+        if not known:
+            sizes = {file.name: file.size for file in self._list_files()}
+            known = {
+                name: read
+                for name, read in (self._last_saved or {}).items()
+                if read <= sizes.get(name, -1)
+            }
+        return {**known, **{name: whole.end for name, whole in self._whole.items()}}
+
+    def _forget_last(self) -> None:
+        """Forget the last saved state: this stream does not go on from it."""
+        if self._last_saved:
+            self._files, self._last_saved = _FollowedFiles(self._request), {}
+
+    def _list_files(self) -> Iterator[InputFile]:
+        for path in self._paths:
+            yield from _listed(path)
 
     def _advance(
         self, start: FileOffsets, end: FileOffsets, *, makes_stretches: bool = True
@@ -252,6 +358,16 @@ class _FollowedFiles:
         # By file: its size at the last look, and when it begins. None: it is not a capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
+    def know(self, files: Mapping[str, FollowedFile]) -> None:
+        """Take over when files begin, from a follower that has looked at them."""
+        self._begins |= {
+            name: (file.read, file.begins_us) for name, file in files.items() if file.begins_us
+        }
+
+    def begins_us(self, name: str) -> int | None:
+        """Return when a file begins, if that is known."""
+        return self._begins.get(name, (0, None))[1]
+
     def find(self, paths: Iterable[str | Path]) -> list[InputFile]:
         """Return the files that have begun. Raises `CaptureError` for one that is not a capture."""
         files = {file.name: file for path in paths for file in _listed(path)}
@@ -265,18 +381,36 @@ class _FollowedFiles:
         return bool(first_us) or size == file.size or file.size < _BEGUN_BYTES
 
     def _look(self, files: list[InputFile]) -> None:
-        for file in files:
-            # A file that was removed is not listed next time.
-            with suppress(StorageError):
-                (look,) = look_at_files([file])
-                if look.error is not None:
-                    if not self._skips:
-                        raise look.error
-                    _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
-                if look.marks.part is not None and not self._takes_sampled:
-                    raise CaptureError(SAMPLED, source=file.name)
-                first_us = None if look.error is not None else look.first_us
-                self._begins[file.name] = file.size, first_us
+        for look in _looks(files):
+            file = look.source
+            if look.error is not None:
+                if not self._skips:
+                    raise look.error
+                _LOGGER.warning("%s: not read: %s", file.name, look.error.reason)
+            if look.marks.part is not None and not self._takes_sampled:
+                raise CaptureError(SAMPLED, source=file.name)
+            first_us = None if look.error is not None else look.first_us
+            self._begins[file.name] = file.size, first_us
+
+
+def _looks(files: list[InputFile]) -> Iterator[FileLook]:
+    """Yield the looks at files, without those that were removed: they are not listed next time."""
+    for first in range(0, len(files), _LOOKED_AT_ONCE):
+        some = files[first : first + _LOOKED_AT_ONCE]
+        try:
+            yield from look_at_files(some)
+        except StorageError:
+            for file in some:
+                with suppress(StorageError):
+                    yield from look_at_files([file])
+
+
+def _whole_up_to(position: FilePosition, read: int) -> WholeBlocks | None:
+    """Return how far a file is whole, if that is known without reading it."""
+    head = position.head
+    if head is None or position.offset != read:
+        return None
+    return WholeBlocks(position.file, read, order=head.order, is_pcap=isinstance(head, PcapHead))
 
 
 def _listed(path: str | Path) -> list[InputFile]:

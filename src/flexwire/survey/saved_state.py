@@ -7,7 +7,8 @@ zstd of msgpack                                                 a `StateRecord`,
 The layout is a digest of the names and types of all fields. If a release has other fields, it does
 not read the file, and the next analysis begins anew. The digest in the head covers the bytes after
 it. A file is decoded by its types, and then checked for everything that the code relies on: it is
-data from a directory, and never code.
+data from a directory, and never code. The state of a stream of captures is in a file of the same
+kind (`flexwire.survey.saved_stream`).
 
 Only the owner can read the file. It holds the first bytes of unfinished frames, which appear in
 tables once the frames are whole. Bytes that may be credentials are withheld, unless tables show
@@ -19,7 +20,8 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 from cramjam import DecompressionError, zstd
@@ -38,9 +40,11 @@ from flexwire.capture.reassembly.saved import (
 )
 from flexwire.errors import FlexwireError
 from flexwire.survey.client_instances import GivenInstance
-from flexwire.survey.withholding import held_bytes, withhold
+from flexwire.survey.withholding import held_bytes, is_complete, withhold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flexwire.capture.pairing.pairing import Pairing
 
 MOST_STATE_BYTES: Final = 1 << 30
@@ -49,6 +53,8 @@ _MAGIC: Final = b"flexwire state\n"
 _FORMAT: Final = 1
 _HEAD: Final = struct.Struct(f">{len(_MAGIC)}sB8s16sQ")
 _LEVEL: Final = 1
+
+T = TypeVar("T", bound=SavedRecord)
 
 
 class SavedStateError(FlexwireError):
@@ -77,6 +83,17 @@ class StateRecord(SavedRecord):
     instances: dict[str, InstanceRecord]
     names: dict[str, str]
     began: dict[str, str]
+
+
+class RecordedState(NamedTuple):
+    """A state as a record, and how many bytes of unfinished frames were open.
+
+    It ``is_complete`` if no bytes were withheld from it that a later row could depend on.
+    """
+
+    record: StateRecord
+    held_bytes: int
+    is_complete: bool
 
 
 class PackedState(NamedTuple):
@@ -120,36 +137,48 @@ class SavedState:
 
     def packed(self) -> PackedState:
         """Return the content of a file, and how many bytes of unfinished frames it holds."""
+        recorded = self.recorded()
+        return PackedState(pack(recorded.record), recorded.held_bytes)
+
+    def recorded(self, most_held: int | None = None) -> RecordedState:
+        """Return the state as a record, with at most ``most_held`` bytes of unfinished frames.
+
+        None is the limit of `withhold`.
+        """
         brokers, shows = self.flows.brokers, self.pairing.show_credentials
         assemblers = self._assemblers()
         pending = records_of(self.pairing, self.began.keys())
+        kept = withhold(assemblers, pending, shows=shows, most=most_held)
         record = StateRecord(
             sorted(brokers.ports),
             sorted(brokers.ends),
             shows,
             self.end_us,
-            withhold(assemblers, pending, shows=shows),
+            kept,
             pending,
             self.software,
             {name: InstanceRecord(*given) for name, given in self.instances.items()},
             self.names,
             self.began,
         )
-        data = msgspec.msgpack.encode(record)
-        packed = bytes(zstd.compress(data, _LEVEL))
-        digest = hashlib.sha256(packed).digest()[:16]
-        head = _HEAD.pack(_MAGIC, _FORMAT, layout(), digest, len(data))
-        return PackedState(head + packed, held_bytes(assemblers))
+        return RecordedState(record, held_bytes(assemblers), is_complete(assemblers, kept))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SavedState:
         """Return the state in a file. Raises `SavedStateError` if it cannot be read."""
-        record = _read(data)
+        return cls.from_record(unpack(data, StateRecord))
+
+    @classmethod
+    def from_record(cls, record: StateRecord, *, endless: bool = False) -> SavedState:
+        """Return the state of a record; ``endless`` is that of `Flows`.
+
+        Raises `SavedStateError`.
+        """
         try:
             brokers = BrokerEnds.parse(record.ports, record.ends)
-            flows = Flows(brokers=brokers)
+            flows = Flows(brokers=brokers, endless=endless)
             for one in record.assemblers:
-                assembler = assembler_of(one, flows.limit, brokers)
+                assembler = assembler_of(one, flows.limit, brokers, endless=endless)
                 flows.adopt(assembler.key, assembler, ())
                 flows.files[assembler.key] = one.file
             pairing = pairing_of(record.pending, show_credentials=record.show_credentials)
@@ -164,21 +193,51 @@ class SavedState:
         )
 
 
-def layout() -> bytes:
-    """Return a digest of the names and types of all fields."""
-    kinds: list[Any] = sorted(SavedRecord.__subclasses__(), key=lambda kind: kind.__name__)
+def pack(record: SavedRecord) -> bytes:
+    """Return the content of a file with a record.
+
+    Raises `SavedStateError` if it would be too large, or if a file's name in it is not text.
+    """
+    try:
+        data = msgspec.msgpack.encode(record)
+    except UnicodeEncodeError as error:
+        raise SavedStateError(f"the name of a file is not text: {error.object!r}") from None
+    if len(data) > MOST_STATE_BYTES:
+        raise SavedStateError(
+            f"it has {len(data):,} bytes, and at most {MOST_STATE_BYTES:,} are kept"
+        )
+    packed = bytes(zstd.compress(data, _LEVEL))
+    digest = hashlib.sha256(packed).digest()[:16]
+    return _HEAD.pack(_MAGIC, _FORMAT, layout(type(record)), digest, len(data)) + packed
+
+
+@cache
+def layout(kind: type[SavedRecord] = StateRecord) -> bytes:
+    """Return a digest of the names and types of all fields of a record, and of those in it."""
+    kinds = sorted({kind, *_within(kind)}, key=lambda kind: kind.__name__)
     told = [(kind.__name__, [*kind.__annotations__.items()]) for kind in kinds]
     return hashlib.sha256(repr(told).encode()).digest()[:8]
 
 
-def _read(data: bytes) -> StateRecord:
+def _within(kind: object) -> Iterator[type[SavedRecord]]:
+    """Yield every kind of record that a type has in it."""
+    parts = get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, SavedRecord):
+        yield kind
+        parts = tuple(get_type_hints(kind).values())
+    for part in parts:
+        yield from _within(part)
+
+
+def unpack(data: bytes, kind: type[T]) -> T:
+    """Return the record in a file. Raises `SavedStateError` if it cannot be read."""
     if len(data) < _HEAD.size:
         raise SavedStateError("it is cut off")
     magic, number, fields, digest, size = _HEAD.unpack_from(data)
     packed = data[_HEAD.size :]
     if magic != _MAGIC:
         raise SavedStateError("it is no state of flexwire")
-    if number != _FORMAT or fields != layout():
+    if number != _FORMAT or fields != layout(kind):
         raise SavedStateError("another release of flexwire wrote it")
     if digest != hashlib.sha256(packed).digest()[:16]:
         raise SavedStateError("it is damaged")
@@ -188,6 +247,6 @@ def _read(data: bytes) -> StateRecord:
     try:
         if zstd.decompress_into(packed, whole) != size:
             raise SavedStateError("it is damaged")
-        return msgspec.msgpack.decode(whole, type=StateRecord)
+        return msgspec.msgpack.decode(whole, type=kind)
     except (DecompressionError, msgspec.DecodeError, RecursionError) as error:
         raise SavedStateError(f"it is damaged: {error}") from None

@@ -36,12 +36,17 @@ _WITHHELD: Final = "its bytes were withheld between two analyses"
 
 
 def withhold(
-    assemblers: Sequence[AssemblerRecord], pending: Iterable[PendingRecord], *, shows: bool
+    assemblers: Sequence[AssemblerRecord],
+    pending: Iterable[PendingRecord],
+    *,
+    shows: bool,
+    most: int | None = None,
 ) -> list[AssemblerRecord]:
     """Return records of connections without bytes that may be credentials, within the size limit.
 
-    With ``shows``, only the size limit applies.
+    With ``shows``, only the size limit applies: ``most`` bytes, by default `MOST_HELD_BYTES`.
     """
+    most = MOST_HELD_BYTES if most is None else most
     known = {one.name: one for one in pending}
     sizes = sorted(
         ((_size(one), record, place) for record, assembler in enumerate(assemblers)
@@ -50,7 +55,7 @@ def withhold(
     )  # fmt: skip
     total, too_large = sum(size for size, *_ in sizes), set()
     for size, record, place in sizes:
-        if total <= MOST_HELD_BYTES:
+        if total <= most:
             break
         too_large.add((record, place))
         total -= size
@@ -66,6 +71,30 @@ def withhold(
         )
         for record, assembler in enumerate(assemblers)
     ]
+
+
+def is_complete(before: Sequence[AssemblerRecord], after: Sequence[AssemblerRecord]) -> bool:
+    """Return whether the records after `withhold` still have all bytes that a row may depend on.
+
+    No row shows the sample of bytes that were passed over, unless credentials are shown.
+    """
+    return all(
+        one == _with_samples(kept, one)
+        for assembler, others in zip(before, after, strict=True)
+        for one, kept in zip(assembler.open, others.open, strict=True)
+    )
+
+
+def _with_samples(kept: ConnectionRecord, of: ConnectionRecord) -> ConnectionRecord:
+    """Return a record with the samples of another one."""
+    pairs = [(kept.request, of.request), (kept.response, of.response)]
+    request, response = (
+        one
+        if one.framer is None or one.framer.why is None or other.framer is None
+        else replace(one, framer=replace(one.framer, buffer=other.framer.buffer))
+        for one, other in pairs
+    )
+    return replace(kept, request=request, response=response)
 
 
 def held_bytes(assemblers: Iterable[AssemblerRecord]) -> int:

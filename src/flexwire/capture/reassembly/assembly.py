@@ -231,6 +231,7 @@ class FrameAssembler:
         first = Segment(0, low, high, 0, 0, 0, b"")
         roles = Roles(self.limit, self.brokers, self._client)
         connection = OpenConnection(first, ordinal, self.limit, self.brokers, roles)
+        connection.cuts, connection.endless = self._framer, self._endless
         self._open.append(connection)
         return connection
 

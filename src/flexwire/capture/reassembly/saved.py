@@ -244,13 +244,15 @@ def record_of(assembler: FrameAssembler, file: str) -> AssemblerRecord:
     return AssemblerRecord(low, high, file, state["_ordinal"], state["_client"], connections)
 
 
-def assembler_of(record: AssemblerRecord, limit: int, brokers: BrokerEnds) -> FrameAssembler:
+def assembler_of(
+    record: AssemblerRecord, limit: int, brokers: BrokerEnds, *, endless: bool = False
+) -> FrameAssembler:
     """Return an assembler that continues the one of a record. Raises `ValueError`."""
     key = key_of_ends(record.low, record.high)
     _check(key == f"{record.low}|{record.high}", "ends")
     ends = {record.low, record.high}
     _check(record.client in {None, *ends}, "client")
-    assembler = FrameAssembler(limit=limit, brokers=brokers)
+    assembler = FrameAssembler(limit=limit, brokers=brokers, endless=endless)
     vars(assembler).update(key=key, _ordinal=record.ordinal, _client=record.client)
     for one in record.open:
         _check(one.ordinal <= record.ordinal, "ordinal")
@@ -321,7 +323,7 @@ def _connection(opened: object, low: str, high: str) -> ConnectionRecord:
         is_reset=course["is_reset"],
         segments=course["_segments"],
         account=_take(AccountRecord, state["_account"]),
-        evidence=_evidence(account["evidence"]),
+        evidence=record_of_evidence(account["evidence"]),
         known=roles["_known"],
         held=_segments(roles["held"]),
         noted=[*waiting["_noted"]],
@@ -401,18 +403,7 @@ def _put_account(record: ConnectionRecord, account: object) -> None:
         state["_frames"][way] = direction.frames
         state["_bytes"][way] = direction.size
         state["_bytes_before"][way] = direction.size_before
-    evidence: KafkaEvidence = state["evidence"]
-    told = record.evidence
-    vars(evidence).update(
-        found=told.found,
-        hint=told.hint,
-        _asked={
-            request.correlation_id: AwaitedRequest(_request(request), is_whole)
-            for request, is_whole in told.asked
-        },
-        _decoded=None if told.decoded is None else _request(told.decoded),
-        _cut=None if told.cut is None else _request(told.cut),
-    )
+    state["evidence"] = evidence_of(record.evidence)
 
 
 def _put_roles(record: ConnectionRecord, of: AssemblerRecord, roles: object) -> None:
@@ -428,7 +419,24 @@ def _put_roles(record: ConnectionRecord, of: AssemblerRecord, roles: object) -> 
     _check(record.known in {None, of.low, of.high}, "client")
 
 
-def _evidence(evidence: KafkaEvidence) -> EvidenceRecord:
+def evidence_of(record: EvidenceRecord) -> KafkaEvidence:
+    """Return the evidence of a record."""
+    evidence = KafkaEvidence()
+    vars(evidence).update(
+        found=record.found,
+        hint=record.hint,
+        _asked={
+            request.correlation_id: AwaitedRequest(_request(request), is_whole)
+            for request, is_whole in record.asked
+        },
+        _decoded=None if record.decoded is None else _request(record.decoded),
+        _cut=None if record.cut is None else _request(record.cut),
+    )
+    return evidence
+
+
+def record_of_evidence(evidence: KafkaEvidence) -> EvidenceRecord:
+    """Return the record of the evidence for Kafka."""
     state = vars(evidence)
     known = {name: state[f"_{name}"] for name in ("decoded", "cut")}
     return EvidenceRecord(

@@ -1,6 +1,7 @@
 """The data source ``kafka-capture``: the content of captures of Kafka traffic, as rows.
 
-The offset of a stream says how many bytes of each file were read.
+The offset of a stream says how many bytes of each file were read. Spark does not tell a source in
+Python where the checkpoint of its query is, so the state beside it has an option of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     user_schema,
 )
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.follower import CaptureFollower, Stretch, decode_stretch
+from flexwire.survey.saved_stream import StreamStates
 from flexwire.tables.records import cut_rows, with_columns
 from flexwire.tasks import begin_task, spark_schema
 
@@ -151,8 +154,13 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"rows of {options.kind} are known in the end, and a stream has none: read them "
                 "with spark.read"
             )
+        place = options.state_location
         self._follower = CaptureFollower(
-            options.paths, options.request, options.row_filter, fails_on_loss=options.fails_on_loss
+            options.paths,
+            options.request,
+            options.row_filter,
+            fails_on_loss=options.fails_on_loss,
+            states=None if place is None else StreamStates(OutputDirectory(place)),
         )
         # The files at the start of a query that ends by itself.
         self._last: Offset | None = None
@@ -188,7 +196,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember the current files."""
-        self._last = self._follower.latest({})
+        self._last = self._follower.latest(None)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return one partition for each task of a batch."""

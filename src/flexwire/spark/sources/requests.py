@@ -60,6 +60,7 @@ ACCEPTED: Final = {
     "maxBytesPerTrigger": "for a stream: the most bytes of files in a batch",
     "maxFilesPerTrigger": "for a stream: the most files in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to go on after lost bytes",
+    "stateLocation": "for a stream: a directory of its own, for the state that a restart needs",
 }
 """Every option and its values."""
 
@@ -81,6 +82,7 @@ class CaptureOptions:
     bytes_per_trigger: int | None
     files_per_trigger: int | None
     fails_on_loss: bool
+    state_location: str | None
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> CaptureOptions:
@@ -115,6 +117,7 @@ class CaptureOptions:
             options.size("maxBytesPerTrigger", 0) or None,
             _at_least_one(options, "maxFilesPerTrigger"),
             options.choice("failOnDataLoss", ("true", "false")) == "true",
+            options.text("stateLocation"),
         )
 
     @property

@@ -357,7 +357,7 @@ def changed(tree: Any) -> bytes:
     head = saved_state._HEAD.pack(
         saved_state._MAGIC,
         saved_state._FORMAT,
-        saved_state.layout(saved_stream.StreamRecord),
+        saved_state.layout(saved_stream.FollowedRecord),
         hashlib.sha256(packed).digest()[:16],
         len(content),
     )
@@ -371,7 +371,7 @@ def test_every_attribute_of_a_stream_is_in_its_record() -> None:
         *("_forgotten", "_most_keys", "_evidence", "_proven"),
     }
     assert vars(FollowerState(ASKED, EVERYTHING)).keys() == saved | {"_request", "_row_filter"}
-    known = {*saved_stream.StreamRecord.__struct_fields__}
+    known = {*saved_stream.FollowedRecord.__struct_fields__}
     known |= {*saved_state.StateRecord.__struct_fields__, "flows", "pairing"}
     assert {name.lstrip("_") for name in saved} <= known
 

@@ -112,7 +112,7 @@ class FileRecord(SavedRecord):
     position: PositionRecord | None
 
 
-class StreamRecord(SavedRecord):
+class FollowedRecord(SavedRecord):
     """The content of the file. The state has no analyses in which connections began."""
 
     release: str | None
@@ -172,7 +172,7 @@ class SavedStream:
             raise SavedStateError(f"it has more than {MOST_PAUSED:,} open connections")
         if held_bytes > MOST_STATE_BYTES:
             raise SavedStateError(f"it holds {held_bytes:,} bytes of unfinished frames")
-        record = StreamRecord(
+        record = FollowedRecord(
             request.release,
             _own_catalog(),
             row_filter.gives(FRAMES),
@@ -195,7 +195,7 @@ class SavedStream:
 
         Raises `SavedStateError` if it cannot be read, or was written with other options.
         """
-        record = unpack(data, StreamRecord)
+        record = unpack(data, FollowedRecord)
         _check_options(record, request, row_filter)
         saved = SavedState.from_record(record.state, endless=True)
         said = (saved.software, saved.instances, record.evidence, record.proven)
@@ -223,7 +223,7 @@ def _of(facts: Mapping[str, T], names: set[str]) -> dict[str, T]:
     return {name: fact for name, fact in facts.items() if name in names}
 
 
-def _check_options(record: StreamRecord, request: AnalysisRequest, row_filter: RowFilter) -> None:
+def _check_options(record: FollowedRecord, request: AnalysisRequest, row_filter: RowFilter) -> None:
     try:
         brokers = BrokerEnds.parse(record.state.ports, record.state.ends)
     except ValueError as error:

@@ -1,10 +1,12 @@
-"""docs/scale.md: its second table, what a day of traffic takes, computed from the first table."""
+"""docs/scale.md: what a day of one host and an hour of a fleet take, from what was measured."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
+from flexwire.capture.reassembly.idling import MOST_PAUSED
 from flexwire.spark.capture_job import range_bytes_for
 from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
@@ -14,13 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = DOCS / "scale.md"
-_DAY = 86_400
+_DAY, _HOUR = 86_400, 3_600
 _BEGIN, _END = "<!-- computed -->\n", "<!-- end -->\n"
 _ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<figure>[\d.,]+) \|", re.MULTILINE)
 
 
 def files() -> dict[Path, str]:
-    """Return the page, with its second table computed anew."""
+    """Return the page, with its computed tables made anew."""
     text = PAGE.read_text(encoding="utf-8")
     return {PAGE: replace_between(text, _BEGIN, _END, _table(measured(text)))}
 
@@ -52,6 +54,7 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         name: of[f"{name}_s"] for name in ("list", "ask", "commit", "plan", "sums", "publish")
     }
     memory = max(of[f"{name}_mb"] for name in driver)
+    stored = _store_seconds(of, size)
     frames = of["traffic"] * 1e9 / of["small_frame"]
     return [
         ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
@@ -59,6 +62,8 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
         *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
         ("cores that are busy all day", f"{total / _DAY:,.1f}"),
+        ("CPU seconds more if captures are in a store", f"{stored:,.0f}"),
+        ("cores that are busy all day then", f"{(total + stored) / _DAY:,.1f}"),
         ("their workers' memory", f"{total / _DAY * of['worker']:,.0f} GB"),
         ("of these for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
         ("the fold of its pieces, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
@@ -89,9 +94,47 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
     ]
 
 
+def _store_seconds(of: dict[str, float], size: float) -> float:
+    """Return the CPU seconds that reading bytes from a store costs more than from a disk."""
+    return size / 1e9 * of["passes"] * of["per_stored"]
+
+
+def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
+    """Return what an hour of a fleet takes, if each connection is captured once."""
+    of_broker = of["broker_traffic"] * 1e6 * _HOUR
+    size, connections = of_broker * of["brokers"], of["brokers"] * of["broker_connections"]
+    files = size / (of["file"] * 1e6)
+    seconds = size / 1e6 / of["analysis"] + _store_seconds(of, size) + files * of["per_file"] / 1e3
+    fold = size / 1e6 / of["fold"]
+    analyses = max(math.ceil(fold / _HOUR), math.ceil(connections / MOST_PAUSED))
+    large, small = (of[name] / of["broker_traffic"] for name in ("merge", "merge_small"))
+    each = of_broker / of["broker_connections"] / 1e6
+    return [
+        ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
+        ("cores that are busy, captures in a store", f"{seconds / _HOUR:,.0f}"),
+        ("their workers' memory", f"{seconds / _HOUR * of['worker']:,.0f} GB"),
+        ("connections", f"{connections / 1e6:,.1f} million, each with {each:,.0f} MB"),
+        (
+            "analyses, each with tables of its own",
+            f"{analyses:,} of {of['brokers'] / analyses:,.0f} brokers",
+        ),
+        ("the fold of each, one task", f"{fold / analyses / 60:,.0f} minutes"),
+        (
+            "brokers with which one task keeps up, if captures show the same connections",
+            f"{large:,.0f} with large frames, {small:,.0f} with small ones",
+        ),
+    ]
+
+
 def _table(of: dict[str, float]) -> str:
-    rows = "".join(f"| {quantity} | {figure} |\n" for quantity, figure in derived(of))
-    return f"| a day | |\n|---|---|\n{rows}"
+    return "\n".join(
+        f"| {title} | |\n|---|---|\n"
+        + "".join(f"| {quantity} | {figure} |\n" for quantity, figure in rows)
+        for title, rows in (
+            ("a day", derived(of)),
+            (f"an hour of {of['brokers']:,.0f} brokers", derived_of_fleet(of)),
+        )
+    )
 
 
 if __name__ == "__main__":

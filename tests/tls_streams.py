@@ -106,10 +106,11 @@ def packets(  # noqa: PLR0913 - what may befall a capture
     ending: Sequence[tuple[str, int]] = FAREWELL,
     start: int = 1000,
     swaps: bool = False,
+    near: SocketAddress = NEAR,
 ) -> list[bytes]:
     """The packets of a connection, cut at random; of those with data some are ``lost``."""
     shuffled = random.Random(seed)
-    ends = {"request": (NEAR, FAR), "response": (FAR, NEAR)}
+    ends = {"request": (near, FAR), "response": (FAR, near)}
     places = {"request": start, "response": (1 << 32) - 700}
     found: list[bytes] = []
 
@@ -143,14 +144,19 @@ def packets(  # noqa: PLR0913 - what may befall a capture
     return found + [add(end, flags) for end, flags in ending]
 
 
-def capture(path: Path, found: list[bytes], *, secrets: bytes | None = None) -> Path:
-    """A pcapng file of packets a millisecond apart, with ``secrets`` in it."""
+def capture(
+    path: Path, found: list[bytes], *, secrets: bytes | None = None, start: int = 0
+) -> Path:
+    """A pcapng file of packets a millisecond apart, with ``secrets`` in it.
+
+    ``start`` is the number of packets before its first.
+    """
     data = block(0x0A0D0D0A, struct.pack("<IHHQ", 0x1A2B3C4D, 1, 0, (1 << 64) - 1))
     data += block(1, struct.pack("<HHI", 101, 0, 0))
     if secrets is not None:
         body = struct.pack("<II", 0x544C534B, len(secrets)) + secrets
         data += block(10, body + bytes(-len(body) % 4))
-    for number, packet in enumerate(found):
+    for number, packet in enumerate(found, start):
         time = 1_700_000_000_000_000 + number * 1000
         head = struct.pack("<5I", 0, time >> 32, time & 0xFFFFFFFF, len(packet), len(packet))
         data += block(6, head + packet + bytes(-len(packet) % 4))

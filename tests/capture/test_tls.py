@@ -13,17 +13,19 @@ import pytest
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
-from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
-from flexwire.capture.tls.connections import NO_HANDSHAKE
+from flexwire.capture.tls.captures import ConnectionShare, open_sources
+from flexwire.capture.tls.connections import NO_HANDSHAKE, TlsCounts
 from flexwire.capture.tls.decryption import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
 from flexwire.capture.tls.records import DOES_NOT_FIT
 from flexwire.errors import CaptureError, FlexwireError, MissingExtraError
+from flexwire.storage.file_search import list_captures
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import request, response
 from tests.tls import Authority
 from tests.tls_made import made_1_3, renegotiated_1_2
-from tests.tls_streams import Conversation, capture, contexts, converse, packets
+from tests.tls_streams import NEAR, Conversation, capture, contexts, converse, packets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +134,78 @@ def test_after_a_loss_everything_is_in_its_place(
         assert total + done.counts.lost_bytes == sum(map(len, made.sent.values()))
         assert done.counts.plain_bytes == total
         assert done.counts.opened == 1
+
+
+def by_key(done: OpenedCaptures) -> dict[str, list[Segment | bytes]]:
+    """The segments of each key of connections, in order, and below no key all other packets."""
+    found: dict[str, list[Segment | bytes]] = {}
+    for path in done.paths:
+        for one in read_segments(path):
+            if isinstance(one, Segment):
+                found.setdefault(connection_key(one), []).append(one)
+            else:
+                found.setdefault("", []).append(one.data)
+    return found
+
+
+def test_shares_of_the_connections_are_together_the_whole(
+    tmp_path: Path, authority: Authority
+) -> None:
+    logged = contexts(authority, tmp_path / "keys.log", V13)
+    plain, silent = exchanges(3, 4), contexts(authority, None, V13)
+    flights = [
+        converse(*(silent if number == 6 else logged), plain)[0].flights for number in range(7)
+    ]
+    talks = [
+        packets(
+            said,
+            seed=number,
+            near=NEAR._replace(port=50_000 + number),
+            lost={40} if number == 5 else set(),
+        )
+        for number, said in enumerate([*flights, plain])
+    ]
+    source, mixed = random.Random(8), [b"no packet of IP"]
+    while any(talks):
+        mixed.append(source.choice([talk for talk in talks if talk]).pop(0))
+    half = len(mixed) // 2
+    for number, some in enumerate((mixed[:half], mixed[half:])):
+        capture(tmp_path / f"{number}.pcapng", some, start=number * half)
+    with (tmp_path / "1.pcapng").open("ab") as file:
+        file.write(b"cut off")
+    files = list_captures([tmp_path / "0.pcapng", tmp_path / "1.pcapng"])
+
+    def opened_by(share: ConnectionShare) -> OpenedCaptures:
+        log = KeyLog()
+        log.add_file(tmp_path / "keys.log")
+        return open_sources(files, tmp_path / "-".join(map(str, share)), log, share)
+
+    whole, counts, parts = opened_by(ConnectionShare(0, 1)), TlsCounts(), 0
+    found: dict[str, list[Segment | bytes]] = {}
+    for number in range(3):
+        done = opened_by(ConnectionShare(number, 3))
+        counts.add(done.counts)
+        assert found.keys().isdisjoint(by_key(done))
+        found |= by_key(done)
+        parts += done.counts.connections > 0
+    assert counts == whole.counts
+    assert (counts.opened, counts.connections, len(counts.damaged)) == (6, 7, 1)
+    assert counts.unopened == {NO_SECRET: 1}
+    assert found == by_key(whole)
+    assert found[""] == [b"no packet of IP"]
+    assert parts > 1
+
+
+def test_captures_that_are_opened_again_give_the_same_bytes(
+    tmp_path: Path, authority: Authority
+) -> None:
+    near, far = contexts(authority, tmp_path / "keys.log", V13)
+    found = packets(converse(near, far, exchanges(1))[0].flights)
+    first, again = (opened(tmp_path, found, tmp_path / "keys.log") for _ in range(2))
+    assert first.counts.opened == 1
+    assert [path.read_bytes() for path in first.paths] == [
+        path.read_bytes() for path in again.paths
+    ]
 
 
 @pytest.mark.parametrize("version", [V12, V13])

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,6 @@ from flexwire.spark.failures import explain_failures
 from flexwire.spark.inputs import (
     begin_output,
     left_out_notes,
-    open_captures,
     output_directory,
     to_key_logs,
     with_tls,
@@ -115,6 +114,7 @@ from flexwire.spark.settings import (
     set_for_answers,
 )
 from flexwire.spark.tables import Tables
+from flexwire.spark.tls_job import count_shares, open_captures
 from flexwire.survey.request import read_marks
 from flexwire.survey.surveyed_files import CaptureMarks, UnreadableFiles
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
@@ -125,6 +125,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import Answer
     from flexwire.answers.state.log import Moment
+    from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import RequestLogFile
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.catalogs import IcebergCatalog
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -291,12 +293,12 @@ def _run(
             running = spark or SparkSession.getActiveSession()
             running = running or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            open_captures(to, files, options.reading.keys) as (captures, opened),
             session_for_job(running, is_ours=is_ours) as own,
             explain(),
             set_for_analysis(own, is_small=is_small),
+            _AnalysisJob(own, staging, progress, clock, options).opened(to, files) as opening,
         ):
-            job = _AnalysisJob(own, staging, progress, clock, options)
+            job, captures, opened = opening
             job.check_registration(is_ours=is_ours)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
@@ -361,6 +363,27 @@ class _AnalysisJob:
         """Raise `FlexwireError` if the tables could not be registered at the end."""
         if (place := self.options.output.register) is not None:
             check_session(self.spark, place, self.options.output.format, is_ours=is_ours)
+
+    @contextmanager
+    def opened(
+        self, out: OutputDirectory, files: list[InputFile]
+    ) -> Iterator[tuple[_AnalysisJob, list[InputFile], OpenedCaptures | None]]:
+        """Return the captures to read: with key logs, those that were opened until the block ends.
+
+        It also returns the job, and the results of the connections.
+        """
+        keys = self.options.reading.keys
+        if not keys:
+            yield self, files, None
+            return
+        total = sum(map(weight, files))
+        shares = count_shares(total, self._tasks_at_once(total))
+        with ExitStack() as until:
+            with self._stage("Opening TLS connections"):
+                captures, opened = until.enter_context(
+                    open_captures(self.spark, out, files, keys, shares)
+                )
+            yield self, captures, opened
 
     def publish(self, facts: Facts, files: list[InputFile]) -> None:
         """Write the report and the files beside it, and publish all."""

@@ -1,31 +1,22 @@
-"""An analysis and its files: their marks, and which files are unreadable.
-
-Files for the tasks are written beside the output, so that every machine sees them, for their owner
-alone, and are removed when the analysis has ended. If the output is in a store, only this machine
-sees them.
-"""
+"""An analysis and its files: their marks, and which files are unreadable."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import DELTA, ICEBERG, to_list, to_text
-from flexwire.capture.tls.captures import open_sources, read_key_logs
-from flexwire.errors import CaptureError, FlexwireError, StorageError
+from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
 from flexwire.inputs import Inputs, capture_sources, input_sources  # their old place
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import store_staging
-from flexwire.storage.file_search import SUFFIXES, list_captures
+from flexwire.storage.file_search import SUFFIXES
 from flexwire.storage.filesystems import scheme_of, shown
-from flexwire.storage.local import make_private_directory
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.output import is_delta, is_iceberg
@@ -123,37 +114,12 @@ def left_out_notes(known: int, growing: int, out: OutputDirectory) -> tuple[str,
 
 _MOST_REASONS: Final = 20
 _MOST_SOURCES: Final = 20
-_PREFIX: Final = ".flexwire-opened-"
 
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
     """Return the key logs that a caller gave."""
     paths = to_list(keys, "keys", "a list of paths")
     return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
-
-
-@contextmanager
-def open_captures(
-    out: OutputDirectory, files: list[InputFile], keys: tuple[str, ...]
-) -> Iterator[tuple[list[InputFile], OpenedCaptures | None]]:
-    """Open captures with key logs until the block ends, and report the connections' results."""
-    if not keys:
-        yield files, None
-        return
-    if not files:
-        raise CaptureError("a key log opens captures, and there is none", source=keys[0])
-    key_logs = read_key_logs(keys)
-    if out.path is not None:
-        make_private_directory(out.path.parent)
-    beside = None if out.path is None else out.path.parent
-    scratch = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside))
-    try:
-        opened = open_sources(files, scratch / "captures", key_logs)
-        if not opened.paths:
-            raise CaptureError("no packet in the captures", source=files[0].name)
-        yield list_captures(opened.paths), opened
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:

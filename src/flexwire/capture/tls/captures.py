@@ -11,8 +11,10 @@ import struct
 from collections import OrderedDict
 from contextlib import ExitStack
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.files.packets import CapturedPacket, UnreadableBytes
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 _UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF
+_SEQUENCES: Final = struct.Struct(">II")
 _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
@@ -106,6 +109,25 @@ OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"
 
 
+class ConnectionShare(NamedTuple):
+    """One ``of`` so many parts of the connections. Each key of them is in exactly one part."""
+
+    number: int
+    of: int
+
+    @property
+    def has_others(self) -> bool:
+        """Whether this part has what belongs to no connection, and counts all packets."""
+        return self.number == 0
+
+    def has(self, key: str) -> bool:
+        """Return whether the connections of a key are in this part."""
+        return self.of == 1 or crc32(key.encode()) % self.of == self.number
+
+
+WHOLE: Final = ConnectionShare(0, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedCaptures:
     """The written files, and the results of the connections."""
@@ -124,6 +146,16 @@ def open_captures(
     that is not a capture, a directory that is not empty, and a failed write, and `TlsError` without
     the extra.
     """
+    return _open_share(names, directory, keys, opener, WHOLE)
+
+
+def _open_share(
+    names: Iterable[str],
+    directory: Path,
+    keys: KeyLog,
+    opener: Opener | None,
+    share: ConnectionShare,
+) -> OpenedCaptures:
     load_primitives()
     try:
         make_private_directory(directory)
@@ -133,7 +165,7 @@ def open_captures(
         raise CaptureError(reason, source=str(directory)) from error
     if not is_empty:
         raise CaptureError("expected an empty directory, or a new one", source=str(directory))
-    with _CaptureRewriter(directory, keys) as rewriting:
+    with _CaptureRewriter(directory, keys, share) as rewriting:
         for name in sorted(names, key=lambda path: _first_us(path, opener)):
             for packet in read_packets(name, opener, keys.add_block):
                 rewriting.take(packet)
@@ -152,9 +184,10 @@ def _first_us(name: str, opener: Opener | None) -> int:
 class _CaptureRewriter(ExitStack):
     """Passes packets to their connections; it is also the `PacketSink` of these."""
 
-    def __init__(self, directory: Path, keys: KeyLog) -> None:
+    def __init__(self, directory: Path, keys: KeyLog, share: ConnectionShare) -> None:
         super().__init__()
         self.counts = TlsCounts()
+        self._share = share
         self._directory, self._keys = directory, keys
         self._ends: OrderedDict[str, EndPair] = OrderedDict()
         self._copier = self.enter_context(PacketCopier(directory / OTHERS))
@@ -163,15 +196,19 @@ class _CaptureRewriter(ExitStack):
     def take(self, packet: CapturedPacket | UnreadableBytes) -> None:
         """Take in the next packet of a file."""
         if isinstance(packet, UnreadableBytes):
-            self.counts.damaged.append(packet)
+            if self._share.has_others:
+                self.counts.damaged.append(packet)
             return
-        self.counts.packets += 1
+        self.counts.packets += self._share.has_others
         try:
             segment = read_segment(packet)
         except (Skipped, UnreadablePacketError):
-            self._copier.copy(packet)
+            if self._share.has_others:
+                self._copier.copy(packet)
             return
         key = connection_key(segment)
+        if not self._share.has(key):
+            return
         ends = self._ends.get(key)
         if ends is None:
             if len(self._ends) >= MOST_ENDS:
@@ -201,8 +238,14 @@ class _CaptureRewriter(ExitStack):
         if self._writer is None:
             writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
             self._writer = self.enter_context(writer)
+        # The same captures give the same bytes, because Spark may run a task twice.
+        digest = sha256(f"{client}>{server} {timestamp_us}".encode()).digest()
         return self._writer.open_connection(
-            _end(client), _end(server), timestamp_us=timestamp_us, has_frames=False
+            _end(client),
+            _end(server),
+            initial_sequences=_SEQUENCES.unpack_from(digest),
+            timestamp_us=timestamp_us,
+            has_frames=False,
         )
 
 
@@ -224,11 +267,16 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
     return keys
 
 
-def open_sources(files: Sequence[InputFile], directory: Path, keys: KeyLog) -> OpenedCaptures:
-    """Rewrite captures into a ``directory``: see `flexwire.capture.tls.open_captures`."""
+def open_sources(
+    files: Sequence[InputFile], directory: Path, keys: KeyLog, share: ConnectionShare = WHOLE
+) -> OpenedCaptures:
+    """Rewrite captures into a ``directory``: see `flexwire.capture.tls.open_captures`.
+
+    Of the packets only those of a ``share`` are written and counted.
+    """
     by_name = {file.name: file for file in files}
 
     def opener(name: str, start: int) -> io.BufferedReader:
         return by_name[name].open(start)
 
-    return open_captures(list(by_name), directory, keys, opener)
+    return _open_share(list(by_name), directory, keys, opener, share)

@@ -9,7 +9,7 @@ packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -273,6 +273,11 @@ class TlsCounts:
     packets: int = 0
     damaged: list[UnreadableBytes] = field(default_factory=list)
     """Where files are truncated, or have unreadable bytes."""
+
+    def add(self, other: TlsCounts) -> None:
+        """Add the counts of other connections."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     @property
     def connections(self) -> int:

@@ -1,0 +1,181 @@
+"""Opens TLS captures with key logs, as tasks of Spark, for the tasks that survey and decode them.
+
+```
+key logs ─▶ sealed file ─▶ each task reads all captures, opens its share of the connections
+             one-time key ─▶ with the task                                 ─▶ plain captures
+```
+A connection goes from file to file, and what opens a record depends on all records before it. So
+tasks divide the connections, and not the files.
+
+The secrets are in no file, plan, log or message as they are. Spark may write what travels with a
+task to a disk, so only a key travels: of one job, and useless without the file that it seals. The
+plain captures lie in a private directory, which is removed in the end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.capture.tls.captures import (
+    ConnectionShare,
+    OpenedCaptures,
+    open_sources,
+    read_key_logs,
+)
+from flexwire.capture.tls.connections import TlsCounts
+from flexwire.capture.tls.keys import load_primitives
+from flexwire.errors import CaptureError, StorageError
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.publishing.manifest import write_there
+from flexwire.spark.publishing.task_output import TaskOutput
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.local import compress, decompress, make_private_directory
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.tasks import begin_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.capture.tls.keylog import KeyLog
+    from flexwire.storage.input_file import InputFile
+
+PREFIX: Final = ".flexwire-opened-"
+LEAST_SHARE_BYTES: Final = 32 << 20
+"""With fewer bytes of captures for each task, reading all of them again saves no time."""
+MOST_SHARES: Final = 32
+"""More tasks would mostly read what others open."""
+_KEYS, _FILES = "_keys", "_files"
+_CAPTURES: Final = "captures"
+_KEY_BITS: Final = 256
+_NONCE_BYTES: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SealedKeys:
+    """A key log in a file, and the key of the file. Together they are the secrets."""
+
+    directory: OutputDirectory
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def seal(cls, keys: KeyLog, directory: OutputDirectory) -> SealedKeys:
+        """Write a key log to a directory, sealed with a new key."""
+        cipher = load_primitives().gcm
+        key, nonce = cipher.generate_key(_KEY_BITS), os.urandom(_NONCE_BYTES)
+        sealed = cipher(key).encrypt(nonce, pickle.dumps(keys, pickle.HIGHEST_PROTOCOL), None)
+        write_there(directory, _KEYS, nonce + sealed)
+        return cls(directory, key)
+
+    def read(self) -> KeyLog:
+        """Return the key log. Raises `StorageError` if the file is not the one that was sealed."""
+        data, primitives = self.directory.read(_KEYS), load_primitives()
+        try:
+            packed = primitives.gcm(self.key).decrypt(
+                data[:_NONCE_BYTES], data[_NONCE_BYTES:], None
+            )
+        except (primitives.invalid, ValueError):
+            reason = "something else wrote it"
+            raise StorageError(reason, url=str(self.directory.child(_KEYS))) from None
+        # The key of this job sealed it.
+        keys: KeyLog = pickle.loads(packed)  # noqa: S301 - our own bytes
+        return keys
+
+
+def count_shares(total: int, tasks_at_once: int) -> int:
+    """Return how many tasks open captures of ``total`` bytes."""
+    return max(1, min(total // LEAST_SHARE_BYTES, tasks_at_once, MOST_SHARES))
+
+
+@contextmanager
+def open_captures(
+    spark: SparkSession,
+    out: OutputDirectory,
+    files: list[InputFile],
+    keys: tuple[str, ...],
+    shares: int,
+) -> Iterator[tuple[list[InputFile], OpenedCaptures]]:
+    """Open captures with key logs until the block ends, and report the connections' results.
+
+    ``shares`` is the number of tasks. Raises `CaptureError` for a file that is not a capture.
+    """
+    if not files:
+        raise CaptureError("a key log opens captures, and there is none", source=keys[0])
+    key_logs = read_key_logs(keys)
+    if out.path is not None:
+        make_private_directory(out.path.parent)
+    beside = None if out.path is None else out.path.parent
+    scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
+    try:
+        opened = _open(spark, OutputDirectory(str(scratch)), files, key_logs, shares)
+        if not opened.paths:
+            raise CaptureError("no packet in the captures", source=files[0].name)
+        yield list_captures(opened.paths), opened
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _open(
+    spark: SparkSession,
+    directory: OutputDirectory,
+    files: list[InputFile],
+    key_logs: KeyLog,
+    shares: int,
+) -> OpenedCaptures:
+    sealed = SealedKeys.seal(key_logs, directory)
+    # What travels with tasks must stay small: larger work would be in a file, with the key.
+    write_there(directory, _FILES, compress(pickle.dumps(files, pickle.HIGHEST_PROTOCOL)))
+    committed = run_tasks(
+        spark, shares, partial(_open_share, sealed, shares), TaskOutput(directory)
+    )
+    directory.remove([_KEYS, _FILES])
+    counts, paths = TlsCounts(), []
+    for task in committed:
+        if task.value is not None:
+            raise task.value
+        name = _counts_name(task.number)
+        # The task of this job wrote it, in a directory of its own.
+        counts.add(pickle.loads(decompress(directory.read(name))))  # noqa: S301 - our own bytes
+        paths += [Path(directory.url, file.name) for file in task.files]
+    return OpenedCaptures(tuple(paths), counts)
+
+
+def _open_share(
+    sealed: SealedKeys, shares: int, number: int, task_output: TaskOutput
+) -> CaptureError | None:
+    """Open the share of a task; return the error about the captures, if there is one."""
+    begin_task()
+    directory = task_output.directory
+    # The driver wrote it.
+    files: list[InputFile] = _read_files(directory)
+    try:
+        opened = open_sources(
+            files, task_output.scratch / "opened", sealed.read(), ConnectionShare(number, shares)
+        )
+    except CaptureError as error:
+        # It would fail again.
+        return error
+    # A sample of bytes that cannot be read says nothing more to the driver.
+    opened.counts.damaged = [replace(place, data=b"") for place in opened.counts.damaged]
+    packed = pickle.dumps(opened.counts, pickle.HIGHEST_PROTOCOL)
+    write_there(directory, _counts_name(number), compress(packed))
+    for path in opened.paths:
+        task_output.put(path, _CAPTURES, f"{number:06d}-{path.name}", 0)
+    return None
+
+
+def _read_files(directory: OutputDirectory) -> Any:
+    return pickle.loads(decompress(directory.read(_FILES)))  # noqa: S301 - our own bytes
+
+
+def _counts_name(number: int) -> str:
+    return f"_counts/{number:06d}"

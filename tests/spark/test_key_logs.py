@@ -162,7 +162,7 @@ def test_a_file_of_keys_that_somebody_else_wrote_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("total", "at_once", "expected"),
-    [(0, 8, 1), (100 << 20, 8, 3), (1 << 40, 8, 8), (1 << 40, 99, 32)],
+    [(0, 8, 1), (100 << 20, 8, 3), (1 << 40, 5, 5), (1 << 40, 99, 8)],
 )
 def test_as_many_tasks_open_captures_as_have_enough_to_do(
     total: int, at_once: int, expected: int

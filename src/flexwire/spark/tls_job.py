@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
 """With fewer bytes of captures for each task, reading all of them again saves no time."""
-MOST_SHARES: Final = 32
-"""More tasks would mostly read what others open."""
+MOST_SHARES: Final = 8
+"""More tasks would mostly read what others open: passing over a packet takes a quarter as long."""
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
 _KEY_BITS: Final = 256

@@ -28,7 +28,7 @@ from flexwire.survey.saved_stream import SavedStream, StreamStates
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, TLS, write_capture
 from tests.searching import times
-from tests.spark.traffic import Traffic, made
+from tests.spark.traffic import Traffic, made, request
 from tests.tables.growing import Query, grown
 from tests.tables.test_following import ASKED, at_once
 from tests.tables.test_saved_state import SECRET, content_of, damage, secret_request
@@ -117,6 +117,26 @@ def test_bytes_that_may_be_credentials_are_read_again_where_their_files_are(
     query.run()
     assert query.sorted() == at_once(tmp_path / "made").sorted()
     assert "may be credentials" in caplog.text
+
+
+def test_what_showed_that_a_connection_is_kafka_is_known_after_a_restart(tmp_path: Path) -> None:
+    bad = b"\0\3\0\x0c\0\0\0\2\0\5tests\0 of whatever"
+    unclear = [request(made("MetadataRequest"), 12, number, client_id="") for number in (1, 2)]
+    traffic = Traffic(tmp_path / "made")
+    connection, query = (
+        traffic.connect(),
+        Query(tmp_path / "made", ASKED, states=tmp_path / "states"),
+    )
+    # Two such requests show it together.
+    for part in (bad, unclear[0], bad, unclear[1], bad, bad):
+        traffic.send(connection, "request", part)
+        query.restart()
+        query.run()
+    traffic.close()
+    query.run()
+    rows = sorted(query.rows[FRAMES], key=lambda row: row["frame_index"])
+    assert [row["bytes"] for row in rows] == [None, None, None, None, bad, bad]
+    assert query.sorted() == at_once(tmp_path / "made").sorted()
 
 
 @pytest.fixture

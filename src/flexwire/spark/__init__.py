@@ -18,6 +18,8 @@ The laws of this room (tests below `tests/`):
 - One step publishes an analysis: a rename on this machine, one PUT in a store, an entry in the
   ledger for Delta and Iceberg (`spark/test_staging.py`, `spark/test_stored.py`,
   `spark/test_delta.py`, `spark/test_iceberg.py`).
+- Tasks get the secrets of key logs sealed, and no file has them in plain
+  (`spark/test_key_logs.py`).
 - Facts are sums that tasks add and the driver merges (`spark/test_frame_sums.py`,
   `spark/test_driver.py`).
 """

@@ -12,7 +12,8 @@ The laws of this room (tests below `tests/`):
 - A piece's guesses are used only after they are verified against the real state
   (`tables/test_fold.py`, `tables/test_exchanges.py`).
 - A row of a stream of captures says what was captured up to its frame's last byte, so it does not
-  depend on where the stream was cut (`tables/test_following.py`).
+  depend on where the stream was cut (`tables/test_following.py`), nor on whether it was killed and
+  went on from its saved state (`tables/test_saved_stream.py`).
 """
 
 from flexwire.extras import require

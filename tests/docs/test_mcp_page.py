@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from flexwire.cli.mcp.arguments import MOST_BYTES, MOST_ROWS, PagedArguments
 from flexwire.cli.mcp.bounds import LONGEST_TEXT, MOST_CHARACTERS
-from flexwire.cli.mcp.tools import MOST_BYTES, MOST_ROWS, TOOLS, PagedArguments
+from flexwire.cli.mcp.tools import TOOLS
 from tests.house.test_readme import blocks, check_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")

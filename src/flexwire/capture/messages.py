@@ -36,7 +36,7 @@ from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.connections import CapturedFrame
@@ -259,6 +259,34 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
     if not ended and not carried:
         raise CaptureError(f"{path}: packet {number} carries no part of a frame")
     return ended or carried[:1]
+
+
+def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int | None]:
+    """Return for each end of a frame the number of its packet, as `find_packet_frames` takes it.
+
+    An end is the connection of a frame, its direction, and its ``timestamp_us``. None stands for an
+    end that the file does not have.
+    """
+    wanted: dict[tuple[int, str, str], int] = {}
+    keys = []
+    for connection, direction, timestamp_us in ends:
+        client, _, broker = connection.partition("#")[0].partition(">")
+        between = (client, broker) if direction == "request" else (broker, client)
+        keys.append((timestamp_us, *between))
+    times = {timestamp_us for timestamp_us, *_ in keys}
+    missing = {*keys}
+    for number, packet in enumerate(read_packets(path), 1):
+        if not missing or isinstance(packet, UnreadableBytes):
+            break
+        if packet.timestamp_us not in times:
+            continue
+        with suppress(Skipped, UnreadablePacketError):
+            segment = read_segment(packet)
+            key = (segment.timestamp_us, segment.source, segment.destination)
+            if segment.payload and key in missing:
+                missing.remove(key)
+                wanted[key] = number
+    return [wanted.get(key) for key in keys]
 
 
 class _Conversations:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import compress, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from flexwire.codec import message
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import TruncatedFrame
-    from flexwire.tap.metrics import TapStatistics
 
 # A cluster may have any number of topics; each one in a response costs the memory of its name.
 _MOST_TOPICS: Final = 100_000
@@ -123,10 +122,17 @@ def parse_api(text: str) -> str:
         raise ArgumentError(f"expected an API by name or key: {error}") from None
 
 
+class FilterCounts(Protocol):
+    """What a filter has left out so far."""
+
+    filtered_frames: int
+    filtered_bytes: int
+
+
 class FrameFilter:
     """The filter of one connection's frames."""
 
-    def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: TapStatistics) -> None:
+    def __init__(self, only: CaptureFilter, topics: TopicNames, statistics: FilterCounts) -> None:
         self._only = only
         self._topics = topics
         self._statistics = statistics

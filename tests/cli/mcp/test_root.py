@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from tests.cli.mcp.served import make_analysis
 from tests.searching import times
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 PARTS = ["..", ".", "", "in", "out", "file", "to-file", "to-in", "to-out", "loop", "/", "//", "~"]
 FORMS = ["\\..\\", "C:\\", "%2e%2e", "\0", "\u2024\u2024", "..\u200b", "file:", "s3:", "-", "*"]
@@ -37,6 +39,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def _real(opened: Path) -> Path:
+    """Return the path of what was opened; on Linux it is opened by its descriptor."""
+    return Path(os.path.realpath(opened))
+
+
+def _open(root: ServedRoot, text: str) -> Path:
+    with root.file(text) as opened:
+        return _real(opened)
+
+
 _TEXT = st.lists(st.sampled_from([*PARTS, *FORMS]) | st.text(max_size=3), max_size=8)
 
 
@@ -49,16 +61,16 @@ def test_every_path_is_below_the_root_or_refused(
     text = f"{place / 'root'}/" * is_absolute + "/".join(parts)
     for find in (root.file, root.directory):
         try:
-            found = find(text)
+            with find(text) as opened:
+                found = _real(opened)
         except OutsideRootError as error:
             told = str(error)
             assert is_absolute or str(place) not in told
             continue
         assert not is_absolute
-        assert os.path.realpath(found) == str(found)
+        assert found == (place / "root" / text).absolute()
         assert found.is_relative_to((place / "root").resolve())
         assert found.is_file() == (find == root.file)
-        assert find(root.name_of(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -82,23 +94,23 @@ def test_every_path_is_below_the_root_or_refused(
 )
 def test_a_refusal_says_why(place: Path, text: str, told: str) -> None:
     with pytest.raises(OutsideRootError, match=told):
-        ServedRoot(place / "root").file(text)
+        _open(ServedRoot(place / "root"), text)
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pcap")
     root = ServedRoot(tmp_path)
     with pytest.raises(OutsideRootError, match="not a regular file"):
-        root.file("pipe.pcap")
+        _open(root, "pipe.pcap")
     assert root.search(".").rows == []
 
 
 def test_a_root_that_is_a_link_is_where_it_leads(place: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(place / "root")
     root = ServedRoot(tmp_path / "link")
-    assert root.file("file") == (place / "root" / "file").resolve()
+    assert _open(root, "file") == (place / "root" / "file").resolve()
     with pytest.raises(OutsideRootError):
-        root.file("to-file")
+        _open(root, "to-file")
 
 
 def test_a_search_finds_inputs_and_analyses_and_follows_no_link(
@@ -131,6 +143,123 @@ def test_a_search_of_too_much_ends_and_says_so(
     assert (len(found.rows), found.seen, found.is_cut) == (20, 20, True)
     monkeypatch.setattr(root_module, "MOST_SEEN", 30)
     assert not ServedRoot(tmp_path).search(".").is_cut
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a path for each descriptor")
+
+
+@pytest.fixture
+def races(tmp_path: Path) -> Path:
+    """A place with a root, and files outside of the same names."""
+    for where in ("root", "outside"):
+        (tmp_path / where / "in").mkdir(parents=True)
+        (tmp_path / where / "in" / "file").write_text(where)
+        (tmp_path / where / "in" / "a.pcap").write_text("")
+    return tmp_path
+
+
+@linux
+@pytest.mark.parametrize("swapped", ["root/in", "root/in/file"])
+def test_a_link_that_appears_after_the_look_is_not_followed(races: Path, swapped: str) -> None:
+    with ServedRoot(races / "root").file("in/file") as opened:
+        _swap(races, swapped)
+        assert opened.read_text() == "root"
+        assert opened.read_text() == "root"
+
+
+@linux
+@pytest.mark.parametrize("swapped", ["root/in", "root/in/file"])
+def test_a_link_that_appears_between_two_looks_is_not_followed(
+    races: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    """Swap before each of the looks that a name takes."""
+    look = root_module._look
+    for before in range(1, 4):
+        _swap(races, swapped, back=True)
+        calls = 0
+
+        def look_and_swap(*given: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == before:  # noqa: B023 - the loop waits for it
+                _swap(races, swapped)
+            return look(*given)
+
+        monkeypatch.setattr(root_module, "_look", look_and_swap)
+        assert _try(ServedRoot(races / "root").file, "in/file", Path.read_text) in {
+            "root",
+            "a symbolic link",
+        }
+        assert calls >= 2
+
+
+def _swap(races: Path, name: str, *, back: bool = False) -> None:
+    """Put a link to the outside into the place of a file or directory, or undo that."""
+    place, kept = races / name, races / "kept"
+    if back and kept.exists():
+        place.unlink()
+        kept.rename(place)
+    elif not back and not place.is_symlink():
+        place.rename(kept)
+        place.symlink_to(races / "outside" / Path(name).relative_to("root"))
+
+
+@linux
+def test_a_search_lists_nothing_of_a_directory_that_became_a_link(
+    races: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (races / "outside" / "in" / "secret.pcap").write_text("")
+    listed = os.scandir
+
+    def swap_and_list(path: Path) -> Any:
+        entries = listed(path)
+        _swap(races, "root/in")
+        return entries
+
+    monkeypatch.setattr("flexwire.cli.mcp.root.os.scandir", swap_and_list)
+    found = ServedRoot(races / "root").search(".")
+    assert not [row for row in found.rows if "secret" in row["path"]]
+
+
+@linux
+def test_descriptors_are_closed(place: Path) -> None:
+    root = ServedRoot(place / "root")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for text in ("in/file", "in/in", "to-in/file", "none", "in/none", "file/file", "in", "."):
+        for find in (root.file, root.directory):
+            _try(find, text, Path.exists)
+    root.search(".")
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def _try(find: Callable[[str], Any], text: str, read: Callable[[Path], Any]) -> Any:
+    """Return what is read of a path, or why it is refused."""
+    try:
+        with find(text) as opened:
+            return read(opened)
+    except OutsideRootError as error:
+        return "a symbolic link" if "is a symbolic link" in str(error) else "refused"
+
+
+def test_without_descriptors_a_link_is_refused_too(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(root_module, "_HAS_DESCRIPTORS", False)
+    root = ServedRoot(place / "root")
+    assert _open(root, "in/file") == (place / "root" / "in" / "file").resolve()
+    for text in ("to-file", "to-in/file", "in/to-out/file", "loop", "none"):
+        with pytest.raises(OutsideRootError):
+            _open(root, text)
+
+
+@linux
+def test_errors_name_files_and_no_descriptor(place: Path) -> None:
+    root = ServedRoot(place / "root")
+    with root.file("in/file") as opened:
+        told = f"{opened}: damaged; see {opened}1"
+    assert root.shown(f"{opened}: damaged") == "in/file: damaged"
+    assert root.shown(told).startswith("in/file: damaged; see ")
+    assert "in/file1" not in root.shown(told)
 
 
 def test_texts_do_not_name_the_root_s_own_path(tmp_path: Path) -> None:

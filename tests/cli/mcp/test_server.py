@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ MODES = ["legacy", "auto"]
 CALLS: dict[str, dict[str, Any]] = {
     "explain": {"data": REQUEST.hex()},
     "decode": {"file": "captures/tap-00001.pcapng", "packet": 4},
+    "frames": {"file": "captures/tap-00001.pcapng"},
     "schema_show": {"message": "FetchRequest", "version": 12},
     "audit": {"analysis": "analysis"},
     "answers": {"analysis": "analysis", "name": "talkers"},
@@ -39,11 +41,15 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 # Runs the command, and says on standard error what was imported and opened meanwhile.
 WATCHED = """
-import sys
+import os, sys
 opened = []
 def hear(event, arguments):
     if event in {"open", "socket.connect", "socket.bind", "subprocess.Popen", "os.system"}:
-        opened.append((event, *map(str, arguments)))
+        path, *rest = map(str, arguments)
+        # A file below the root is opened by a descriptor, or part by part.
+        if path.startswith("/proc/self/fd/"):
+            path = os.readlink(path)
+        opened.append((event, path, *rest))
 sys.addaudithook(hear)
 from flexwire.cli import main
 sys.argv = ["flexwire", "mcp", sys.argv[1]]
@@ -156,7 +162,8 @@ def _lines(root: Path) -> str:
 
 
 def test_it_only_reads_and_ends_when_its_input_ends(tmp_path: Path) -> None:
-    root = make_served(tmp_path / "root").directory(".")
+    make_served(tmp_path / "root")
+    root = tmp_path / "root"
     with subprocess.Popen(
         [sys.executable, "-c", WATCHED, str(root)],
         stdin=subprocess.PIPE,
@@ -173,7 +180,7 @@ def test_it_only_reads_and_ends_when_its_input_ends(tmp_path: Path) -> None:
         rest, errors = process.communicate(timeout=300)
     assert (process.returncode, rest) == (0, "")
     results = {answer["id"]: answer["result"] for answer in answers}
-    assert [results[number]["isError"] for number in range(1, 7)] == [False] * 6
+    assert [results[number]["isError"] for number in range(1, 8)] == [False] * 7
     assert results[9]["isError"] is True
     modules, opened = json.loads(errors.splitlines()[-1])
     assert not {"pyspark", "flexwire.client", "flexwire.tap.tap"} & {*modules}
@@ -227,4 +234,5 @@ def test_nothing_of_the_protocol_is_imported_until_the_command_runs() -> None:
 
 
 def test_the_root_of_the_command_is_where_its_files_are(tmp_path: Path) -> None:
-    assert ServedRoot(tmp_path).directory(".") == tmp_path.resolve()
+    with ServedRoot(tmp_path).directory(".") as opened:
+        assert os.path.realpath(opened) == os.path.realpath(tmp_path)

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flexwire.capture.files.comments import CaptureFilter
+from flexwire.cli.mcp import analyses as analyses_module
 from flexwire.cli.mcp import server as server_module
 from flexwire.cli.mcp import tools as tools_module
-from flexwire.cli.mcp.tools import MOST_BYTES, MOST_ROWS, TOOLS
+from flexwire.cli.mcp.arguments import MOST_BYTES, MOST_ROWS
+from flexwire.cli.mcp.tools import TOOLS
+from flexwire.cli.view.frames import ViewedCapture
 from flexwire.codec import message
 from flexwire.codec.samples import filled_message
 from flexwire.codec.structs import structs_at
@@ -25,6 +29,7 @@ from flexwire.spark.answers.outputs import stored_answers
 from tests.cli.mcp.served import HOSTILE, REQUEST, ROWS, SECRET, TOKEN, ask, make_served, refusal
 from tests.cli.test_messages import Run, run
 from tests.cli.test_terminal import OBEYED
+from tests.cli.view.captured import EXCHANGES, MARKUP, SECOND, capture
 from tests.each import each
 from tests.protocol.payloads import frame, make, response_payload
 from tests.report.sample import SAMPLE
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
     from flexwire.cli.mcp.root import ServedRoot
 
 __all__ = ["run"]
+VIEWED = "view/tap-00001.pcapng"
 SHOWN = [SECRET.decode(), SECRET.hex(), "b3BlbnNlc2FtZQ", "VzZXNhbWU"]
 """The secret as text, as hex, and as base64."""
 
@@ -43,7 +49,10 @@ SHOWN = [SECRET.decode(), SECRET.hex(), "b3BlbnNlc2FtZQ", "VzZXNhbWU"]
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
     """A directory with something of everything."""
-    return make_served(tmp_path_factory.mktemp("served") / "root")
+    place = tmp_path_factory.mktemp("served") / "root"
+    made = make_served(place)
+    capture(place / "view")
+    return made
 
 
 def _result(text: str) -> dict[str, Any]:
@@ -110,7 +119,7 @@ def _rows(tool: str, page: dict[str, Any]) -> list[Any]:
         [shown] = result["frames"]
         return [row for section in shown["sections"] for row in section["annotations"]]
     names = {"schema_show": "fields", "audit": "findings", "answers": "rows", "list": "files"}
-    rows: list[Any] = result[names[tool]]
+    rows: list[Any] = result[names.get(tool, tool)]
     return rows
 
 
@@ -118,6 +127,8 @@ def _rows(tool: str, page: dict[str, Any]) -> list[Any]:
     ("tool", "arguments"),
     [
         ("explain", {"file": "request.hex"}),
+        ("frames", {"file": "captures/tap-00001.pcapng"}),
+        ("frames", {"file": "view/tap-00001.pcapng", "client_ids": ["*billing*"]}),
         ("schema_show", {"message": "FetchResponse"}),
         ("audit", {"analysis": "analysis"}),
         ("answers", {"analysis": "analysis", "name": "talkers"}),
@@ -136,6 +147,73 @@ def test_pages_have_every_row_once(
         assert len(rows) <= size
         found += rows
     assert found == whole
+
+
+def _frames(root: ServedRoot, **arguments: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _result(ask(root, "frames", **arguments))["frames"]
+    return found
+
+
+def test_every_frame_is_listed_with_the_packet_that_shows_it(root: ServedRoot) -> None:
+    rows = _frames(root, file=VIEWED)
+    assert len(rows) == 2 + 3 * EXCHANGES
+    assert len({row["packet"] for row in rows}) == len(rows)
+    for row in rows:
+        [shown] = _result(ask(root, "decode", file=VIEWED, packet=row["packet"]))["frames"]
+        where = f"{row['connection']}, {row['direction']} {row['index']} of the connection"
+        assert shown["where"] == where
+        assert shown["message"] == row["message"]
+        assert shown["version"] == row["version"]
+        assert shown["header"]["correlationId"] == row["correlationId"]
+
+
+def test_frames_are_those_that_view_shows(root: ServedRoot, tmp_path: Path) -> None:
+    viewed = ViewedCapture(capture(tmp_path), CaptureFilter())
+    shown = [row.place for row in viewed.read()]
+    rows = _frames(root, file=VIEWED)
+    assert [(row["connection"], row["direction"], row["index"]) for row in rows] == shown
+    unused = _result(ask(root, "frames", file=VIEWED))["bytesNotRead"]
+    assert f"{unused['not Kafka']} not read (not Kafka)" in viewed.summary
+
+
+def test_frames_fit_every_list_that_is_given(root: ServedRoot) -> None:
+    every = _frames(root, file=VIEWED)
+    names = {"SaslAuthenticateRequest"}
+    apis = {row["message"] for row in _frames(root, file=VIEWED, apis=["12"])}
+    assert apis == {"HeartbeatRequest"} | names
+    clients = {row["clientId"] for row in _frames(root, file=VIEWED, client_ids=["*billing*"])}
+    assert MARKUP in clients
+    assert HOSTILE not in clients
+    connections = _frames(root, file=VIEWED, connection=SECOND)
+    assert connections == [row for row in every if row["connection"] == SECOND] != every
+    topics = {row["message"] for row in _frames(root, file=VIEWED, topics=["none"])}
+    assert "HeartbeatRequest" not in topics
+    assert _frames(root, file=VIEWED, connection="none") == []
+
+
+def test_frames_beyond_the_limit_are_not_counted_and_that_is_told(
+    root: ServedRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = 2 + 3 * EXCHANGES
+    for most, counted in [(0, 3), (5, 8), (frames, frames)]:
+        monkeypatch.setattr(tools_module, "MOST_COUNTED", most)
+        answer = json.loads(ask(root, "frames", file=VIEWED, skip=1, rows=2))
+        assert len(answer["result"]["frames"]) == 2
+        assert answer["result"]["count"] == counted
+        assert answer["result"]["isCountedToTheEnd"] is (counted == frames)
+        assert [left["count"] for left in answer["leftOut"]] == ([counted - 3] if most else [])
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20, 60])
+def test_frames_of_a_capture_that_breaks_off_are_listed(
+    root: ServedRoot, tmp_path: Path, cut: int
+) -> None:
+    made = make_served(tmp_path / "root")
+    whole = capture(tmp_path / "root" / "view")
+    whole.write_bytes(whole.read_bytes()[:-cut])
+    rows = _frames(made, file=VIEWED)
+    assert 0 < len(rows) <= len(_frames(root, file=VIEWED))
+    assert all(row["packet"] for row in rows if "damaged" not in row["message"])
 
 
 def test_an_audit_is_that_of_the_facts(root: ServedRoot) -> None:
@@ -157,6 +235,7 @@ def test_a_hostile_name_is_escaped_and_keeps_its_meaning(root: ServedRoot) -> No
         ask(root, "explain", data=REQUEST.hex()),
         ask(root, "decode", data=REQUEST.hex()),
         ask(root, "decode", file="captures/tap-00001.pcapng", packet=4),
+        ask(root, "frames", file="captures/tap-00001.pcapng"),
         ask(root, "answers", analysis="analysis", name="talkers"),
     ]
     for text in texts:
@@ -185,8 +264,9 @@ def test_a_token_is_withheld_whole_or_cut_off(
 
 
 def test_a_token_in_a_capture_is_withheld(root: ServedRoot) -> None:
-    for tool in ("explain", "decode"):
-        text = ask(root, tool, file="captures/tap-00001.pcapng", packet=5)
+    file = "captures/tap-00001.pcapng"
+    of_packet = [ask(root, tool, file=file, packet=5) for tool in ("explain", "decode")]
+    for text in (*of_packet, ask(root, "frames", file=file)):
         assert not [shown for shown in SHOWN if shown in text]
 
 
@@ -231,6 +311,12 @@ def test_every_credential_of_a_message_is_withheld(
         ("explain", {"file": "x", "packet": 1, "message": "A"}, "no message 'A'"),
         ("explain", {"file": "x", "packet": 1, "message": "FetchRequest"}, "leave out message"),
         ("decode", {"file": "../outside.hex", "packet": 1}, "expected a path below the root"),
+        ("frames", {"file": "../outside.hex"}, "expected a path below the root"),
+        ("frames", {"file": "request.hex"}, "CaptureError: request.hex"),
+        ("frames", {"file": "captures"}, "is not a regular file"),
+        ("frames", {"file": VIEWED, "apis": ["Fetsh"]}, "did you mean 'Fetch'"),
+        ("frames", {"file": VIEWED, "apis": "Fetch"}, "at `$.apis`"),
+        ("frames", {"file": VIEWED, "topics": ["x"] * 101}, "at `$.topics`"),
         ("decode", {"message": "Metadta", "data": "00", "version": 1}, "MetadataRequest"),
         ("decode", {"message": "MetadataRequest", "data": "00"}, "version is missing"),
         ("schema_show", {}, "missing required field `message`"),
@@ -309,7 +395,7 @@ def _tool(name: str) -> tools_module.Tool:
 def test_rows_are_read_across_the_batches_of_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools_module, "MOST_ROWS", 4)
+    monkeypatch.setattr(analyses_module, "MOST_ROWS", 4)
     root = make_served(tmp_path / "root")
     folder = tmp_path / "root" / "analysis" / "tables" / "answers" / "talkers"
     pq.write_table(pa.table({"client_id": range(25)}), folder / "talkers.parquet", row_group_size=7)

@@ -10,7 +10,7 @@ import pytest
 from flexwire.capture.files.comments import CaptureFilter
 from flexwire.capture.messages import UnusedBytes, read_frames, read_messages
 from flexwire.cli.view import frames as frames_module
-from flexwire.cli.view.frames import FrameRow, ViewedCapture
+from flexwire.cli.view.frames import ViewedCapture
 from flexwire.errors import CaptureError
 from tests.cli.mcp.served import SECRET
 from tests.cli.test_messages import Run, run
@@ -18,6 +18,8 @@ from tests.cli.view.captured import EXCHANGES, FIRST, MARKUP, SECOND, capture
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from flexwire.cli.captured_frames import FrameRow
 
 __all__ = ["run"]
 ALL = CaptureFilter()

@@ -171,7 +171,7 @@ def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(file: Path
     async def run() -> None:
         viewed = ViewedCapture(file, CaptureFilter())
         app = CaptureScreen(viewed)
-        app._read = lambda: None  # type: ignore[method-assign]  # it is read by hand, in two steps
+        app._read = lambda capture: None  # type: ignore[method-assign]  # it is read by hand, in two steps
         async with app.run_test(size=(160, 50)) as pilot:
             app._add([*viewed.read()])
             await pilot.press("down", "down")
@@ -220,6 +220,86 @@ def test_the_filter_is_named_with_what_it_leaves_out(file: Path) -> None:
         assert f"{FRAMES - EXCHANGES - 1} do not fit: APIs Heartbeat" in _summary(app)
 
     _drive(file, act, CaptureFilter(apis=("Heartbeat",)))
+
+
+async def _type(app: CaptureScreen, pilot: Pilot[None], text: str) -> None:
+    await pilot.press("f")
+    app.typing.value = ""
+    await pilot.press(*text, "enter")
+    await _settled(app, pilot)
+
+
+def test_a_typed_filter_shows_what_the_option_would(file: Path) -> None:
+    listed: list[list[list[str]]] = []
+
+    async def note(app: CaptureScreen, _: Pilot[None]) -> None:
+        listed.append(_cells(app))
+
+    only = CaptureFilter(apis=("Heartbeat",), client_ids=("*",))
+    for chosen in (only, CaptureFilter()):
+        _drive(file, note, chosen)
+    some, every = listed
+    assert 1 < len(some) < len(every)
+
+    async def act(app: CaptureScreen, pilot: Pilot[None]) -> None:
+        await pilot.press("down", "down")
+        await _type(app, pilot, "api=12 client-id=*")
+        assert _cells(app) == some
+        assert f"{len(every) - len(some)} do not fit: {only}" in _summary(app)
+        [[total, _], *others] = [
+            [cell.plain for cell in app.connections.get_row_at(at)]
+            for at in range(app.connections.row_count)
+        ]
+        assert int(total) == sum(int(count) for count, _ in others) == len(some)
+        assert _fields(app).startswith("10.0.0.8:50002>10.0.0.1:9092, request 1 of")
+        assert app.focused is app.frames
+        await pilot.press("f")
+        assert app.typing.value == "api=Heartbeat 'client-id=*'"
+        await pilot.press("escape")
+        assert _cells(app) == some
+        await _type(app, pilot, "")
+        assert _cells(app) == every
+
+    _drive(file, act)
+
+
+def test_a_wrong_filter_is_told_and_changes_nothing(file: Path) -> None:
+    async def act(app: CaptureScreen, pilot: Pilot[None]) -> None:
+        before = _cells(app)
+        for text, told in [
+            ("api=Fetsh", "did you mean 'Fetch'"),
+            ("port=9092", "does not begin with one of api=, client-id=, topic="),
+            ("Fetch", "does not begin with one of"),
+            ("topic='a", "No closing quotation"),
+        ]:
+            await _type(app, pilot, text)
+            assert "ArgumentError: " in _summary(app)
+            assert told in _summary(app)
+            assert app.focused is app.typing
+            await pilot.press("escape")
+            assert f"{FRAMES} frames on 2 connections" in _summary(app)
+        # Keys of the screen are text while a filter is typed.
+        await pilot.press("f", "q", "a", "n")
+        assert app.typing.value == "qan"
+        assert _cells(app) == before
+
+    _drive(file, act)
+
+
+def test_a_filter_that_is_typed_while_the_capture_is_read_replaces_all_rows(file: Path) -> None:
+    async def run() -> None:
+        app = CaptureScreen(ViewedCapture(file, CaptureFilter()))
+        async with app.run_test(size=(160, 50)) as pilot:
+            await _settled(app, pilot)
+            old = app._capture
+            await _type(app, pilot, "api=Heartbeat")
+            some = _cells(app)
+            app._do_for(old, app._add, old.rows)
+            app._do_for(old, app._finish)
+            assert _cells(app) == some
+            assert len(some) == EXCHANGES + 1
+
+    asyncio.run(run())
 
 
 def test_what_is_no_capture_is_told_on_the_last_line(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 A program such as an assistant asks, and it may be misled by what it reads. So the server only
 reads, below one directory, and starts no connection. The tools call what the commands call, and an
-answer is the JSON of a command (docs/json.md), cut where it is long. `root` finds files, `tools`
-has the tools, `bounds` cuts and escapes their answers, and `server` speaks the protocol.
+answer is the JSON of a command (docs/json.md), cut where it is long. `root` opens files, `tools`
+has the tools and `arguments` what they take, `analyses` reads what an analysis stored, `bounds`
+cuts and escapes answers, and `server` speaks the protocol.
 
 Laws of this folder:
 
-- **No path leaves the root:** not by "..", not as an absolute path, not by a symbolic link.
+- **No path leaves the root:** not by "..", not as an absolute path, not by a symbolic link, and
+  on Linux not by a link that appears while a file is opened.
   `tests/cli/mcp/test_root.py`
 - **Every answer is bounded, and says what it left out.** `tests/cli/mcp/test_bounds.py`
 - **Credentials are withheld, also in bytes that the client sends.** `tests/cli/mcp/test_tools.py`
@@ -27,8 +29,9 @@ def mcp(*, root: Path) -> None:
     """Serve the reading commands to a program, by the Model Context Protocol.
 
     The program starts this command and speaks to it through standard input and output. It can list
-    captures and analyses below ROOT, explain and decode bytes and frames, show messages, and read
-    the audit and the answers that an analysis stored. docs/mcp.md describes the tools.
+    captures and analyses below ROOT, list the frames of a capture, explain and decode bytes and
+    frames, show messages, and read the audit and the answers that an analysis stored. docs/mcp.md
+    describes the tools.
 
     The server only reads, and no file outside ROOT. Credentials are withheld. It ends when its
     standard input ends.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import FlexwireError, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MOST_SEEN: Final = 100_000
 """So many files and directories are looked at for one list."""
@@ -26,33 +28,55 @@ class OutsideRootError(FlexwireError):
     """A path that is not below the root of a server, or is no file that may be read."""
 
 
+# Linux has a path for each open descriptor. A file that is opened by it is the file which the
+# descriptor was opened for, whatever stands under the file's name by then.
+_DESCRIPTORS: Final = Path("/proc/self/fd")
+_DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
+# To look at, and neither to read nor to wait for: a pipe without a writer would wait.
+_LOOK: Final = getattr(os, "O_PATH", 0) | getattr(os, "O_NOFOLLOW", 0)
+_HAS_DESCRIPTORS: Final = hasattr(os, "O_PATH") and _DESCRIPTORS.is_dir()
+
+
 class ServedRoot:
     """A directory below which files are read.
 
-    A path is checked before it is opened. Nobody who is not trusted may write below the root while
-    the server runs, or a file could become a symbolic link between the two.
+    A name is looked up part by part, each below the directory that is already open, and no symbolic
+    link is followed. What is read is what was looked at, even if somebody puts a link into its
+    place meanwhile. That takes Linux. Elsewhere a name is only looked at before it is opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve(strict=True)
+        # Of the descriptors that are open, or were: the names, for errors.
+        self._names: dict[str, str] = {}
 
-    def file(self, name: str) -> Path:
-        """Return the path of a regular file; raise `OutsideRootError` for any other."""
-        return self._find(name, stat.S_ISREG, "a regular file")
+    @contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """Yield a path of a regular file, for reading it; raise `OutsideRootError` for any other.
 
-    def directory(self, name: str) -> Path:
-        """Return the path of a directory; raise `OutsideRootError` for any other."""
-        return self._find(name, stat.S_ISDIR, "a directory")
+        The path is valid as long as the block lasts.
+        """
+        with self._open(name, stat.S_ISREG, "a regular file") as path:
+            yield path
 
-    def name_of(self, path: Path) -> str:
-        """Return the name of a path below the root, as `file` and `directory` take it."""
-        return str(path.relative_to(self._path))
+    @contextmanager
+    def directory(self, name: str) -> Iterator[Path]:
+        """Yield a path of a directory, as `file` does. What is below it is not looked at."""
+        with self._open(name, stat.S_ISDIR, "a directory") as path:
+            yield path
+
+    def check_directory(self, name: str) -> None:
+        """Raise `OutsideRootError` unless the name is that of a directory."""
+        with self.directory(name):
+            return
 
     def shown(self, text: str) -> str:
-        """Return a text in which the root's own path does not appear."""
+        """Return a text with names below the root in place of paths."""
+        text = _DESCRIPTOR.sub(lambda found: self._names.get(found[0], found[0]), text)
         return text.replace(f"{self._path}{os.sep}", "").replace(str(self._path), ".")
 
-    def _find(self, name: str, is_kind: Callable[[int], bool], kind: str) -> Path:
+    @contextmanager
+    def _open(self, name: str, is_kind: Callable[[int], bool], kind: str) -> Iterator[Path]:
         given = Path(name)
         if "\0" in name or not name:
             raise OutsideRootError(f"{short(name)} is not a path")
@@ -60,58 +84,91 @@ class ServedRoot:
             raise OutsideRootError(
                 f"{short(name)}: expected a path below the root, without .. and not absolute"
             )
-        path, mode = self._path, stat.S_IFDIR
-        for part in given.parts:
-            path /= part
-            try:
-                mode = path.lstat().st_mode
-            except (OSError, ValueError):
-                # No reason: it could say what is outside.
-                raise OutsideRootError(f"there is no {short(name)} below the root") from None
-            if stat.S_ISLNK(mode):
-                raise OutsideRootError(
-                    f"{short(name)}: {short(self.name_of(path))} is a symbolic link, which is not "
-                    "followed"
-                )
-        if not is_kind(mode):
-            raise OutsideRootError(f"{short(name)} is not {kind}")
-        return path
+        place = _look(None, str(self._path))
+        try:
+            for number, part in enumerate(given.parts, 1):
+                before = place
+                try:
+                    place = _look(before, part)
+                except (OSError, ValueError):
+                    # No reason: it could say what is outside.
+                    raise OutsideRootError(f"there is no {short(name)} below the root") from None
+                finally:
+                    if place is not before:
+                        before.close()
+                if stat.S_ISLNK(place.mode):
+                    link = str(Path(*given.parts[:number]))
+                    raise OutsideRootError(
+                        f"{short(name)}: {short(link)} is a symbolic link, which is not followed"
+                    )
+            if not is_kind(place.mode):
+                raise OutsideRootError(f"{short(name)} is not {kind}")
+            self._names[str(place.path)] = name
+            yield place.path
+        finally:
+            place.close()
 
     def search(self, name: str) -> FoundFiles:
         """Return the inputs and analyses below a directory; raise `OutsideRootError` without it."""
-        found, waiting = FoundFiles(), [self.directory(name)]
+        found, waiting = FoundFiles(), [name]
+        self.check_directory(name)
         while waiting and not found.is_cut:
+            place = waiting.pop()
             try:
-                with os.scandir(waiting.pop()) as listed:
+                with self.directory(place) as path, os.scandir(path) as listed:
                     entries = sorted(islice(listed, MOST_SEEN + 1), key=lambda entry: entry.name)
-            except OSError:
+                    # Before the directory is closed: an entry is looked at below it.
+                    inner = [
+                        below for entry in entries if (below := self._sort_in(place, entry, found))
+                    ]
+            except (OSError, OutsideRootError):
                 found.unreadable += 1
                 continue
-            inner = [path for entry in entries if (path := self._sort_in(entry, found))]
             waiting += reversed(inner)
         return found
 
-    def _sort_in(self, entry: os.DirEntry[str], found: FoundFiles) -> Path | None:
-        """Take in one entry of a directory; return the path of a directory to search."""
+    def _sort_in(self, place: str, entry: os.DirEntry[str], found: FoundFiles) -> str | None:
+        """Take in one entry of a directory; return the name of a directory to search."""
         from flexwire.inputs import kind_by_name
 
         if found.seen == MOST_SEEN:
             found.is_cut = True
             return None
         found.seen += 1
-        path = Path(entry.path)
+        path, name = Path(entry.path), str(Path(place, entry.name))
         kind = kind_by_name(entry.name)
         if entry.is_symlink():
             found.links += 1
         elif entry.is_dir():
             if not all((path / marker).is_file() for marker in MARKERS):
-                return path
-            found.rows.append({"path": self.name_of(path), "kind": ANALYSIS, "bytes": None})
+                return name
+            found.rows.append({"path": name, "kind": ANALYSIS, "bytes": None})
         elif entry.is_file() and kind is not None:
             size = entry.stat(follow_symlinks=False).st_size
-            row = {"path": self.name_of(path), "kind": kind.value, "bytes": size}
-            found.rows.append(row)
+            found.rows.append({"path": name, "kind": kind.value, "bytes": size})
         return None
+
+
+class _Place(NamedTuple):
+    """A file or directory: a path to open it by, its mode, and its descriptor if it has one."""
+
+    path: Path
+    mode: int
+    descriptor: int | None = None
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
+def _look(parent: _Place | None, name: str) -> _Place:
+    """Return a part of a path below its parent, without following a link; raise `OSError`."""
+    if not _HAS_DESCRIPTORS:
+        path = Path(name) if parent is None else parent.path / name
+        return _Place(path, path.lstat().st_mode)
+    below = None if parent is None else parent.descriptor
+    descriptor = os.open(name, _LOOK, dir_fd=below)
+    return _Place(_DESCRIPTORS / str(descriptor), os.fstat(descriptor).st_mode, descriptor)
 
 
 @dataclass(slots=True)

@@ -6,121 +6,38 @@ and returns what that prints as JSON (docs/json.md), but for the rows that nobod
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
 
+from flexwire.cli.mcp.analyses import answers, audit
+from flexwire.cli.mcp.arguments import (
+    MOST_BYTES,
+    AnswersArguments,
+    AuditArguments,
+    BytesArguments,
+    FramesArguments,
+    ListArguments,
+    SchemaArguments,
+)
 from flexwire.cli.mcp.bounds import Page
 from flexwire.cli.options import InputError
-from flexwire.errors import CodecError, UnknownMessageError, short
-from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it when it runs
+from flexwire.errors import CodecError, UnknownMessageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from msgspec import Struct
+
+    from flexwire.cli.captured_frames import FrameRow
     from flexwire.cli.frames import ShownFrame
+    from flexwire.cli.mcp.arguments import PagedArguments
     from flexwire.cli.mcp.root import ServedRoot
     from flexwire.codec import Message
-    from flexwire.facts.facts import Facts
-    from flexwire.tables.output import Output
 
-MOST_BYTES: Final = 4 << 20
-"""The most bytes of a message or a frame that a tool reads, and the most characters of its text."""
-MOST_FACTS_BYTES: Final = 64 << 20
-"""The most bytes of an analysis' facts that a tool reads."""
-MOST_ROWS: Final = 1_000
-"""The most rows of one answer."""
-_FACTS: Final = "facts.json"
-_TABLES: Final = "tables"
-
-_Text = Annotated[str, Meta(max_length=MOST_BYTES)]
-_Name = Annotated[str, Meta(max_length=1_000)]
-_Version = Annotated[
-    int | Literal["latest"] | None,
-    Meta(description="The version of the message, or of the request that a response answers."),
-]
-
-
-class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """The rows that are wanted of an answer."""
-
-    skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
-    rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
-
-
-class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Bytes, and what they are."""
-
-    data: Annotated[
-        _Text | None,
-        Meta(description="The bytes: hex, a hex dump, or base64. Give data or file."),
-    ] = None
-    file: Annotated[
-        _Name | None,
-        Meta(description="A file below the root with the bytes, raw or as text, or a capture."),
-    ] = None
-    packet: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="With a capture as file: the number of the packet, as Wireshark counts."),
-    ] = None
-    message: Annotated[
-        _Name | None,
-        Meta(
-            description="The name of the message, as FetchRequest, if the bytes are a message "
-            "without its header. Without it they are one or several whole frames."
-        ),
-    ] = None
-    version: _Version = None
-    api: Annotated[
-        _Name | None,
-        Meta(description="If the frame is a response: its API, as Metadata. It needs version."),
-    ] = None
-    request: Annotated[
-        _Text | None,
-        Meta(description="Instead of api and version: the request that the frame answers."),
-    ] = None
-
-
-class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A message, and its version."""
-
-    message: Annotated[_Name, Meta(description="The name of the message, as FetchRequest.")]
-    version: Annotated[
-        int | Literal["latest"] | None, Meta(description="By default the newest stable version.")
-    ] = None
-    release: Annotated[
-        _Name | None, Meta(description="The Kafka release whose layout to use, as 4.0.")
-    ] = None
-
-
-class AuditArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis, and which findings of its audit."""
-
-    analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
-    release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
-    verdict: Annotated[
-        AuditVerdict | None, Meta(description="Only findings with this verdict.")
-    ] = None
-
-
-class AnswersArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis, and one of its answers."""
-
-    analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
-    name: Annotated[
-        _Name | None,
-        Meta(description="The answer whose rows to return. Without it all answers are listed."),
-    ] = None
-
-
-class ListArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A directory."""
-
-    directory: Annotated[_Name, Meta(description="A directory below the root.")] = "."
+MOST_COUNTED: Final = 100_000
+"""So many frames after the last of an answer are counted at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +146,8 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
             raise InputError("packet is of a capture: name the capture with file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError("a capture says what a frame is: leave out api, request and version")
-        return frames_of_packet(root.file(asked.file), asked.packet)
+        with root.file(asked.file) as path:
+            return frames_of_packet(path, asked.packet)
     request = None if asked.request is None else _of_text(asked.request)
     frames = read_frame_bytes(
         _bytes(root, asked), asked.version, api=asked.api, request=request, withheld=True
@@ -251,9 +169,9 @@ def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
     if asked.data is not None:
         raw = _of_text(asked.data)
     else:
-        path = root.file(str(asked.file))
-        with path.open("rb") as file:
-            raw = read_content(file.read(MOST_BYTES + 1), Notation.AUTO, root.name_of(path))
+        name = str(asked.file)
+        with root.file(name) as path, path.open("rb") as file:
+            raw = read_content(file.read(MOST_BYTES + 1), Notation.AUTO, name)
     if not 0 < len(raw) <= MOST_BYTES:
         raise InputError(f"expected 1 to {MOST_BYTES:,} bytes, got {_number(raw)}")
     return raw
@@ -304,129 +222,36 @@ def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
     return {**listed_form(catalog().entry(form["message"]), None), **form, "fields": fields}
 
 
-def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
-    """Return what the audit of an analysis says; a row is a finding, the gravest first."""
-    from flexwire.cli.analyze import audit_form
-    from flexwire.facts.audit import findings
-    from flexwire.report.audit_files import audit_row
-    from flexwire.survey.surveyed_files import analysis_notes
+def frames(root: ServedRoot, asked: FramesArguments) -> dict[str, Any]:
+    """List frames of a capture with the packets in which they end; a row is a frame."""
+    from flexwire.capture.files.comments import CaptureFilter
+    from flexwire.capture.messages import find_packets
+    from flexwire.cli.captured_frames import FittingFrames, frame_row
+    from flexwire.tap.frame_filter import parse_api
 
-    _, facts = _analysis(root, asked.analysis)
-    if not facts.has_traffic:
-        raise InputError(f"{short(asked.analysis)} has no traffic, so it has no audit")
-    releases = facts.audit.releases
-    if asked.release is not None and asked.release not in releases:
-        raise InputError(
-            f"the audit is for {', '.join(releases)}, and not for {short(asked.release)}"
-        )
-    found = [
-        msgspec.to_builtins(audit_row(finding))
-        for finding in findings(facts.audit)
-        if asked.release in {None, finding.release} and asked.verdict in {None, finding.verdict}
-    ]
-    return {
-        "notes": analysis_notes(facts),
-        "releases": [
-            form for form in audit_form(facts) if asked.release in {None, form["release"]}
-        ],
-        "notJudged": facts.audit.left_out.sentence,
-        "count": len(found),
-        "findings": Page.of(found, asked.skip, asked.rows),
-    }
-
-
-def answers(root: ServedRoot, asked: AnswersArguments) -> dict[str, Any]:
-    """List the stored answers of an analysis, or return rows of one, the most important first."""
-    from flexwire.schema.coercion import nearest
-    from flexwire.survey.surveyed_files import analysis_notes
-
-    output, facts = _analysis(root, asked.analysis)
-    by_name = {answer.name: answer for answer in facts.answers}
-    if not by_name:
-        raise InputError(
-            f"{short(asked.analysis)} has no stored answers: 'flexwire analyze' stores them with "
-            "--answers all"
-        )
-    if asked.name is None:
-        listed = [
-            {"name": name, "question": answer.question, "rows": answer.rows}
-            for name, answer in by_name.items()
-        ]
-        return {
-            "notes": analysis_notes(facts),
-            "answers": Page.of(listed, asked.skip, asked.rows),
-            "unanswered": [
-                {"name": question.name, "reason": question.reason} for question in facts.unanswered
-            ],
-        }
-    answer = by_name.get(asked.name)
-    if answer is None:
-        known = [*by_name]
-        raise InputError(
-            f"{short(asked.analysis)} has no stored answer {short(asked.name)}; "
-            f"{nearest(asked.name, known)}"
-        )
-    rows = _stored_rows(root, output, answer.name, asked)
-    more = max(answer.rows - asked.skip - len(rows), 0)
-    return {
-        "notes": analysis_notes(facts),
-        "name": answer.name,
-        "question": answer.question,
-        "meaning": answer.meaning,
-        "advice": answer.advice,
-        "count": answer.rows,
-        "rows": Page(rows, more),
-    }
-
-
-def _stored_rows(
-    root: ServedRoot, output: Output, name: str, asked: PagedArguments
-) -> list[dict[str, Any]]:
-    """Return rows of the table of an answer; it is read up to the last of them."""
-    from flexwire.cli.answers import rows_form
-    from flexwire.storage.filesystems import report_failures
-
-    table = f"answers/{name}"
-    for entry in output.files(table):
-        root.file(root.name_of(_path(output) / entry.name))
-    wanted: list[dict[str, Any]] = []
-    skip = asked.skip
-    dataset = output.dataset(table)
-    with report_failures(output.where(table), "read"):
-        for batch in dataset.to_batches(batch_size=MOST_ROWS):
-            wanted += rows_form(batch.slice(skip, asked.rows - len(wanted)))
-            skip = max(skip - len(batch), 0)
-            if len(wanted) == asked.rows:
+    only = CaptureFilter(tuple(map(parse_api, asked.apis)), asked.client_ids, asked.topics)
+    rows: list[FrameRow] = []
+    last, count, is_whole = asked.skip + asked.rows, 0, True
+    with root.file(asked.file) as path:
+        found = FittingFrames(path, only)
+        for item in found.read():
+            if asked.connection not in {None, item.frame.connection}:
+                continue
+            if count == last + MOST_COUNTED:
+                is_whole = False
                 break
-    return wanted
-
-
-def _analysis(root: ServedRoot, name: str) -> tuple[Output, Facts]:
-    """Return the output of an analysis and its facts; both are files below the root."""
-    from flexwire.facts.facts import Facts
-    from flexwire.tables.output import output
-
-    directory = root.directory(name)
-    root.directory(root.name_of(directory / _TABLES))
-    found = output(directory)
-    path = root.file(root.name_of(_path(found) / _FACTS))
-    if path.stat().st_size > MOST_FACTS_BYTES:
-        raise InputError(f"{root.name_of(path)} has more than {MOST_FACTS_BYTES:,} bytes")
-    try:
-        return found, Facts.from_json(json.loads(path.read_bytes()))
-    except (ValueError, RecursionError):
-        # The reason may quote the file.
-        raise InputError(
-            f"{root.name_of(path)} does not hold the facts of this release of flexwire"
-        ) from None
-
-
-def _path(output: Output) -> Path:
-    """Return the directory of an output, which is on this machine."""
-    path = output.root.path
-    if path is None:
-        raise AssertionError  # a directory of this machine has a path
-    return path
+            count += 1
+            if asked.skip < count <= last:
+                rows.append(frame_row(count, item))
+        ends = [(row.connection, row.direction, row.timestamp_us) for row in rows]
+        packets = find_packets(path, ends)
+    listed = [{"packet": packet, **row.form} for row, packet in zip(rows, packets, strict=True)]
+    return {
+        "count": count,
+        "isCountedToTheEnd": is_whole,
+        "bytesNotRead": dict(found.unused),
+        "frames": Page(listed, max(count - last, 0)),
+    }
 
 
 def list_inputs(root: ServedRoot, asked: ListArguments) -> dict[str, Any]:
@@ -457,6 +282,14 @@ TOOLS: Final = (
         "with the names of error codes, and records. Credentials are withheld.",
         BytesArguments,
         decode,
+    ),
+    Tool(
+        "frames",
+        "List frames of a capture",
+        "List the frames of a capture: packet, time, connection, message, version, correlation id "
+        "and client id of each. explain and decode take the number of the packet.",
+        FramesArguments,
+        frames,
     ),
     Tool(
         "schema_show",

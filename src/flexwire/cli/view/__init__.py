@@ -1,7 +1,8 @@
 """`flexwire view`: a capture in the terminal, with its connections, frames and fields.
 
-`frames` reads the capture and keeps a bounded number of frames, and `screen` shows them. Fields
-are explained as `flexwire explain --frame-number` does it, so credentials are withheld.
+`frames` reads the capture and keeps a bounded number of frames, and `screen` shows them.
+`typed_filter` reads the filter that a user types. Fields are explained as
+`flexwire explain --frame-number` does it, so credentials are withheld.
 
 Laws of this folder:
 
@@ -45,7 +46,7 @@ def view(*, capture: Path, skip: int, **parameters: Any) -> None:
 
     Enter on a connection shows its frames, and the fields of a frame appear as it is chosen. Tab
     goes to the next pane, a shows all connections again, n and p show the next and the previous
-    2,000 frames, and q ends. Credentials are withheld.
+    2,000 frames, f changes the filter, and q ends. Credentials are withheld.
 
     It keeps 20,000 frames; the last line counts the others, and --skip shows the next.
     """

@@ -14,20 +14,22 @@ from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import DataTable, Footer, Log, Static
+from textual.widgets import DataTable, Footer, Input, Log, Static
 
-from flexwire.errors import FlexwireError
-from flexwire.facts.units import moment_at
+from flexwire.cli.captured_frames import time_text
+from flexwire.cli.view.frames import ViewedCapture
+from flexwire.cli.view.typed_filter import EXAMPLE, parse_filter, typed
+from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.widgets.data_table import ColumnKey
 
-    from flexwire.cli.view.frames import FrameRow, ViewedCapture
+    from flexwire.cli.captured_frames import FrameRow
 
 _ROWS_AT_ONCE: Final = 500
 PAGE_ROWS: Final = 2_000
@@ -43,14 +45,18 @@ class CaptureScreen(App[None]):
     #connections { width: 52; max-width: 45%; border-right: solid $primary; }
     #upper { height: 1fr; }
     #fields { height: 1fr; border-top: solid $primary; }
+    #filter { display: none; height: 3; }
+    #filter.typing { display: block; }
     #summary { height: 1; background: $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q", "quit", "Quit"),
         ("a", "show_all", "All connections"),
+        ("f", "type_filter", "Filter"),
         ("n", "turn_page(1)", "Next frames"),
         ("p", "turn_page(-1)", "Previous frames"),
         Binding("tab", "app.focus_next", "Next pane", show=True),
+        Binding("escape", "close_filter", "Close the filter", show=False),
     ]
     ENABLE_COMMAND_PALETTE = False
 
@@ -73,6 +79,7 @@ class CaptureScreen(App[None]):
             yield DataTable(id="connections", cursor_type="row", zebra_stripes=True)
             yield DataTable(id="frames", cursor_type="row", zebra_stripes=True)
         yield Log(id="fields")
+        yield Input(id="filter", placeholder=EXAMPLE)
         yield Static(id="summary", markup=False)
         yield Footer()
 
@@ -91,24 +98,46 @@ class CaptureScreen(App[None]):
         """The fields of the chosen frame."""
         return self.query_one("#fields", Log)
 
+    @property
+    def typing(self) -> Input:
+        """The line in which a filter is typed; it is shown while one is."""
+        return self.query_one("#filter", Input)
+
     def on_mount(self) -> None:
         """Begin to read the capture."""
         self._count_column, _ = self.connections.add_columns("frames", "connection")
-        self.connections.add_row(_cell("0"), _cell(_ALL), key="")
         self.frames.add_columns(*_COLUMNS)
-        self.frames.focus()
-        self._say("reading")
-        self.run_worker(self._read, thread=True, group="read")
+        self._begin()
 
-    def _read(self) -> None:
+    def _begin(self) -> None:
+        """Begin to read the capture, with all panes empty."""
+        self._rows, self._counts = {}, Counter()
+        self.connections.clear()
+        self.connections.add_row(_cell("0"), _cell(_ALL), key="")
+        self._told = "reading"
+        self._show("")
+        capture = self._capture
+        self.run_worker(lambda: self._read(capture), thread=True, group="read")
+
+    def _read(self, capture: ViewedCapture) -> None:
+        """Read a capture in a thread, until another filter is chosen."""
+
+        def tell(act: Callable[..., None], *arguments: object) -> None:
+            self.call_from_thread(self._do_for, capture, act, *arguments)
+
         try:
-            rows = self._capture.read()
-            while part := [*islice(rows, _ROWS_AT_ONCE)]:
-                self.call_from_thread(self._add, part)
+            rows = capture.read()
+            while capture is self._capture and (part := [*islice(rows, _ROWS_AT_ONCE)]):
+                tell(self._add, part)
         except (FlexwireError, OSError) as error:
-            self.call_from_thread(self._say, f"{type(error).__name__}: {error}")
+            tell(self._say, f"{type(error).__name__}: {error}")
         else:
-            self.call_from_thread(self._finish)
+            tell(self._finish)
+
+    def _do_for(self, capture: ViewedCapture, act: Callable[..., None], *arguments: object) -> None:
+        # Another filter may have been chosen meanwhile.
+        if capture is self._capture:
+            act(*arguments)
 
     def _finish(self) -> None:
         """List all frames by time: they were listed as their connections were known as Kafka's."""
@@ -126,6 +155,9 @@ class CaptureScreen(App[None]):
         if count > PAGE_ROWS:
             last = min(first + PAGE_ROWS, count)
             text = f"{text}; listed are {first + 1:,} to {last:,} of {count:,}"
+        self._write_summary(text)
+
+    def _write_summary(self, text: str) -> None:
         shown = printable(f"{self._capture.path.name}: {text}")
         self.query_one("#summary", Static).update(Text(shown))
 
@@ -193,6 +225,29 @@ class CaptureScreen(App[None]):
             self.fields.write_lines([printable(line) or " " for line in lines], scroll_end=False)
             self.fields.scroll_home(animate=False)
 
+    def action_type_filter(self) -> None:
+        """Show the line in which a filter is typed, with the present one."""
+        self.typing.value = typed(self._capture.only)
+        self.typing.add_class("typing")
+        self.typing.focus()
+
+    def action_close_filter(self) -> None:
+        """Go on with the present filter."""
+        self.typing.remove_class("typing")
+        self.frames.focus()
+        self._say(self._told)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Read the capture again by the filter that was typed, or say what is wrong with it."""
+        try:
+            only = parse_filter(event.value)
+        except ArgumentError as error:
+            self._write_summary(f"ArgumentError: {error}")
+            return
+        self._capture = ViewedCapture(self._capture.path, only)
+        self.action_close_filter()
+        self._begin()
+
     def action_show_all(self) -> None:
         """Show the frames of all connections."""
         self._show("")
@@ -223,18 +278,10 @@ def _cell(text: str, justify: Literal["left", "right"] = "left") -> Text:
     return Text(printable(text), no_wrap=True, justify=justify)
 
 
-def _time(timestamp_us: int) -> str:
-    try:
-        return f"{moment_at(timestamp_us):%H:%M:%S.%f}"
-    except OverflowError:
-        # A capture may hold any number.
-        return str(timestamp_us)
-
-
 def _cells(row: FrameRow) -> list[Text]:
     arrow = ">" if row.direction == "request" else "<"
     return [
-        _cell(_time(row.timestamp_us)),
+        _cell(time_text(row.timestamp_us, "%H:%M:%S.%f")),
         _cell(f"{arrow} {row.name}"),
         _cell("" if row.version is None else str(row.version), "right"),
         _cell("" if row.correlation_id is None else str(row.correlation_id), "right"),

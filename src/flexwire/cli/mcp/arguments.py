@@ -1,0 +1,120 @@
+"""What each tool takes; a client sees it as a JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it when it runs
+
+MOST_BYTES: Final = 4 << 20
+"""The most bytes of a message or a frame that a tool reads, and the most characters of its text."""
+MOST_ROWS: Final = 1_000
+"""The most rows of one answer."""
+
+_Text = Annotated[str, Meta(max_length=MOST_BYTES)]
+_Name = Annotated[str, Meta(max_length=1_000)]
+_Names = Annotated[tuple[_Name, ...], Meta(max_length=100)]
+_Version = Annotated[
+    int | Literal["latest"] | None,
+    Meta(description="The version of the message, or of the request that a response answers."),
+]
+
+
+class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """The rows that are wanted of an answer."""
+
+    skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
+    rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
+
+
+class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Bytes, and what they are."""
+
+    data: Annotated[
+        _Text | None,
+        Meta(description="The bytes: hex, a hex dump, or base64. Give data or file."),
+    ] = None
+    file: Annotated[
+        _Name | None,
+        Meta(description="A file below the root with the bytes, raw or as text, or a capture."),
+    ] = None
+    packet: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="With a capture as file: the number of the packet, as Wireshark counts."),
+    ] = None
+    message: Annotated[
+        _Name | None,
+        Meta(
+            description="The name of the message, as FetchRequest, if the bytes are a message "
+            "without its header. Without it they are one or several whole frames."
+        ),
+    ] = None
+    version: _Version = None
+    api: Annotated[
+        _Name | None,
+        Meta(description="If the frame is a response: its API, as Metadata. It needs version."),
+    ] = None
+    request: Annotated[
+        _Text | None,
+        Meta(description="Instead of api and version: the request that the frame answers."),
+    ] = None
+
+
+class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A message, and its version."""
+
+    message: Annotated[_Name, Meta(description="The name of the message, as FetchRequest.")]
+    version: Annotated[
+        int | Literal["latest"] | None, Meta(description="By default the newest stable version.")
+    ] = None
+    release: Annotated[
+        _Name | None, Meta(description="The Kafka release whose layout to use, as 4.0.")
+    ] = None
+
+
+class AuditArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An analysis, and which findings of its audit."""
+
+    analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
+    release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
+    verdict: Annotated[
+        AuditVerdict | None, Meta(description="Only findings with this verdict.")
+    ] = None
+
+
+class AnswersArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An analysis, and one of its answers."""
+
+    analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
+    name: Annotated[
+        _Name | None,
+        Meta(description="The answer whose rows to return. Without it all answers are listed."),
+    ] = None
+
+
+class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A capture, and which of its frames: those that fit every list that is not empty."""
+
+    file: Annotated[_Name, Meta(description="A capture below the root.")]
+    connection: Annotated[
+        _Name | None,
+        Meta(description="Only frames of this connection, as a frame of another answer names it."),
+    ] = None
+    apis: Annotated[
+        _Names, Meta(description="Only requests of these APIs, as Fetch, and their responses.")
+    ] = ()
+    client_ids: Annotated[
+        _Names,
+        Meta(description="Only requests of these client ids; * stands for any text."),
+    ] = ()
+    topics: Annotated[
+        _Names, Meta(description="Only requests that name these topics; * stands for any text.")
+    ] = ()
+
+
+class ListArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A directory."""
+
+    directory: Annotated[_Name, Meta(description="A directory below the root.")] = "."

@@ -1,25 +1,29 @@
 """Packages that not everybody has: the extra that brings each, and one error where one is missing.
 
 Where an optional package is imported, the import stands within `needed_by`; a room whose every file
-needs one asks for it first, with `require`. What neither of them sees is worded on the command line
-by `missing_extra`, from the module's name alone.
+needs one asks for it first, with `require`. A file of which only a part needs one imports it by
+`import_optional`. What none of them sees is worded on the command line by `missing_extra`, from the
+module's name alone.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from flexwire.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EXTRAS", "missing_extra", "needed_by", "require"]
+__all__ = ["EXTRAS", "import_optional", "missing_extra", "needed_by", "require"]
 
 EXTRAS: Final = {
+    "cramjam": "records",
+    "rich": "columnar",
     "numpy": "columnar",
     "pyarrow": "columnar",
     "zstandard": "columnar",
@@ -61,6 +65,36 @@ def require(subject: str, extra: str, *modules: str) -> None:
         spec = sys.modules[module] if module in sys.modules else find_spec(module)
         if spec is None:
             raise MissingExtraError(subject, module, extra)
+
+
+def import_optional(subject: str, extra: str, module: str) -> Any:
+    """Return a module, or a `MissingModule` if it is not installed.
+
+    >>> import_optional("an example", "columnar", "no_such_module").something
+    Traceback (most recent call last):
+        ...
+    flexwire.errors.MissingExtraError: an example needs no_such_module, which is not installed: \
+pip install 'flexwire[columnar]'
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        return MissingModule(subject, extra, module)
+
+
+class MissingModule:
+    """Stands for a module that is not installed. Using it raises `MissingExtraError`."""
+
+    def __init__(self, subject: str, extra: str, module: str) -> None:
+        self._given = subject, module, extra
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            # Python itself asks, to show or copy the object.
+            raise AttributeError(name)
+        raise MissingExtraError(*self._given)
 
 
 @contextmanager

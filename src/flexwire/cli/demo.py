@@ -33,12 +33,12 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     broker. Then the captures are analyzed, with an audit for Kafka 4.0.0 and the newest 4.0. OUT
     gets capture/, tables/, facts.json, audit.csv, audit.json and report.html.
     """
-    from rich.console import Console
-
     from flexwire.cli.analyze import print_audit
     from flexwire.extras import needed_by
 
     with needed_by("the demo", "demo"):
+        from rich.console import Console
+
         from flexwire.demo.run import print_summary, run_demo
 
     with progress_bar() as progress:

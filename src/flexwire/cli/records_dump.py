@@ -8,6 +8,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -282,7 +283,7 @@ def _progress() -> Iterator[Callable[[Path, int, int], None]]:
     """Yield a callable that shows the progress in a log, unless rows go to the terminal."""
     from flexwire.cli.terminal import progress_bar
 
-    if sys.stdout.isatty() or not sys.stderr.isatty():
+    if sys.stdout.isatty() or not sys.stderr.isatty() or find_spec("rich") is None:
         yield lambda path, done, total: None  # noqa: ARG005 - the protocol has these names
         return
     from rich.markup import escape

@@ -15,6 +15,7 @@ import platform
 import sys
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
@@ -253,8 +254,12 @@ def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def progress_bar() -> Iterator[Listener]:
     """Yield a callable that takes a stage, the part done, and the total (0: unknown).
 
-    The bar goes to standard error, so that standard output can be piped.
+    The bar goes to standard error, so that standard output can be piped. There is none without the
+    package rich, which the extra columnar brings.
     """
+    if is_quiet() or not sys.stderr.isatty() or find_spec("rich") is None:
+        yield lambda stage, done, total: None  # noqa: ARG005 - the protocol has these names
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -266,9 +271,6 @@ def progress_bar() -> Iterator[Listener]:
     )
 
     console = Console(file=styled(sys.stderr))
-    if is_quiet() or not sys.stderr.isatty():
-        yield lambda stage, done, total: None  # noqa: ARG005 - the protocol has these names
-        return
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description:<28}"),

@@ -6,6 +6,9 @@ the declared size is compared with the format's largest expansion. Gzip is infla
 Lz4 and zstd cut their content into blocks of limited size. So the block headers give an upper limit
 of the content's size, before anything is inflated or allocated.
 
+Python itself has gzip. The others are cramjam's, which not everybody has: without it their records
+raise `MissingExtraError`.
+
 Clients that wrote magic 0 computed the header checksum over the frame's magic number as well
 (KAFKA-3160). A reader of the lz4 format refuses such a frame, so its one wrong byte is corrected.
 """
@@ -18,10 +21,9 @@ from importlib import import_module
 from threading import local
 from typing import TYPE_CHECKING, Any
 
-import cramjam
-
 from flexwire.arguments import to_int
 from flexwire.errors import EncodeError, RecordError, short
+from flexwire.extras import MissingModule, import_optional
 from flexwire.records.record import Compression
 from flexwire.wire.frame_layout import (
     LZ4_BLOCK_CHECKSUM,
@@ -52,9 +54,14 @@ from flexwire.wire.frame_layout import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
 
+cramjam: Any = import_optional("compression by snappy, lz4 or zstd", "records", "cramjam")
+# What cramjam, or Python's zlib, says of damaged data.
+_DAMAGED: tuple[type[Exception], ...] = (
+    zlib.error,
+    *(() if isinstance(cramjam, MissingModule) else (cramjam.DecompressionError,)),
+)
 _LZ4_MAGIC = LZ4_MAGIC.to_bytes(4, "little")
 _LZ4_MOST_RATIO = 255
 
@@ -216,10 +223,10 @@ def inflate(compression: Compression, data: bytes, *, magic: int, limit: int) ->
             return _inflate_snappy(data, limit)
         if compression is Compression.LZ4:
             frame = with_right_checksum(data) if magic == 0 else data
-            return _inflate_blocks(cramjam.lz4, frame, lz4_bound(frame), limit)
+            return _inflate_blocks("lz4", frame, lz4_bound(frame), limit)
         if compression is Compression.ZSTD:
-            return _inflate_blocks(cramjam.zstd, data, zstd_bound(data), limit)
-    except (cramjam.DecompressionError, zlib.error) as error:
+            return _inflate_blocks("zstd", data, zstd_bound(data), limit)
+    except _DAMAGED as error:
         raise RecordError(f"the {compression} data is damaged: {error}") from None
     return data
 
@@ -238,16 +245,16 @@ def inflate_into(
     try:
         if (run := _DECLARED.get(compression)) is not None:
             return run(data, room)
-        bound_of, codec = _BOUNDED.get(compression, (None, None))
-        if bound_of is None or codec is None:
+        bound_of, name = _BOUNDED.get(compression, (None, ""))
+        if bound_of is None:
             return -1
         bound = bound_of(data) if bound is None else bound
         if not 0 <= bound <= len(room):
             return -1
         if compression is Compression.ZSTD and (size := _inflate_zstd_into(data, room)) >= 0:
             return size
-        return int(codec.decompress_into(data, room))
-    except (RecordError, cramjam.DecompressionError, zlib.error, fast_zlib.error):
+        return int(getattr(cramjam, name).decompress_into(data, room))
+    except (RecordError, *_DAMAGED, fast_zlib.error):
         return -1
 
 
@@ -256,13 +263,14 @@ def _beyond(limit: int) -> RecordError:
     return RecordError(reason)
 
 
-def _inflate_blocks(codec: ModuleType, data: bytes, bound: int, limit: int) -> bytes:
+def _inflate_blocks(name: str, data: bytes, bound: int, limit: int) -> bytes:
+    codec = getattr(cramjam, name)
     if bound <= limit:
         return bytes(codec.decompress(data))
     room = bytearray(limit)
     try:
         size = codec.decompress_into(data, room)
-    except cramjam.DecompressionError as error:
+    except _DAMAGED as error:
         raise RecordError(f"{_beyond(limit).reason} ({error})") from None
     return bytes(memoryview(room)[:size])
 
@@ -385,8 +393,8 @@ _DECLARED = {
 }
 # The codecs whose frames declare an upper limit of their inflated size.
 _BOUNDED = {
-    Compression.LZ4: (lz4_bound, cramjam.lz4),
-    Compression.ZSTD: (zstd_bound, cramjam.zstd),
+    Compression.LZ4: (lz4_bound, "lz4"),
+    Compression.ZSTD: (zstd_bound, "zstd"),
 }
 
 # Kafka's own ranges of `compression.gzip.level` and similar settings.

@@ -12,11 +12,10 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from cramjam import zstd
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.storage.input_file import version_here
 from flexwire.storage.store_listing import FileEntry, moment_of
@@ -83,11 +82,13 @@ _QUICKLY: Final = 1  # a level of zstd
 
 def compress(data: bytes) -> bytes:
     """Compress data for another task."""
+    zstd: Any = import_module("cramjam").zstd
     return bytes(zstd.compress(data, _QUICKLY))
 
 
 def decompress(data: bytes) -> bytes:
     """Return the decompressed data."""
+    zstd: Any = import_module("cramjam").zstd
     return bytes(zstd.decompress(data))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -167,11 +168,14 @@ def test_rows_come_in_parts_while_the_capture_is_read(
     _drive(file, act)
 
 
-def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(file: Path) -> None:
+def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run() -> None:
         viewed = ViewedCapture(file, CaptureFilter())
         app = CaptureScreen(viewed)
-        app._read = lambda capture: None  # type: ignore[method-assign]  # it is read by hand, in two steps
+        # It is read by hand, in two steps.
+        monkeypatch.setattr(app, "_read", Mock())
         async with app.run_test(size=(160, 50)) as pilot:
             app._add([*viewed.read()])
             await pilot.press("down", "down")

@@ -1,0 +1,166 @@
+"""flexwire without extras is small, and runs without kernels and without what only Unix has."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from flexwire.errors import MissingExtraError
+from flexwire.extras import EXTRAS, MissingModule, import_optional
+from tools.package.small import MOST_BYTES, installed_size
+
+ROOT = Path(__file__).parents[2]
+# What Windows lacks.
+UNIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
+# What is promised there: the codec, records, columns, schemas and calls.
+ON_WINDOWS = (
+    "flexwire",
+    "flexwire.cli",
+    "flexwire.client",
+    "flexwire.codec",
+    "flexwire.columnar",
+    "flexwire.messages",
+    "flexwire.protocol",
+    "flexwire.records",
+    "flexwire.schema.catalog",
+    "flexwire.specs.breaking",
+    "flexwire.specs.lint",
+)
+COMMANDS = (
+    ("decode", "MetadataRequest", "00010000", "--version", "12"),
+    ("explain", "MetadataRequest", "00010000", "--version", "12"),
+    ("encode", "ApiVersionsRequest", "{}", "--version", "0"),
+    ("schema", "list", "fetchrequest"),
+    ("schema", "resolve", "FetchRequest", "--version", "12"),
+    ("call", "--help"),
+)
+RUN = """
+import json, sys
+hidden, modules, arguments = json.loads(sys.argv[1])
+for name in hidden:
+    sys.modules[name] = None
+import importlib
+for name in modules:
+    importlib.import_module(name)
+if arguments:
+    sys.argv = ["flexwire", *arguments]
+    from flexwire.cli import main
+    main()
+"""
+
+
+def _run(
+    hidden: set[str], modules: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    given = json.dumps([sorted(hidden), modules, arguments])
+    return subprocess.run(
+        [sys.executable, "-c", RUN, given], capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def _kernels() -> set[str]:
+    sources = (ROOT / "src" / "flexwire" / "kernels").rglob("*.pyx")
+    names = {".".join(one.relative_to(ROOT / "src").with_suffix("").parts) for one in sources}
+    assert len(names) > 10
+    return {*names, "flexwire.kernels.shared"}
+
+
+def _needed(name: str, seen: set[str]) -> set[str]:
+    """Return the packages that one needs without extras, with those that these need."""
+    if name in seen:
+        return seen
+    seen.add(name)
+    for line in distribution(name).requires or ():
+        requirement = Requirement(line)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            _needed(requirement.name, seen)
+    return seen
+
+
+def test_an_installation_without_extras_is_small() -> None:
+    """In files that pip unpacks; Python's bytecode comes later, and pip can leave it out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed: set[str] = set()
+    for line in project["dependencies"]:
+        _needed(Requirement(line).name, needed)
+    assert needed == {"click", "google-crc32c", "msgspec"}
+    packages = {name: installed_size(distribution(name)) for name in needed}
+    ours = sum(
+        one.stat().st_size
+        for one in (ROOT / "src" / "flexwire").rglob("*")
+        if one.is_file() and one.suffix not in {".pyx", ".pxd", ".h", ".c", ".pyc"}
+    )
+    assert ours > 3_000_000
+    assert sum(packages.values()) + ours < MOST_BYTES, (packages, ours)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_command_runs_without_kernels_and_without_extras(arguments: tuple[str, ...]) -> None:
+    whole = _run(set(), arguments=arguments)
+    assert whole.returncode == 0, whole.stderr
+    small = _run(_kernels() | set(EXTRAS), arguments=arguments)
+    assert (small.returncode, small.stdout, small.stderr) == (0, whole.stdout, whole.stderr)
+
+
+@pytest.mark.slow
+def test_what_windows_gets_is_imported_without_what_only_unix_has() -> None:
+    done = _run({*UNIX_ONLY}, ON_WINDOWS)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+RECORDS = """
+from flexwire.records import Record, decode_records, encode_batch
+from flexwire.errors import MissingExtraError, RecordError
+record = Record(value=b"x" * 100, key=None, offset=0, timestamp=1)
+whole = encode_batch([record], compression="gzip", base_offset=0)
+assert [one.value for one in decode_records(whole)] == [record.value]
+damaged = bytearray(whole)
+damaged[-9] ^= 255
+damaged[17:21] = __import__("google_crc32c").value(bytes(damaged[21:])).to_bytes(4, "big")
+for compression in ("gzip", "snappy", "lz4", "zstd"):
+    try:
+        if compression == "gzip":
+            list(decode_records(bytes(damaged)))
+        else:
+            encode_batch([record], compression=compression, base_offset=0)
+    except (MissingExtraError, RecordError) as error:
+        print(type(error).__name__, getattr(error, "extra", "the gzip data"))
+"""
+
+
+@pytest.mark.slow
+def test_without_the_extra_records_only_their_compression_is_missing() -> None:
+    program = f"import sys\nsys.modules['cramjam'] = None\n{RECORDS}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "RecordError the gzip data",
+        *["MissingExtraError records"] * 3,
+    ]
+
+
+def test_a_missing_module_is_told_when_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = import_optional("it", "records", "no_such_module")
+    assert isinstance(missing, MissingModule)
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'flexwire[records]'")):
+        _ = missing.zstd
+    assert import_optional("it", "records", "json") is json
+    # A module that is there and lacks another one is broken, and no matter of extras.
+    (tmp_path / "broken_inside.py").write_text("import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        import_optional("it", "records", "broken_inside")
+    assert caught.value.name == "no_such_module"

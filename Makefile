@@ -7,6 +7,7 @@ FUZZ_ARGS ?=
 GUARD_ARGS ?=
 SITE_ARGS ?=
 KILLS_ARGS ?=
+REHEARSAL_ARGS ?=
 CLIENTS ?=
 VECTORS_ARGS ?=
 CODECS ?=
@@ -18,7 +19,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test long cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test long cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel release-rehearsal browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -66,6 +67,8 @@ help:
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
 	@echo "            interpreters of PYTHONS: half an hour each"
+	@echo "make release-rehearsal  all of a release but its push, from what is committed, in empty environments"
+	@echo "            without a network, for docs/releasing.md: three minutes"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
@@ -149,6 +152,11 @@ wheel: environment
 
 try-wheel: wheel
 	.venv/bin/python -m tools.try_wheel --python $(PYTHONS) --guard
+
+# It brings its packages once, into .build/wheelhouse. REHEARSAL_ARGS=--no-site leaves the site out.
+release-rehearsal: environment
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools/site/requirements.lock
+	.venv/bin/python -m tools.release.rehearsal $(REHEARSAL_ARGS)
 
 lint: environment
 	.venv/bin/ruff check

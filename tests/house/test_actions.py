@@ -89,11 +89,40 @@ def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-def test_only_the_tag_of_the_version_is_released() -> None:
+def test_only_the_tag_of_the_version_is_released(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     script = _script(RELEASE, "The tag is the version")
-    assert _run(script, ROOT, TAG=f"v{project['version']}").returncode == 0
-    assert _run(script, ROOT, TAG=f"v{project['version']}.1").returncode == 1
+    place = {"RUNNER_TEMP": str(tmp_path)}
+    done = _run(script, ROOT, TAG=f"v{project['version']}", **place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "- `flexwire decode`" in (tmp_path / "notes.md").read_text(encoding="utf-8")
+    for tag in (f"v{project['version']}.1", project["version"], "v99.0.0", "main", ""):
+        assert _run(script, ROOT, TAG=tag, **place).returncode == 1, tag
+
+
+@pytest.mark.parametrize(
+    ("job", "may"),
+    [
+        ("build", set()),
+        ("wheels", set()),
+        ("release", {"contents", "id-token", "attestations"}),
+        ("publish", {"id-token"}),
+    ],
+)
+def test_a_job_may_write_only_what_it_has_to(job: str, may: set[str]) -> None:
+    workflow = yaml.safe_load(RELEASE.read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    given = workflow["jobs"][job].get("permissions", {})
+    assert {name for name, right in given.items() if right == "write"} == may
+    assert ("environment" in workflow["jobs"][job]) is (job == "publish")
+
+
+def test_what_is_published_is_what_was_attested() -> None:
+    jobs = yaml.safe_load(RELEASE.read_text(encoding="utf-8"))["jobs"]
+    assert jobs["publish"]["needs"] == "release"
+    kept = [step["with"]["name"] for step in jobs["release"]["steps"] if "upload" in str(step)]
+    taken = [step["with"]["name"] for step in jobs["publish"]["steps"] if "download" in str(step)]
+    assert kept == taken == ["files"]
 
 
 def test_the_action_installs_the_checkout_it_stands_in() -> None:

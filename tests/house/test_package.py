@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,23 @@ def test_zig_links_without_the_options_of_a_distribution(monkeypatch: pytest.Mon
     linked = "gcc -pthread -shared -Wl,-O1 -Wl,-Bsymbolic-functions -g"
     monkeypatch.setattr(sysconfig, "get_config_var", {"LDSHARED": linked}.get)
     assert extension._linking("/a b/cc") == "'/a b/cc' -pthread -shared -g"
+
+
+def test_a_wheel_says_nothing_of_the_rights_of_who_packed_it() -> None:
+    def wheel(plain: int, program: int) -> bytes:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as taken:
+            for name, mode in (("a.py", plain), ("k.so", program)):
+                entry = zipfile.ZipInfo(name)
+                entry.external_attr = (0o100000 | mode) << 16
+                taken.writestr(entry, name * 9)
+        return packed.getvalue()
+
+    one = backend._normal_wheel(wheel(0o664, 0o775))
+    assert one == backend._normal_wheel(wheel(0o600, 0o700)) == wheel(0o644, 0o755)
+    with zipfile.ZipFile(io.BytesIO(one)) as given:
+        assert given.read("a.py") == b"a.py" * 9
+        assert [entry.external_attr >> 16 for entry in given.infolist()] == [0o100644, 0o100755]
 
 
 def test_an_archive_of_the_sources_says_nothing_of_who_packed_it_and_when() -> None:

@@ -10,7 +10,9 @@ import io
 import os
 import platform
 import shutil
+import stat
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,10 @@ def build_wheel(
     # setuptools would pack what an earlier build left there.
     for left in Path(place()).glob("lib*"):
         shutil.rmtree(left)
-    return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
+    name = str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
+    path = Path(wheel_directory, name)
+    path.write_bytes(_normal_wheel(path.read_bytes()))
+    return name
 
 
 def build_editable(
@@ -80,6 +85,20 @@ def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
 def _compiler() -> list[str]:
     wanted = os.environ.get("FLEXWIRE_KERNELS") != "off" and not has_compiler()
     return ["ziglang"] if wanted and platform.machine().lower() in ZIG else []
+
+
+def _normal_wheel(wheel: bytes) -> bytes:
+    """Return the same wheel without the rights that the files had on the machine that packed it."""
+    packed = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(wheel)) as given,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as taken,
+    ):
+        for entry in given.infolist():
+            is_program = entry.external_attr >> 16 & 0o100
+            entry.external_attr = (stat.S_IFREG | (0o755 if is_program else 0o644)) << 16
+            taken.writestr(entry, given.read(entry))
+    return packed.getvalue()
 
 
 def _normal(archive: bytes, time: int) -> bytes:

@@ -84,6 +84,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/notes/performance",
         "CHANGELOG",
         "docs/roadmap",
+        "docs/releasing",
         "SECURITY",
         "CODE_OF_CONDUCT",
     ),

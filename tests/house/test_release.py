@@ -1,0 +1,218 @@
+"""The parts of a release: notes, files of a wheel, the bill of materials, and what packs them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tools.package.cross import PLATFORMS
+from tools.release import installation, rehearsal
+from tools.release.listing import ABOUT, expected_kinds, findings, reviewed, source_names
+from tools.release.notes import declared_version, notes, notes_of_tag, version_of_tag
+from tools.release.rehearsal import NOT_HERE, Rehearsal, StepError, rehearse
+from tools.release.sbom import bill, direct, pinned, sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+CHANGELOG = """# Changelog
+
+## [Unreleased] (0.3.0)
+
+- Third.
+
+## [0.2.0] - 2027-01-01 [YANKED]
+
+- Second.
+
+## [0.1.0] - 2026-12-01
+"""
+
+
+def test_notes_are_the_part_of_the_version() -> None:
+    assert notes(CHANGELOG, "0.3.0") == "- Third.\n"
+    assert notes(CHANGELOG, "0.2.0") == "- Second.\n"
+    for version, told in [
+        ("0.1.0", "says nothing"),
+        ("0.4.0", "no heading"),
+        ("0.2", "no heading"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            notes(CHANGELOG, version)
+
+
+def test_the_changelog_has_notes_of_the_version() -> None:
+    text = notes_of_tag(f"v{declared_version()}")
+    assert len(text.splitlines()) > 100
+    assert "\n## " not in text
+
+
+@pytest.mark.parametrize("tag", ["0.1.0", "v0.1", "v0.1.0.1", "v0.1.0-rc1", "release", "v1.0.0\n"])
+def test_a_tag_that_names_no_version_is_refused(tag: str) -> None:
+    with pytest.raises(ValueError, match="expected a tag such as"):
+        version_of_tag(tag)
+
+
+def test_a_tag_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the tag names 99\.0\.0"):
+        notes_of_tag("v99.0.0")
+
+
+def test_the_kinds_of_files_in_a_wheel_are_reviewed() -> None:
+    """If this fails: ``python -m tools.release.listing``, and look at the difference."""
+    assert reviewed() == expected_kinds()
+
+
+@pytest.fixture
+def names() -> list[str]:
+    """The names of the files in a wheel of these sources."""
+    about = [
+        name.replace("flexwire.", "flexwire-0.1.0.", 1).replace("*.1", "flexwire.1")
+        for name in ABOUT
+    ]
+    return [*source_names(), "flexwire/kernels/objects.cpython-311-x86_64-linux-gnu.so", *about]
+
+
+def _wheel(place: Path, names: list[str]) -> Path:
+    with zipfile.ZipFile(place / "flexwire.whl", "w") as archive:
+        for name in names:
+            archive.writestr(name, "")
+    return place / "flexwire.whl"
+
+
+def test_a_wheel_of_the_sources_has_no_finding(tmp_path: Path, names: list[str]) -> None:
+    assert findings(_wheel(tmp_path, names), ROOT) == []
+    windows = [name.replace("cpython-311-x86_64-linux-gnu.so", "cp311.pyd") for name in names]
+    assert findings(_wheel(tmp_path, windows), ROOT) == []
+    plain = [name for name in names if not name.endswith(".so")]
+    assert findings(_wheel(tmp_path, plain), ROOT, has_kernels=False) == []
+    assert findings(_wheel(tmp_path, plain), ROOT) == ["flexwire/kernels/*.so is missing"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda names: [*names, "flexwire/id_rsa"], "nobody reviewed flexwire/id_rsa"),
+        (lambda names: [*names, "flexwire/a.pem"], "nobody reviewed flexwire/*.pem"),
+        (lambda names: [*names, "flexwire/left.py"], "flexwire/left.py is not in the sources"),
+        (lambda names: [*names, "tests/a.py"], "nobody reviewed tests/*.py"),
+        (
+            lambda names: [n for n in names if n != "flexwire/errors.py"],
+            "flexwire/errors.py is miss",
+        ),
+        (lambda names: [n for n in names if "NOTICE" not in n], "licenses/NOTICE is missing"),
+    ],
+)
+def test_a_wheel_with_other_files_is_found(
+    tmp_path: Path, names: list[str], change: Callable[[list[str]], list[str]], told: str
+) -> None:
+    found = findings(_wheel(tmp_path, change(names)), ROOT)
+    assert any(told in finding for finding in found), found
+
+
+def test_the_bill_has_what_the_project_names_at_the_versions_of_the_lock(tmp_path: Path) -> None:
+    wheel = tmp_path / "flexwire-1-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    made = bill([wheel])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {one["name"] for one in made["components"] if one.get("scope") == "required"}
+    assert needed == {line.partition(">")[0] for line in project["dependencies"]}
+    optional = {one["name"] for one in made["components"] if one.get("scope") == "optional"}
+    assert {"pyarrow", "pyspark", "cramjam", "rich"} < optional
+    assert not {"pytest", "flexwire", "matplotlib"} & optional
+    versions = pinned((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert all(one["version"] == versions[one["name"]] for one in made["components"][:-1])
+    assert made["components"][-1]["hashes"][0]["content"] == sha256(wheel)
+    assert len(made["dependencies"][0]["dependsOn"]) == len(direct())
+    assert json.loads(json.dumps(made)) == made
+
+
+def test_a_bill_that_lacks_an_installed_package_is_found(tmp_path: Path) -> None:
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    for name in ("flexwire-1", "click-1", "msgspec-1", "google_crc32c-1", "pip-1"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+    text = json.dumps(bill([]))
+    installation.check_bill(text, tmp_path)
+    (packages / "left_pad-1.dist-info").mkdir()
+    with pytest.raises(ValueError, match="left-pad"):
+        installation.check_bill(text, tmp_path)
+
+
+def test_a_step_that_fails_is_told_and_the_others_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Rehearsal(tmp_path, tmp_path)
+    one.python = tmp_path / "python"
+
+    def fail() -> str:
+        one.run(["sh", "-c", "echo why; exit 3"])
+        return "not reached"
+
+    assert rehearse(one, [("first", fail), ("second", lambda: "fine")]) == ["first"]
+    told = capsys.readouterr().out
+    assert "FAILED: sh -c" in told
+    assert "why" in told
+    assert "not reached" not in told
+    assert told.splitlines()[-1].endswith("fine")
+
+
+def test_a_command_of_the_rehearsal_has_no_network_and_no_settings_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "somewhere")
+    monkeypatch.setenv("PYTHONPATH", "somewhere")
+    one = Rehearsal(tmp_path, tmp_path)
+    told = one.run(["env"])
+    assert "somewhere" not in told
+    assert "PIP_NO_INDEX=1" in told
+    if one.without_network:
+        assert one.run(["ls", "/sys/class/net"], cwd=tmp_path) is not None
+        with pytest.raises(StepError):
+            one.run(["bash", "-c", "echo > /dev/tcp/192.0.2.1/80"])
+
+
+def test_a_tree_that_is_no_clone_is_packed_without_what_runs_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    for name in (
+        "src/a.py",
+        ".venv/b",
+        "out/c",
+        "src/__pycache__/d.pyc",
+        "e.egg-info/f",
+        ".ci/run",
+    ):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("")
+    (tree / "src/flexwire/kernels").mkdir(parents=True)
+    (tree / "src/flexwire/kernels/k.so").write_text("")
+    (tree / ".gitignore").write_text((ROOT / ".gitignore").read_text())
+    monkeypatch.setattr(rehearsal, "ROOT", tree)
+    one = Rehearsal(tmp_path, tmp_path)
+    assert "this tree is no clone" in one.pack()
+    packed = {str(p.relative_to(one.source)) for p in one.source.rglob("*") if p.is_file()}
+    assert packed == {"src/a.py", ".ci/run", ".gitignore"}
+
+
+def test_the_page_has_every_step_and_what_is_not_rehearsed() -> None:
+    table = PAGE.partition("| step | what is checked |\n|---|---|\n")[2].partition("\n\n")[0]
+    steps = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()]
+    program = Path(rehearsal.__file__).read_text(encoding="utf-8")
+    assert len(steps) == 11
+    assert all(f'("{step}", ' in program for step in steps)
+    listed = PAGE.partition("**What is not rehearsed:**\n\n")[2].partition("\n\n")[0]
+    assert len(listed.splitlines()) <= len(NOT_HERE)
+
+
+def test_each_platform_that_is_cross_built_has_a_row_in_the_page() -> None:
+    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    table = page.partition("| wheel | built | run |\n|---|---|---|\n")[2].partition("\n\n")[0]
+    assert all(f"`{platform.tag}`" in table for platform in PLATFORMS.values())

@@ -75,6 +75,15 @@ def _rust() -> list[str]:
     return ["env", "RUST_BACKTRACE=0", str(place / "target" / "release" / "codec")]
 
 
+def _javascript() -> list[str]:
+    place = BUILT / "javascript"
+    shutil.copytree(EXAMPLES / "javascript", place, dirs_exist_ok=True)
+    # The library asks for a newer Node.js than its codecs need.
+    quiet = ["--silent", "--ignore-scripts", "--omit=optional"]
+    subprocess.run([_tool("npm"), "ci", *quiet], cwd=place, check=True)
+    return [_tool("node"), str(place / "codec.mjs")]
+
+
 def _kio() -> list[str]:
     place = BUILT / "kio"
     if not place.is_dir():
@@ -93,6 +102,14 @@ CODECS = {
     "java": Codec("Java", "kafka-clients", RELEASE, "java/Codec.java", "java", _java, True),
     "go": Codec("Go", "franz-go kmsg", "1.15.0", "go/main.go", "go", _go),
     "rust": Codec("Rust", "kafka-protocol", "0.18.0", "rust/src/main.rs", "cargo", _rust),
+    "javascript": Codec(
+        "JavaScript",
+        "@platformatic/kafka",
+        "2.12.1",
+        "javascript/codec.mjs",
+        "node",
+        _javascript,
+    ),
     "kio": Codec("Python", "kio", "0.6.5", "python/kio_codec.py", sys.executable, _kio),
     "kafka-python": Codec(
         "Python",

@@ -64,6 +64,9 @@ def test_each_codec_was_tested_in_the_version_that_is_pinned() -> None:
     assert pinned == f"={CODECS['rust'].version}"
     assert f"kmsg v{CODECS['go'].version}\n" in (EXAMPLES / "go" / "go.mod").read_text()
     assert f"kio=={CODECS['kio'].version} " in (EXAMPLES / "python" / "kio.lock").read_text()
+    package = json.loads((EXAMPLES / "javascript" / "package.json").read_text(encoding="utf-8"))
+    javascript = CODECS["javascript"]
+    assert package["dependencies"] == {javascript.library: javascript.version}
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert f"kafka-python=={CODECS['kafka-python'].version} " in lock
 

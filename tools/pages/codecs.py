@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 PAGE = DOCS / "codecs.md"
 KEPT = ROOT / "tests" / "vectors" / "codecs.json"
-_HEAD = """# What five codecs do with the vectors
+_HEAD = """# What six codecs do with the vectors
 
 This page shows what codecs of other projects do with the test vectors of Apache Kafka {kafka}
 ([how they are asked](vectors.md)). `make codecs` brings each codec, runs its program of
@@ -57,6 +57,11 @@ the spec allows no null.""",
 An array count above what the bytes can hold aborts the process
 ([report](upstream/kafka-protocol-count.md)). A varint of six bytes is read. For three requests the
 crate names a version as valid (`valid_versions`) that its messages refuse.""",
+    "javascript": """\
+The library reads all versions of a response into the shape of the newest one, so the program reads
+only the newest version of each. A response with an error code that the library does not know raises
+a TypeError, so a new error code of a broker makes a response unreadable. It reads null as an empty
+array where the spec allows no null, and tagged fields of any size at the end of a message.""",
     "kio": """\
 Unknown tagged fields are refused, although KIP-482 asks a reader to skip them. An error code that
 kio does not know is refused too, so a new error code of a broker makes a response unreadable. An

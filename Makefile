@@ -19,7 +19,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test long cluster search kafka conform-mutants trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel release-rehearsal browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test long cluster search kafka conform-mutants conform-others trial rehearse faults vectors codecs pyspark-versions lint classes wheel try-wheel release-rehearsal browser site preview bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -56,13 +56,15 @@ help:
 	@echo "            PYTEST_ARGS='-k 4.4.0' is one release"
 	@echo "make conform-mutants  thirty deviations, planted by a seed before brokers of 3.9, 4.0 and 4.4: flexwire"
 	@echo "            conform finds each in its case; SEED=8 draws others: five minutes"
+	@echo "make conform-others  brokers of other projects beside Apache Kafka, for docs/conformance.md: two minutes;"
+	@echo "            BROKERS=kfake: only that one"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
 	@echo "make faults  eight client libraries behind a tap that breaks their requests, for docs/faults.md"
 	@echo "make vectors  test vectors of Kafka's protocol, made by Kafka's own Java, as a directory and a wheel in"
 	@echo "            out/vectors: a minute; takes Maven"
-	@echo "make codecs  codecs in Java, Go, Rust and Python, tested with these vectors, for docs/codecs.md: ten minutes"
+	@echo "make codecs  codecs in Java, Go, Rust, JavaScript and Python, tested with these vectors, for docs/codecs.md: ten minutes"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
@@ -114,6 +116,10 @@ kafka: environment
 
 conform-mutants: environment
 	FLEXWIRE_SEED=$(or $(SEED),7) .venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka/test_conformance_mutants.py
+
+# It writes tests/conformance/others.json.
+conform-others: environment
+	.venv/bin/python -m tools.other_brokers $(BROKERS)
 
 # It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
 trial: environment

@@ -269,6 +269,17 @@ class VersionNotOfferedError(CallError):
     """A version of a request that the broker does not offer; it says which versions it offers."""
 
 
+class NoRouteError(CallError):
+    """A broker that does not tell which broker has to answer; ``code`` is its error code."""
+
+    _keywords = ("code",)
+
+    def __init__(self, reason: str, *, code: int) -> None:
+        self.reason = reason
+        self.code = code
+        super().__init__(reason)
+
+
 class LoginError(CallError):
     """A broker that does not let a client of ours in, or cannot prove that it knows the secret."""
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.codec import message
-from flexwire.conformance import Case, CaseExpectation, CasePlan, Kind, rules
+from flexwire.conformance import Case, CaseExpectation, Kind, rules
 from flexwire.errors import FrameError
 from flexwire.protocol import FrameSplitter, parse_response, response_header_version
 from flexwire.protocol.error_responses import set_errors
@@ -21,7 +21,7 @@ from tests.net.answering import served
 from tests.protocol.payloads import frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from flexwire.conformance import ConformanceRule
 
@@ -157,7 +157,10 @@ MUTATIONS = (
         "an error because of tags",
         invalid,
         lambda _: {rules.TAGS},
-        lambda case: taken(case) and case.kind in {Kind.BODY_TAGS, Kind.HEADER_TAGS},
+        # The plain request may have changed something, so another error code says nothing.
+        lambda case: (
+            taken(case) and case.kind in {Kind.BODY_TAGS, Kind.HEADER_TAGS} and not case.writes
+        ),
     ),
     Mutation(
         "a fallback without its error",
@@ -196,13 +199,14 @@ class Mutant(NamedTuple):
         return f"{self.case.name}: {self.mutation.words}"
 
 
-def draw(plan: CasePlan, seed: int, count: int) -> list[Mutant]:
-    """Draw mutants: each mutation in turn, and for each a case at random."""
+def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
+    """Draw mutants: each mutation that fits any case in turn, and for each a case at random."""
     source = random.Random(seed)
+    fitting = [one for one in MUTATIONS if any(map(one.fits, cases))]
     found = []
     for number in range(count):
-        mutation = MUTATIONS[(seed + number) % len(MUTATIONS)]
-        found.append(Mutant(source.choice([*filter(mutation.fits, plan.cases)]), mutation))
+        mutation = fitting[(seed + number) % len(fitting)]
+        found.append(Mutant(source.choice([*filter(mutation.fits, cases)]), mutation))
     return found
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from flexwire.client import Broker
-from flexwire.conformance import Asking, Case, ConformanceRun, conform, plan_with_hostile
+from flexwire.conformance import Asking, Case, ConformanceRun, conform, plan_with_hostile, rules
+from flexwire.conformance.rules import find_quirk
+from flexwire.conformance.writing import own_name
 from tests.conformance.brokers import RELEASE, kafka_like
 from tests.conformance.mutants import MUTATIONS, Mutant, draw, mutated
 
@@ -16,13 +18,27 @@ SEED = 7
 COUNT = 2 * len(MUTATIONS)
 
 
-def drawn(address: str, release: str, seed: int, count: int) -> list[tuple[Asking, Mutant]]:
-    """Mutants of cases of the APIs that a broker offers, each with how that API alone is asked."""
+def drawn(
+    address: str, release: str, seed: int, count: int, own: str = ""
+) -> list[tuple[Asking, Mutant]]:
+    """Mutants of cases of the APIs that a broker offers, each with how that API alone is asked.
+
+    With ``own`` the cases are those that change something.
+    """
     with Broker.connect(address) as broker:
         offered = dict(broker.offered)
+    plan = plan_with_hostile(offered, Asking(release, hostile=True, own=own, disposable=bool(own)))
     found = []
-    for mutant in draw(plan_with_hostile(offered, Asking(release, hostile=True)), seed, count):
-        asking = Asking(release, frozenset((mutant.case.api_key,)), hostile=True)
+    cases = [case for case in plan.cases if case.writes is bool(own)]
+    # A release that closes on a request by itself breaks no rule by that.
+    cases = [
+        case
+        for case in cases
+        if find_quirk(rules.ANSWERED, case.api_name, case.version, release) is None
+    ]
+    for mutant in draw(cases, seed, count):
+        keys = frozenset((mutant.case.api_key,))
+        asking = Asking(release, keys, hostile=True, own=own, disposable=bool(own))
         # Correlation ids are those of a run that asks this API alone.
         case = same_case(mutant.case, plan_with_hostile(offered, asking).cases)
         found.append((asking, mutant._replace(case=case)))
@@ -65,3 +81,16 @@ def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
                 assert run.deviations == ()
     # An error has no place in a few responses.
     assert planted >= COUNT - 2
+
+
+@pytest.mark.slow
+def test_each_mutant_of_a_request_that_changes_something_is_found_too() -> None:
+    planted = 0
+    with kafka_like() as (address, _):
+        for asking, mutant in drawn(address, RELEASE, SEED, COUNT, own=own_name()):
+            with mutated(address, mutant) as (proxied, proxy):
+                run = conform(proxied, asking, timeout=patience(mutant))
+            assert proxy.planted, mutant.words
+            check_found(run, mutant)
+            planted += 1
+    assert planted == COUNT

@@ -337,6 +337,30 @@ def test_names_that_are_left_out() -> None:
     assert found(run) == [("Metadata 12, null client id", rules.ECHO, None, "topicName")]
 
 
+@pytest.mark.parametrize(("code", "is_found"), [(16, False), (0, True)])
+def test_groups_of_another_coordinator_need_not_name_their_topics(
+    code: int, *, is_found: bool
+) -> None:
+    """In a cluster a broker answers for some groups, and with an error alone for the others."""
+
+    def half(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
+        if (request.api_name, request.api_version) != ("OffsetFetch", 8):
+            return frame(answer)
+        start = parse_response(answer, request.api_key, request.api_version).body_offset
+        kind: Any = message("OffsetFetchResponse")
+        asked = kind.decode(answer[start:], request.api_version).groups
+        if len(asked) < 2:
+            return frame(answer)
+        # A group and the topic that is asked about have the same name.
+        rows = [{"group_id": one.group_id, "topics": [{"name": one.group_id}]} for one in asked]
+        rows[::2] = [{"group_id": one.group_id, "error_code": code} for one in asked[::2]]
+        return frame(answer[:start] + kind.of(groups=rows).encode(request.api_version))
+
+    run = ran(half, "OffsetFetch")
+    wanted = [("OffsetFetch 8, long lists", rules.ECHO, None, "topicName")]
+    assert found(run) == (wanted if is_found else [])
+
+
 @pytest.mark.parametrize("code", [29, 31, 35, 54, 61])
 def test_a_missing_right_or_feature_is_not_judged(code: int) -> None:
     def refused(request: RequestFrame, _: bytes, answer: bytes) -> bytes:

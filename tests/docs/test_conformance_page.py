@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,19 @@ from pathlib import Path
 import pytest
 
 from flexwire.cli.app import app
-from flexwire.conformance import RULES, Kind
+from flexwire.conformance import RULES, Asking, Kind, rules
 from flexwire.conformance.matrix import CELLS
 from flexwire.conformance.questions import NOT_ASKED, QUESTIONS
 from flexwire.conformance.rules import NOT_JUDGED_CODES, QUIRKS
+from flexwire.conformance.write_plans import own_questions
 from flexwire.conformance.writing import PREFIX, write_questions
 from flexwire.demo.cluster import MockBrokers
 from flexwire.versions import HIGHEST, Versions
 from tests.house.test_readme import blocks, check
 
-PAGE = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+PAGE_OF_CHANGES = ROOT / "CHANGELOG.md"
 
 
 @pytest.mark.slow
@@ -59,6 +63,25 @@ def test_it_lists_what_is_changed() -> None:
     for name, asked in questions.items():
         versions = Versions(0, max(one.versions.highest for one in asked))
         assert changed[name] == ("all" if versions.open_ended else str(versions))
+
+
+def test_it_lists_what_concerns_the_whole_cluster() -> None:
+    asked = own_questions(Asking("", own=PREFIX, disposable=True))
+    names = [row[0].strip("`") for row in rows("concerns the cluster")]
+    assert names == [name for name in asked if name not in write_questions(PREFIX)]
+    changelog = PAGE_OF_CHANGES.read_text(encoding="utf-8")
+    assert f"asks {len(names)} APIs that concern a whole cluster" in changelog
+    assert f"asks {len(asked) - len(names)} APIs that change something" in changelog
+
+
+def test_the_figures_of_other_brokers_are_those_that_were_found() -> None:
+    kept = json.loads((ROOT / "tests" / "conformance" / "others.json").read_text(encoding="utf-8"))
+    for row, one in zip(rows("broker"), kept.values(), strict=True):
+        figures = [one[key] for key in ("cases", "judged", "asKafka")]
+        deviating = sum(
+            count for _, rule, count in one["deviations"] if rule != rules.KAFKA_TAKES.name
+        )
+        assert row == [one["name"], *map(str, [*figures, deviating])]
 
 
 def test_it_has_every_rule_word_kind_and_quirk() -> None:

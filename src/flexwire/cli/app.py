@@ -71,6 +71,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "flexwire conform localhost:9092 --apis Metadata,Fetch --hostile --html conform.html",
         "flexwire conform localhost:9092 --against kafka:9092 --badge conform.svg",
         "flexwire conform broker:9093 --command-config client.properties --write --dry-run",
+        "flexwire conform localhost:9092 --disposable",
     ),
     "demo": ("flexwire demo --out out/demo",),
     "encode": (

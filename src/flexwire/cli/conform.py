@@ -65,8 +65,16 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--write",
     is_flag=True,
-    help="Also send requests that change something: only a topic and a group of their own, which "
-    "have a new name and are removed afterwards, also if the run is interrupted.",
+    help="Also send requests that change something: only a topic, groups and a transactional id of "
+    "their own, which have new names. The topic and the groups are removed afterwards, also if the "
+    "run is interrupted.",
+)
+@click.option(
+    "--disposable",
+    is_flag=True,
+    help="Also send requests that concern the whole cluster: quotas, credentials, ACLs, features, "
+    "reassignments, voters. What they change is NOT removed. Only for a cluster that nobody needs "
+    "afterwards. Implies --write.",
 )
 @click.option(
     "--dry-run",
@@ -126,6 +134,7 @@ def conform(
     apis: str | None,
     hostile: bool,
     write: bool,
+    disposable: bool,
     dry_run: bool,
     output: ConformanceFormat,
     html: Path | None,
@@ -155,9 +164,11 @@ def conform(
             "--dry-run has no result: leave out --against, --badge, --html, --resume and "
             "--format junit"
         )
-    if write and resume is not None:
-        raise click.UsageError("--resume goes on with a run that only reads; leave out --write")
-    asking = _asking(release, apis, hostile=hostile, write=write)
+    if (write or disposable) and resume is not None:
+        raise click.UsageError(
+            "--resume goes on with a run that only reads; leave out --write and --disposable"
+        )
+    asking = _asking(release, apis, hostile=hostile, write=write, disposable=disposable)
     config = reach(ConnectionOptions(**reaching))
     if config.client_id is not None:
         asking = asking.with_client_id(config.client_id)
@@ -180,7 +191,7 @@ def _print_plan(
     address: str, asking: Asking, config: ClientConfig, output: ConformanceFormat
 ) -> None:
     from flexwire.conformance import formats, plan_with_hostile
-    from flexwire.conformance.running import CaseSender
+    from flexwire.conformance.sending import CaseSender
 
     with CaseSender(
         address, config.security, client_id=asking.client_id, timeout=config.timeout
@@ -251,7 +262,9 @@ def _tell_resumed(run: ConformanceRun, path: Path) -> None:
         note(f"{path}: {done} of {total} cases were finished before and are not sent again")
 
 
-def _asking(release: str | None, apis: str | None, *, hostile: bool, write: bool) -> Asking:
+def _asking(
+    release: str | None, apis: str | None, *, hostile: bool, write: bool, disposable: bool
+) -> Asking:
     from flexwire.conformance import Asking
     from flexwire.conformance.writing import own_name
     from flexwire.protocol.apis import find_api
@@ -262,7 +275,8 @@ def _asking(release: str | None, apis: str | None, *, hostile: bool, write: bool
     if names == []:
         raise click.UsageError("--apis names at least one API")
     keys = None if names is None else frozenset(find_api(name).api_key or 0 for name in names)
-    return Asking(compared, keys, hostile=hostile, own=own_name() if write else "")
+    own = own_name() if write or disposable else ""
+    return Asking(compared, keys, hostile=hostile, own=own, disposable=disposable)
 
 
 def _write(run: ConformanceRun, html: Path | None, badge: Path | None) -> None:

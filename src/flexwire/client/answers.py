@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, ResponseFrame
 
 
-# LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
-# NOT_CONTROLLER: another broker can answer, or this one a moment later.
-_MOVED: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
+MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
+NOT_CONTROLLER: another broker can answer, or this one a moment later."""
 
 
 class ErrorField(NamedTuple):
@@ -101,7 +101,7 @@ class BrokerAnswer:
     @property
     def is_moved(self) -> bool:
         """Whether an error code means that another broker can answer, or this one soon."""
-        return any(field.code in _MOVED for field in self.error_codes)
+        return any(field.code in MOVED_CODES for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:

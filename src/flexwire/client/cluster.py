@@ -21,6 +21,7 @@ from flexwire.errors import (
     CodecError,
     FrameError,
     LoginError,
+    NoRouteError,
     VersionNotOfferedError,
     short,
 )
@@ -212,8 +213,8 @@ def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
 
 def _check(code: int, what: str, broker: Broker) -> None:
     if code != NO_ERROR:
-        raise CallError(
-            f"{broker.address} does not know {what}: {code} {describe_error_code(code)}"
+        raise NoRouteError(
+            f"{broker.address} does not know {what}: {code} {describe_error_code(code)}", code=code
         )
 
 

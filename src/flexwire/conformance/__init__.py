@@ -12,7 +12,9 @@ The laws of this package (tests below `tests/`):
 
 - Requests only read, however a broker interprets them, in their own version and in the version that
   they name (`conformance/test_questions.py`). A caller may also allow the run to create and change
-  its own topic and group, and nothing else (`writing`, `conformance/test_writing.py`).
+  its own topic, groups and transactions, and nothing else (`writing`, `removals`, `own`;
+  `conformance/test_writing.py`). Requests about a whole cluster need another permission
+  (`disposable`).
 - Apache Kafka has no unexplained deviation (`kafka/test_conformance.py`), and each planted
   deviation is found at its place (`conformance/test_planted.py`).
 - Whatever a broker sends, there is a verdict, in bounded time and memory

@@ -12,8 +12,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.client.broker import read_body
+from flexwire.client.cluster import ANY
 from flexwire.codec import message
-from flexwire.conformance.questions import filled, has_names, question, why_not_asked
+from flexwire.conformance.questions import (
+    NOTHING_LEARNED,
+    filled,
+    has_names,
+    question,
+    why_not_asked,
+)
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol.apis import (
     api_key_of,
@@ -33,6 +40,7 @@ from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from flexwire.client.cluster import Route
     from flexwire.codec import Message
     from flexwire.conformance.questions import Question
     from flexwire.wire.schema import Schema
@@ -77,7 +85,7 @@ class Case:
     ``data`` is the bytes to send, with the length first. ``body_offset`` counts from the end of the
     length. ``damage`` describes the fault of a hostile request in words. ``asked`` has the values
     that the answer must repeat, by the spec's entity type. ``writes`` is true if the request
-    changes something.
+    changes something. ``route`` is the broker of the cluster that has to answer.
     """
 
     api_key: int
@@ -92,6 +100,7 @@ class Case:
     damage: str = ""
     is_alone: bool = False
     writes: bool = False
+    route: Route = ANY
 
     @property
     def name(self) -> str:
@@ -123,8 +132,8 @@ class Asking:
 
     ``release`` is the release whose layouts are used, and that the broker is compared with.
     ``apis`` has the api keys to test; None for all. With ``hostile``, requests that no client sends
-    are also sent. ``own`` names a topic and a group that requests may create and change; "" to read
-    only.
+    are also sent. ``own`` names what requests may create and change: a topic, groups and a
+    transactional id; "" to read only. With ``disposable`` requests may change the whole cluster.
     """
 
     release: str
@@ -132,6 +141,7 @@ class Asking:
     hostile: bool = False
     client_id: str = CLIENT_ID
     own: str = ""
+    disposable: bool = False
 
     def asks(self, api_key: int) -> bool:
         """Return whether an API is to be tested, if the catalog has it and it has a question."""
@@ -269,6 +279,7 @@ class RequestWriter:
             {} if self.question.is_filter else self._asked(form),
             is_alone=self.question.ends_connection or expected is not CaseExpectation.TAKEN,
             writes=self.question.writes,
+            route=self.question.route,
         )
 
     def _asked(self, form: Mapping[str, Any]) -> dict[str, frozenset[str]]:
@@ -305,21 +316,39 @@ def _message_of(name: str, version: int, release: str) -> type[Message]:
 
 
 def _cases(writer: RequestWriter, before: int) -> list[Case]:
-    plain = filled(writer.form)
-    numbers = iter(range(FIRST_CORRELATION_ID + before, FIRST_CORRELATION_ID + before + len(Kind)))
-    cases = [writer.case(Kind.PLAIN, next(numbers), plain)]
+    return [
+        writer.case(kind, number, form, **options)
+        for number, (kind, form, options) in enumerate(
+            _forms(writer, NOTHING_LEARNED), FIRST_CORRELATION_ID + before
+        )
+    ]
+
+
+def written_again(writer: RequestWriter, case: Case, known: Mapping[str, Any]) -> Case:
+    """Return a case with the values that the broker has told since it was planned."""
+    form, options = next(
+        (form, options) for kind, form, options in _forms(writer, known) if kind is case.kind
+    )
+    return writer.case(case.kind, case.correlation_id, form, **options)
+
+
+def _forms(
+    writer: RequestWriter, known: Mapping[str, Any]
+) -> Iterator[tuple[Kind, dict[str, Any], dict[str, Any]]]:
+    """Yield the kinds of a question: its form, and options of `RequestWriter.case`."""
+    plain = filled(writer.form, known=known)
+    yield Kind.PLAIN, plain, {}
     if writer.schema.flexible:
         tagged = writer.body(plain)
         add_tags(tagged, writer.schema)
-        cases.append(writer.case(Kind.BODY_TAGS, next(numbers), plain, body=tagged))
+        yield Kind.BODY_TAGS, plain, {"body": tagged}
     if message("RequestHeader").definition.schema(writer.header_version).flexible:
-        cases.append(writer.case(Kind.HEADER_TAGS, next(numbers), plain, tags=UNKNOWN_TAGS))
+        yield Kind.HEADER_TAGS, plain, {"tags": UNKNOWN_TAGS}
     if writer.header_version:
-        cases.append(writer.case(Kind.NULL_CLIENT_ID, next(numbers), plain, has_client_id=False))
+        yield Kind.NULL_CLIENT_ID, plain, {"has_client_id": False}
     for kind, form in ((Kind.EMPTY, writer.empty_form()), (Kind.MANY, writer.long_form())):
         if form is not None:
-            cases.append(writer.case(kind, next(numbers), filled(form)))
-    return cases
+            yield kind, filled(form), {}
 
 
 def _version_cases(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flexwire.client.cluster import ANY
 from flexwire.client.write_requests import READING, why_it_writes
 from flexwire.codec import message
 from flexwire.protocol.apis import request_entries
@@ -20,6 +21,8 @@ from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from flexwire.client.cluster import Route
 
 NAME: Final = "flexwire-conform-{number}"
 """The names of topics, groups and users that requests ask about; they do not exist."""
@@ -34,6 +37,16 @@ _CLIENT_METRICS_RESOURCE: Final = 16
 _NOBODYS_PRODUCER_ID: Final = 2**62
 
 
+NOTHING_LEARNED: Final[Mapping[str, Any]] = {}
+
+
+class Learned(NamedTuple):
+    """A value that only the broker knows; ``until`` is sent before the broker has told it."""
+
+    name: str
+    until: Any
+
+
 class Question(NamedTuple):
     """A request of an API in some versions: its JSON form, with the fields of all these versions.
 
@@ -42,6 +55,7 @@ class Question(NamedTuple):
     ``is_filter``: the answer lists only existing things, so it need not repeat the names asked.
     ``ends_connection``: the broker may read later bytes on the same connection differently.
     ``writes``: the request changes something, so the next request may get another error code.
+    ``route``: the broker of the cluster that has to answer; others answer with an error code.
     """
 
     form: Mapping[str, Any]
@@ -50,6 +64,7 @@ class Question(NamedTuple):
     is_filter: bool = False
     ends_connection: bool = False
     writes: bool = False
+    route: Route = ANY
 
 
 def _about(topics: str, name: str, partitions: str, *partition: Any) -> dict[str, Any]:
@@ -230,19 +245,35 @@ def why_not_asked(api_key: int, api_name: str) -> str:
     return why_it_writes(api_name, request()) or NOT_ASKED[api_name]
 
 
-def filled(form: Any, number: int = 0) -> Any:
+def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
+    """Return the one question of an API in all versions, which changes something."""
+    return (Question(form, writes=True, route=route),)
+
+
+def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNED) -> Any:
     """Return a form with ``{number}`` filled in, and with topic ids derived from names.
+
+    ``known`` has the values that the broker has told, by the names of their `Learned`.
 
     >>> filled({"groups": [NAME]}, 7)
     {'groups': ['flexwire-conform-7']}
+    >>> filled([Learned("epoch", -1), Learned("id", 0)], known={"id": 4000})
+    [-1, 4000]
     """
     if isinstance(form, dict):
-        return {key: filled(value, number) for key, value in form.items()}
+        return {key: filled(value, number, known) for key, value in form.items()}
     if isinstance(form, list):
-        return [filled(value, number) for value in form]
+        return [filled(value, number, known) for value in form]
+    if isinstance(form, Learned):
+        return known.get(form.name, form.until)
     if form == _ID:
-        return uuid_text(uuid.uuid5(NAMESPACE, NAME.format(number=number)))
+        return id_of(NAME.format(number=number))
     return form.format(number=number) if isinstance(form, str) else form
+
+
+def id_of(name: str) -> str:
+    """Return an id that is derived from a name, in Kafka's text form."""
+    return uuid_text(uuid.uuid5(NAMESPACE, name))
 
 
 def has_names(form: Any) -> bool:

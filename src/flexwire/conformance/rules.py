@@ -93,21 +93,30 @@ NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
 
 
 SEEN_CODES: Final = {
+    "AddRaftVoter": frozenset((104,)),
+    "AlterReplicaLogDirs": frozenset((57,)),
     "ConsumerGroupDescribe": frozenset((69,)),
+    "CreateDelegationToken": frozenset((64,)),
     "CreatePartitions": frozenset((37,)),
     "CreateTopics": frozenset((36,)),
     "DeleteGroups": frozenset((69,)),
+    "DeleteShareGroupOffsets": frozenset((68,)),
     "DescribeDelegationToken": frozenset((64,)),
     "DescribeGroups": frozenset((69,)),
     "DescribeTransactions": frozenset((105,)),
     "DescribeUserScramCredentials": frozenset((91,)),
+    "ExpireDelegationToken": frozenset((64,)),
     "Heartbeat": frozenset((25,)),
     "LeaveGroup": frozenset((25,)),
     "OffsetDelete": frozenset((69,)),
+    "RemoveRaftVoter": frozenset((104,)),
+    "RenewDelegationToken": frozenset((64,)),
     "SaslHandshake": frozenset((34,)),
     "ShareGroupDescribe": frozenset((69,)),
     "StreamsGroupDescribe": frozenset((69,)),
     "SyncGroup": frozenset((23, 25)),
+    "UnregisterBroker": frozenset((102,)),
+    "UpdateFeatures": frozenset((95,)),
 }
 """The error codes that Apache Kafka 3.9.2, 4.0.2 and 4.4.0 returned in our runs, by API.
 

@@ -1,7 +1,7 @@
 """Send all cases of a plan to a broker, one after the other, and judge the outcomes.
 
-Cases share a connection until something goes wrong on it. A case has its own connection if the
-broker must refuse it, if it is hostile, or if it changes how the connection is read.
+The cases that only read go to the broker that is tested. Those about a topic, a group or a
+transaction of the run go to the broker of its cluster that has to answer (`own`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.arguments import refuse
-from flexwire.client.broker import Broker
 from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.security import PLAINTEXT, Security
-from flexwire.closeable import Closeable
 from flexwire.conformance.cases import (
     FIRST_CORRELATION_ID,
     Asking,
@@ -29,9 +27,11 @@ from flexwire.conformance.comparing import compare_offers, shared_plan
 from flexwire.conformance.first_answer import find_unread_answer, plan_of_unread
 from flexwire.conformance.hostile import hostile_cases
 from flexwire.conformance.journal import ConformanceJournal, JournalHeader
-from flexwire.conformance.judging import CaseOutcome, CaseResult, CaseVerdict, Ending, judge
+from flexwire.conformance.judging import CaseOutcome, CaseResult, CaseVerdict, judge
+from flexwire.conformance.own import OwnThings
 from flexwire.conformance.runs import BrokerComparison, ConformanceRun
-from flexwire.conformance.writing import removing_own, with_writes
+from flexwire.conformance.sending import CaseSender
+from flexwire.conformance.write_plans import with_writes
 from flexwire.errors import (
     CallError,
     CodecError,
@@ -165,13 +165,15 @@ def _ask_all(
     runs = []
     for side in sides:
         left: list[str] = []
-        with removing_own(side.sender.connect, asking.own, side.plan, left):
-            run = _ask(side, asking.release, told)
+        with OwnThings(side.sender, asking) as own, own.removing(left):
+            run = _ask(side, own, asking.release, told)
         runs.append(replace(run, left=tuple(left)))
     return runs
 
 
-def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) -> ConformanceRun:
+def _ask(
+    side: _Side, own: OwnThings, release: str, watch: Callable[[CaseResult], None] | None
+) -> ConformanceRun:
     """Send the unfinished cases to one broker, and judge all cases."""
     results: list[CaseResult] = []
     skipped: list[Case] = []
@@ -182,12 +184,10 @@ def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) 
             continue
         outcome = side.finished.get(case.name)
         if outcome is None:
-            outcome = _send(side.sender, case, results)
-            side.record(case, outcome)
-        result = judge(case, outcome, release=release, plain=plain)
-        if result.verdict is CaseVerdict.DEVIATES:
-            # More bytes on this connection may belong to this case.
-            side.sender.close()
+            result = _sent(own, case, results, partial(judge, release=release, plain=plain))
+            side.record(case, result.outcome)
+        else:
+            result = judge(case, outcome, release=release, plain=plain)
         if case.kind is Kind.PLAIN:
             plain = result
         results.append(result)
@@ -201,6 +201,25 @@ def _ask(side: _Side, release: str, watch: Callable[[CaseResult], None] | None) 
         tuple(skipped),
         resumed=len(side.finished) if side.is_known else 0,
     )
+
+
+def _sent(
+    own: OwnThings,
+    case: Case,
+    results: list[CaseResult],
+    judged: Callable[[Case, CaseOutcome], CaseResult],
+) -> CaseResult:
+    """Send a case and judge it; again, if the broker can carry it out a moment later."""
+    case = own.prepared(case)
+    while True:
+        sender = own.sender(case)
+        result = judged(case, _send(sender, case, results))
+        if result.verdict is CaseVerdict.DEVIATES:
+            # More bytes on this connection may belong to this case.
+            sender.close()
+        if not own.waits_for(result):
+            own.learn(result)
+            return result
 
 
 def _is_hopeless(case: Case, plain: CaseResult | None) -> bool:
@@ -220,50 +239,3 @@ def _send(sender: CaseSender, case: Case, results: list[CaseResult]) -> CaseOutc
         if not results:
             raise
         raise CallError(f"after {results[-1].case.name}: {error}") from error
-
-
-class CaseSender(Closeable):
-    """Connects to one broker and sends cases to it; ``timeout`` is for one answer, in seconds."""
-
-    def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
-        self.address = address
-        self.connect = partial(
-            Broker.connect, address, security, client_id=client_id, timeout=timeout
-        )
-        self._broker: Broker | None = None
-
-    def offered(self) -> Mapping[int, Versions]:
-        """Return the versions that the broker offers, by api key."""
-        return self.connected().offered
-
-    def send(self, case: Case) -> CaseOutcome:
-        """Send a case and return its outcome; `CallError` if the broker cannot be reached."""
-        if case.is_alone:
-            self.close()
-        broker = self.connected()
-        try:
-            payload = broker.exchange_bytes(case.data)
-            return CaseOutcome(payload, unread=broker.unread_length)
-        except ConnectionEndedError as error:
-            held = f"after {error.held} bytes of an answer" if error.held else ""
-            return CaseOutcome(ending=Ending.CLOSED, detail=held)
-        except NoAnswerError:
-            return CaseOutcome(ending=Ending.SILENT)
-        except UnreadableFrameError as error:
-            reason = str(error).removeprefix(f"{broker.address}: ")
-            return CaseOutcome(ending=Ending.NO_FRAME, detail=reason)
-        finally:
-            if case.is_alone:
-                self.close()
-
-    def close(self) -> None:
-        """End the connection; a second call does nothing."""
-        if self._broker is not None:
-            self._broker.close()
-            self._broker = None
-
-    def connected(self) -> Broker:
-        """Return the broker; connect and log in first if there is no connection."""
-        if self._broker is None or not self._broker.is_open:
-            self._broker = self.connect()
-        return self._broker

@@ -1,190 +1,287 @@
-"""The requests that change something: only the run's own topic and group.
+"""The requests that change something: only a run's own topic, groups and transactional id.
 
-Both have the same name, drawn at random for each run. An API is tested only if the broker also
-offers the API that removes what it creates. The cases follow the life of the topic and the group,
-and everything they created is removed after the last case, or when the run ends early. There are no
-cases for requests about a whole cluster or about transactions, or for requests that would make a
-cluster create an internal topic.
+Their names begin with one new name, which is drawn at random for each run. The requests follow the
+life of the topic, of a transaction and of the groups. `removals` has those that remove everything
+again, and `write_plans` makes cases of the requests. Requests about a whole cluster are in
+`disposable`.
 """
 
 from __future__ import annotations
 
-import logging
+import base64
 import secrets
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
-from flexwire.arguments import refuse
+from flexwire.client.cluster import COORDINATORS, Route
 from flexwire.codec import message
-from flexwire.conformance.cases import (
-    CasePlan,
-    Unasked,
-    api_cases,
-    asked_versions,
-    beyond,
-    fitting,
-)
-from flexwire.conformance.judging import code_names
-from flexwire.conformance.questions import Question
-from flexwire.errors import FlexwireError
-from flexwire.protocol.apis import api_key_of
-from flexwire.protocol.headers import request_name
+from flexwire.conformance.questions import Learned, Question, id_of, one_question
+from flexwire.protocol.nested_messages import CONSUMERS, GROUP_MESSAGES
 from flexwire.versions import HIGHEST, Versions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    from flexwire.client.broker import Broker
-    from flexwire.conformance.cases import Asking, Case
-
-_LOG: Final = logging.getLogger(__name__)
 PREFIX: Final = "flexwire-conform-"
-# Later versions identify topics by an id that the broker assigns.
-_LAST_BY_NAME: Final = {"Produce": 12, "OffsetCommit": 9}
-_ID_OF_TOPIC: Final = "flexwire does not know these versions, or topics have ids in them"
 _TOPIC_RESOURCE: Final = 2
 _SET: Final = 0
-_MEMBER: Final = "nobody"
-# These errors mean that nothing is left: it was removed, or was never created (for example, because
-# the broker is not the coordinator).
-_GONE: Final = {"DeleteTopics": {3}, "DeleteGroups": {15, 16, 69}}
+_PROTOCOL: Final = "range"
+LEAVE: Final = -1
+"""The epoch with which a member leaves its group, or ends its session."""
+# Some brokers forget a group without members when its last offset is deleted.
+_FORGOTTEN: Final = 1
+_WAIT_MS: Final = 200
+_SESSION_MS: Final = 30_000
+_REBALANCE_MS: Final = 10_000
+_TRANSACTION_MS: Final = 60_000
+
+MEMBER: Final = "member id"
+GENERATION: Final = "generation"
+PRODUCER: Final = "producer id"
+EPOCH: Final = "producer epoch"
+TOPIC_ID: Final = "topic id"
+NODE: Final = "node"
+LEARNED_FROM: Final = {
+    "JoinGroup": {"memberId": MEMBER, "generationId": GENERATION},
+    "InitProducerId": {"producerId": PRODUCER, "producerEpoch": EPOCH},
+    "EndTxn": {"producerId": PRODUCER, "producerEpoch": EPOCH},
+}
+"""The fields of responses that later requests repeat. A value of "" or -1 is none."""
 
 
 def own_name() -> str:
-    """Return a new name for the topic and the group of one run."""
+    """Return a new name for what one run creates."""
     return f"{PREFIX}{secrets.token_hex(8)}"
 
 
+class OwnNames(NamedTuple):
+    """The names of a run's groups, and of the member in those that let members name themselves."""
+
+    consumers: str
+    sharers: str
+    streams: str
+    member: str
+
+    @classmethod
+    def of(cls, own: str) -> OwnNames:
+        """Return the names for a run whose topic, classic group and transactional id is ``own``."""
+        return cls(f"{own}-consumers", f"{own}-share", f"{own}-streams", id_of(own))
+
+
+def leader_of(own: str) -> Route:
+    """Return the route to the leader of the run's topic."""
+    return Route("leader", own, 0)
+
+
+def group_coordinator(group: str) -> Route:
+    """Return the route to a group's coordinator."""
+    return Route("coordinator", group, COORDINATORS["group"])
+
+
+def transaction_coordinator(own: str) -> Route:
+    """Return the route to the coordinator of the run's transactional id."""
+    return Route("coordinator", own, COORDINATORS["transaction"])
+
+
 def write_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    """Return the requests about the topic and group ``own``, by API, in the order to send them."""
+    """Return the requests about what a run owns, by API, in the order to send them."""
+    return {
+        **_topic_questions(own),
+        **_transaction_questions(own),
+        **_classic_questions(own),
+        **_newer_group_questions(own),
+        **removing_questions(own),
+    }
+
+
+def _topic_questions(own: str) -> dict[str, tuple[Question, ...]]:
     setting = {"name": "retention.ms", "value": "3600000"}
     topic = {"resourceType": _TOPIC_RESOURCE, "resourceName": own}
     changed = {**topic, "configs": [{**setting, "configOperation": _SET}]}
     batch = {"index": 0, "records": [{"key": None, "value": PREFIX}]}
-    commit = {"partitionIndex": 0, "committedOffset": 0, "committedMetadata": ""}
-    member = {"groupId": own, "generationId": 1, "memberId": _MEMBER}
-    gone = {"memberId": _MEMBER, "members": [{"memberId": _MEMBER}]}
-    deleted = [{"partitionIndex": 0}]
+    named = {"name": own, "topicId": own_topic_id(own)}
+    produced = {"acks": -1, "topicData": [{**named, "partitionData": [batch]}]}
     return {
-        "CreateTopics": _one(topics=[{"name": own, "numPartitions": 1, "replicationFactor": 1}]),
-        "CreatePartitions": _one(topics=[{"name": own, "count": 2, "assignments": None}]),
-        "IncrementalAlterConfigs": _one(resources=[changed]),
-        "AlterConfigs": _one(resources=[{**topic, "configs": [setting]}]),
+        "CreateTopics": one_question(
+            topics=[{"name": own, "numPartitions": 1, "replicationFactor": 1}]
+        ),
+        "CreatePartitions": one_question(topics=[{"name": own, "count": 2, "assignments": None}]),
+        "IncrementalAlterConfigs": one_question(resources=[changed]),
+        "AlterConfigs": one_question(resources=[{**topic, "configs": [setting]}]),
         "Produce": (
             # Message sets are older than record batches, so nothing is produced here.
             Question({"acks": -1, "topicData": []}, Versions(0, 2), writes=True),
-            Question(
-                {"acks": -1, "topicData": [{"name": own, "partitionData": [batch]}]},
-                Versions(3, _LAST_BY_NAME["Produce"]),
-                writes=True,
-            ),
+            Question(produced, Versions(3, HIGHEST), writes=True, route=leader_of(own)),
         ),
-        "DeleteRecords": _one(
-            topics=[{"name": own, "partitions": [{"partitionIndex": 0, "offset": 0}]}]
+        "DeleteRecords": one_question(
+            leader_of(own),
+            topics=[{"name": own, "partitions": [{"partitionIndex": 0, "offset": 0}]}],
         ),
-        "OffsetCommit": (
-            Question(
-                {
-                    "groupId": own,
-                    "generationId": -1,
-                    "generationIdOrMemberEpoch": -1,
-                    "topics": [{"name": own, "partitions": [commit]}],
-                },
-                Versions(0, _LAST_BY_NAME["OffsetCommit"]),
-                writes=True,
-            ),
+        # Without --write it is not asked in these versions: it may create an internal topic.
+        "FindCoordinator": (Question({"key": own}, Versions(0, 3), writes=True),),
+        "OffsetCommit": one_question(
+            group_coordinator(own),
+            groupId=own,
+            generationId=-1,
+            generationIdOrMemberEpoch=-1,
+            topics=[_committed(own, 0, _FORGOTTEN)],
         ),
-        "Heartbeat": _one(**member),
-        "SyncGroup": _one(**member),
-        "LeaveGroup": _one(groupId=own, **gone),
-        "OffsetDelete": _one(groupId=own, topics=[{"name": own, "partitions": deleted}]),
-        "DeleteGroups": _one(groupsNames=[own]),
-        "DeleteTopics": _one(topics=[{"name": own}], topicNames=[own]),
     }
 
 
-def _one(**form: Any) -> tuple[Question, ...]:
-    return (Question(form, Versions(0, HIGHEST), writes=True),)
+def _committed(own: str, *partitions: int) -> dict[str, Any]:
+    commit = {"committedOffset": 0, "committedMetadata": ""}
+    rows = [{"partitionIndex": partition, **commit} for partition in partitions]
+    return {"name": own, "topicId": own_topic_id(own), "partitions": rows}
 
 
-_REMOVERS: Final = {
-    **dict.fromkeys(
-        ("OffsetCommit", "Heartbeat", "SyncGroup", "LeaveGroup", "OffsetDelete"), "DeleteGroups"
-    ),
-    **dict.fromkeys(
-        ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs", "AlterConfigs"),
-        "DeleteTopics",
-    ),
-    **dict.fromkeys(("Produce", "DeleteRecords"), "DeleteTopics"),
-}
-"""For each API, the API that removes what its requests create."""
+def own_topic_id(own: str) -> Learned:
+    """Return the id of the run's topic."""
+    return Learned(TOPIC_ID, id_of(own))
 
 
-def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return a plan followed by the cases that change the run's own topic and group."""
-    if not asking.own.startswith(PREFIX):
-        raise refuse("own", f"a name that begins with {PREFIX}", asking.own)
-    questions = write_questions(asking.own)
-
-    def asks(name: str, version: int) -> Question | None:
-        return next((asked for asked in questions[name] if version in asked.versions), None)
-
-    cases: list[Case] = []
-    unasked = {one.api_key: one for one in plan.unasked if one.api_name in questions}
-    others = [one for one in plan.unasked if one.api_name not in questions]
-    for name in questions:
-        api_key = api_key_of(name)
-        if api_key not in unasked:
-            continue
-        remover = _REMOVERS.get(name, name)
-        if api_key_of(remover) not in offered:
-            reason = f"the broker does not offer {remover}, which removes what this creates"
-            unasked[api_key] = replace(unasked[api_key], reason=reason)
-            continue
-        cases += api_cases(api_key, offered[api_key], asking, len(plan.cases) + len(cases), asks)
-        asked = Versions.of(asked_versions(api_key, offered[api_key], asks))
-        left = beyond(offered[api_key], asked)
-        unasked[api_key] = Unasked(api_key, name, left, _ID_OF_TOPIC)
-    some = (one for one in unasked.values() if one.versions)
-    return CasePlan((*plan.cases, *cases), (*others, *some))
-
-
-@contextmanager
-def removing_own(
-    connect: Callable[[], Broker], own: str, plan: CasePlan, left: list[str]
-) -> Iterator[None]:
-    """Remove everything that a plan's cases may have created when a block ends, in any way.
-
-    The things that could not be removed are added to ``left``, with the reasons. If the block
-    raises, they are also logged.
-    """
-    removers = {_REMOVERS.get(case.api_name, case.api_name) for case in plan.cases if case.writes}
-    try:
-        yield
-    except BaseException:
-        left += _remove(connect, own, removers)
-        for words in left:
-            _LOG.warning("left behind: %s", words)
-        raise
-    left += _remove(connect, own, removers)
+def _transaction_questions(own: str) -> dict[str, tuple[Question, ...]]:
+    to = transaction_coordinator(own)
+    topics = [{"name": own, "partitions": [0]}]
+    one = {"transactionalId": own, **own_producer()}
+    old = {f"v3AndBelow{name[0].upper()}{name[1:]}": value for name, value in one.items()}
+    return {
+        "InitProducerId": one_question(
+            to,
+            transactionalId=own,
+            transactionTimeoutMs=_TRANSACTION_MS,
+            producerId=-1,
+            producerEpoch=-1,
+        ),
+        "AddPartitionsToTxn": one_question(
+            to,
+            **old,
+            **one,
+            topics=topics,
+            v3AndBelowTopics=topics,
+            transactions=[{**one, "topics": topics}],
+        ),
+        "AddOffsetsToTxn": one_question(to, **one, groupId=own),
+        "TxnOffsetCommit": one_question(
+            group_coordinator(own), **one, groupId=own, topics=[_committed(own, 0)]
+        ),
+        "EndTxn": one_question(to, **one, committed=False),
+    }
 
 
-def _remove(connect: Callable[[], Broker], own: str, removers: Collection[str]) -> Iterator[str]:
-    """Remove the group and the topic; yield the reason for each that could not be removed."""
-    for name, noun in (("DeleteGroups", "group"), ("DeleteTopics", "topic")):
-        if name not in removers:
-            continue
-        try:
-            with connect() as broker:
-                version = broker.newest(name)
-                kind = message(request_name(api_key_of(name), version))
-                schema = kind.definition.schema(version)
-                form = fitting(write_questions(own)[name][0].form, schema)
-                answer = broker.call(name, form, version)
-        except FlexwireError as error:
-            yield f"{noun} {own}: {error}"
-            continue
-        codes = {field.code for field in answer.error_codes} - _GONE[name]
-        if codes:
-            yield f"{noun} {own}: error code {code_names(codes)}"
+def own_producer() -> dict[str, Any]:
+    """Return the fields of the run's producer."""
+    return {"producerId": Learned(PRODUCER, 2**62), "producerEpoch": Learned(EPOCH, 0)}
+
+
+def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
+    to = group_coordinator(own)
+    nobody = "nobody"
+    known = {"memberId": Learned(MEMBER, nobody)}
+    member = {"groupId": own, "generationId": Learned(GENERATION, 1), **known}
+    messages = GROUP_MESSAGES[CONSUMERS]
+    subscription = _versioned(message(messages.subscription)(topics=[own]))
+    assignment = _versioned(message(messages.assignment)())
+    return {
+        "JoinGroup": one_question(
+            to,
+            groupId=own,
+            sessionTimeoutMs=_SESSION_MS,
+            rebalanceTimeoutMs=_REBALANCE_MS,
+            # The broker gives the id of a new member.
+            memberId=Learned(MEMBER, ""),
+            protocolType=CONSUMERS,
+            protocols=[{"name": _PROTOCOL, "metadata": subscription}],
+        ),
+        "SyncGroup": one_question(
+            to,
+            **member,
+            protocolType=CONSUMERS,
+            protocolName=_PROTOCOL,
+            assignments=[{**known, "assignment": assignment}],
+        ),
+        "Heartbeat": one_question(to, **member),
+        "LeaveGroup": one_question(to, groupId=own, **known, members=[known]),
+    }
+
+
+def _versioned(body: Any) -> str:
+    """Return a message in version 0 after its version, in the JSON form of bytes."""
+    return base64.b64encode(bytes(2) + body.encode(0)).decode()
+
+
+def _newer_group_questions(own: str) -> dict[str, tuple[Question, ...]]:
+    names = OwnNames.of(own)
+    subscribed = {"memberId": names.member, "memberEpoch": 0, "subscribedTopicNames": [own]}
+    topic_id = {"topicId": own_topic_id(own)}
+    shared = {"groupId": names.sharers, "memberId": names.member}
+    start = [{"partitionIndex": 0, "startOffset": 0}]
+    return {
+        "ConsumerGroupHeartbeat": one_question(
+            group_coordinator(names.consumers),
+            groupId=names.consumers,
+            **subscribed,
+            rebalanceTimeoutMs=_REBALANCE_MS,
+            topicPartitions=[],
+        ),
+        "AlterShareGroupOffsets": one_question(
+            group_coordinator(names.sharers),
+            groupId=names.sharers,
+            topics=[{"topicName": own, "partitions": start}],
+        ),
+        "ShareGroupHeartbeat": one_question(
+            group_coordinator(names.sharers), groupId=names.sharers, **subscribed
+        ),
+        "ShareFetch": _filtering(
+            leader_of(own),
+            **shared,
+            shareSessionEpoch=0,
+            maxWaitMs=_WAIT_MS,
+            minBytes=1,
+            maxBytes=1024,
+            maxRecords=1,
+            batchSize=1,
+            topics=[{**topic_id, "partitions": [{"partitionIndex": 0, "partitionMaxBytes": 1024}]}],
+        ),
+        "ShareAcknowledge": _filtering(
+            leader_of(own),
+            **shared,
+            shareSessionEpoch=LEAVE,
+            topics=[{**topic_id, "partitions": [{"partitionIndex": 0}]}],
+        ),
+        "DeleteShareGroupOffsets": one_question(
+            group_coordinator(names.sharers), groupId=names.sharers, topics=[{"topicName": own}]
+        ),
+        "StreamsGroupHeartbeat": _filtering(
+            group_coordinator(names.streams),
+            groupId=names.streams,
+            memberId=names.member,
+            memberEpoch=0,
+            processId=names.member,
+            rebalanceTimeoutMs=_REBALANCE_MS,
+            topology={"epoch": 0, "subtopologies": [_subtopology(own)]},
+            activeTasks=[],
+            standbyTasks=[],
+            warmupTasks=[],
+        ),
+    }
+
+
+def _filtering(route: Route, **form: Any) -> tuple[Question, ...]:
+    """Return a question whose answer need not repeat the names that it has."""
+    return (one_question(route, **form)[0]._replace(is_filter=True),)
+
+
+def _subtopology(own: str) -> dict[str, Any]:
+    """Return the form of a part of a topology that has a source and no internal topics."""
+    empty = (
+        *("sourceTopicRegex", "stateChangelogTopics", "repartitionSinkTopics"),
+        *("repartitionSourceTopics", "copartitionGroups"),
+    )
+    return {"subtopologyId": "0", "sourceTopics": [own], **{name: [] for name in empty}}
+
+
+def removing_questions(own: str) -> dict[str, tuple[Question, ...]]:
+    """Return the requests that end the life of the classic group and the topic."""
+    deleted = [{"name": own, "partitions": [{"partitionIndex": _FORGOTTEN}]}]
+    return {
+        "OffsetDelete": one_question(group_coordinator(own), groupId=own, topics=deleted),
+        "DeleteGroups": one_question(group_coordinator(own), groupsNames=[own]),
+        "DeleteTopics": one_question(topics=[{"name": own}], topicNames=[own]),
+    }

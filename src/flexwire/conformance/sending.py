@@ -1,0 +1,71 @@
+"""Send cases to one broker, over a connection that lasts until something goes wrong on it.
+
+A case has its own connection if the broker must refuse it, if it is hostile, or if it changes how
+the connection is read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from flexwire.client.broker import Broker
+from flexwire.closeable import Closeable
+from flexwire.conformance.judging import CaseOutcome, Ending
+from flexwire.errors import ConnectionEndedError, NoAnswerError, UnreadableFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.client.security import Security
+    from flexwire.conformance.cases import Case
+    from flexwire.versions import Versions
+
+
+class CaseSender(Closeable):
+    """Connects to one broker and sends cases to it; ``timeout`` is for one answer, in seconds."""
+
+    def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
+        self.address = address
+        self.to = partial(CaseSender, security=security, client_id=client_id, timeout=timeout)
+        """Returns a sender to another broker, which is reached in the same way."""
+        self.connect = partial(
+            Broker.connect, address, security, client_id=client_id, timeout=timeout
+        )
+        self._broker: Broker | None = None
+
+    def offered(self) -> Mapping[int, Versions]:
+        """Return the versions that the broker offers, by api key."""
+        return self.connected().offered
+
+    def send(self, case: Case) -> CaseOutcome:
+        """Send a case and return its outcome; `CallError` if the broker cannot be reached."""
+        if case.is_alone:
+            self.close()
+        broker = self.connected()
+        try:
+            payload = broker.exchange_bytes(case.data)
+            return CaseOutcome(payload, unread=broker.unread_length)
+        except ConnectionEndedError as error:
+            held = f"after {error.held} bytes of an answer" if error.held else ""
+            return CaseOutcome(ending=Ending.CLOSED, detail=held)
+        except NoAnswerError:
+            return CaseOutcome(ending=Ending.SILENT)
+        except UnreadableFrameError as error:
+            reason = str(error).removeprefix(f"{broker.address}: ")
+            return CaseOutcome(ending=Ending.NO_FRAME, detail=reason)
+        finally:
+            if case.is_alone:
+                self.close()
+
+    def close(self) -> None:
+        """End the connection; a second call does nothing."""
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
+
+    def connected(self) -> Broker:
+        """Return the broker; connect and log in first if there is no connection."""
+        if self._broker is None or not self._broker.is_open:
+            self._broker = self.connect()
+        return self._broker

@@ -67,7 +67,8 @@ class ConformanceFormat(StrEnum):
     is_flag=True,
     help="Also send requests that change something: only a topic, groups and a transactional id of "
     "their own, which have new names. The topic and the groups are removed afterwards, also if the "
-    "run is interrupted.",
+    "run is interrupted. A cluster that never had a group or a transaction creates its internal "
+    "topics.",
 )
 @click.option(
     "--disposable",

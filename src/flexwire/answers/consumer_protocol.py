@@ -181,7 +181,7 @@ def _judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _judged(group: dict[str, Any]) -> dict[str, Any]:
-    has_user_data = _has_user_data(group["assignments"], group["protocol_type"])
+    user_data = has_user_data(group["assignments"], group["protocol_type"])
     software = tuple((each["name"], each["version"]) for each in group["software"])
     assignors = [name for names in group["assignors"] for name in names]
     judgement = judge_group(
@@ -190,7 +190,7 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
             software,
             tuple(map(tuple, group["assignors"])),
             tuple(group["session_timeouts_ms"]),
-            has_user_data,
+            user_data,
             bool(group["uses_it"]),
             bool(group["is_refused"]),
         )
@@ -205,12 +205,12 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
         "client_ids": group["client_ids"],
         "protocol_type": group["protocol_type"],
         "assignors": [*dict.fromkeys(assignors)],
-        "has_user_data": has_user_data,
+        "has_user_data": user_data,
         "last_time": group["last_time"],
     }
 
 
-def _has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool | None:
+def has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool | None:
     """Return whether an assignment of consumers has user data; None if none can be read.
 
     A broker does not convert a group with an assignment that it cannot read, either. But its
@@ -248,4 +248,5 @@ ANSWER: Final = Answer(
         *("client_ids", "protocol_type", "assignors", "last_time"),
     ),
     ask=consumer_protocol,
+    of_state="group_protocols",
 )

@@ -13,7 +13,7 @@ from flexwire.answers.state.commits import (
     unused_groups,
     unused_topics,
 )
-from flexwire.answers.state.groups import group_members, groups
+from flexwire.answers.state.groups import group_members, group_protocols, groups
 from flexwire.answers.state.log import InternalLog, open_log, unreadable
 from flexwire.answers.state.partitions import (
     end_offsets,
@@ -31,6 +31,7 @@ __all__ = [
     "control_records",
     "end_offsets",
     "group_members",
+    "group_protocols",
     "groups",
     "hanging_transactions",
     "internal_records",

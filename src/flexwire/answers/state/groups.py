@@ -104,6 +104,12 @@ _OF_GROUPS: Final = (
     "value.epoch",
     "value.members.member_id",
 )
+_OF_PROTOCOLS: Final = (
+    *_OF_GROUPS,
+    "value.members.client_id",
+    "value.members.assignment",
+    "value.client_id",
+)
 _OF_MEMBERS: Final = (
     *_OF_GROUPS,
     "value.members.group_instance_id",
@@ -137,29 +143,63 @@ def groups(log: InternalLog) -> DataFrame:
     A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
     also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
     """
-    last, value = _last(log, _OF_GROUPS), F.col("value")
+    described = _by_group(_last(log, _OF_GROUPS))
+    # A member's record also creates the group, before any record has its epoch.
+    epoch = F.coalesce("value.epoch", F.when(_is_there() & F.col("is_known"), F.lit(0)))
+    return described.select(
+        "group",
+        "type",
+        *(f"value.{name}" for name in ("protocol_type", "protocol")),
+        epoch.alias("epoch"),
+        _member_count().alias("members"),
+        moment("value.time").alias("time"),
+        "log_partition",
+        "is_known",
+    )
+
+
+def group_protocols(log: InternalLog) -> DataFrame:
+    """Return the protocols of groups of consumers, without groups that only commit.
+
+    Columns: ``group``; ``type``: classic or consumer; ``protocol_type`` and ``protocol`` of a
+    classic group; ``members``: their number; ``client_ids`` of members, in any order;
+    ``assignments`` of the members of a classic group, as bytes; ``is_known`` as in `groups`.
+    """
+    last = _last(log, _OF_PROTOCOLS)
+    described = _by_group(last, F.collect_set("member.client_id").alias("joined_ids"))
+    is_classic = F.col("type") == CLASSIC_TYPE
+    client_ids = F.when(is_classic, F.col("value.members.client_id")).otherwise(F.col("joined_ids"))
+    return described.where(is_classic | (F.col("type") == _CONSUMERS)).select(
+        "group",
+        "type",
+        *(f"value.{name}" for name in ("protocol_type", "protocol")),
+        _member_count().cast("bigint").alias("members"),
+        client_ids.alias("client_ids"),
+        F.col("value.members.assignment").alias("assignments"),
+        "is_known",
+    )
+
+
+def _by_group(last: DataFrame, *others: Column) -> DataFrame:
+    """Return one row for each group: its ``value``, how many members ``joined``, and others."""
     is_group = F.col("member_id").isNull()
     by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
         F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
         F.bool_and("is_known").alias("is_known"),
         F.max("log_partition").alias("log_partition"),
+        *others,
     )
+    return by_group.where(_is_there() | ~F.col("is_known"))
+
+
+def _is_there() -> Column:
+    return F.col("value").isNotNull() | (F.col("joined") > 0)
+
+
+def _member_count() -> Column:
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
-    is_there = value.isNotNull() | (F.col("joined") > 0)
-    described = by_group.where(is_there | ~F.col("is_known"))
-    # A member's record also creates the group, before any record has its epoch.
-    epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
-    return described.select(
-        "group",
-        "type",
-        *(f"value.{name}" for name in ("protocol_type", "protocol")),
-        epoch.alias("epoch"),
-        F.coalesce(classic, F.when(is_there, F.col("joined"))).alias("members"),
-        moment("value.time").alias("time"),
-        "log_partition",
-        "is_known",
-    )
+    return F.coalesce(classic, F.when(_is_there(), F.col("joined")))
 
 
 def group_members(log: InternalLog) -> DataFrame:

@@ -45,6 +45,7 @@ LISTED = {
     "protocol/records_json.py: time.time_ns": "the timestamp of a record that gives none",
     "spark/analyze.py: time.time_ns": "the report says when it was made",
     "spark/archive.py: datetime.datetime.now": "a value of a trial, whatever it is",
+    "spark/delta/grown.py: datetime.datetime.now": "sums are as old as their store says",
     "spark/delta/ledger.py: datetime.datetime.now": "`in_order` puts an entry after all before it",
     "spark/delta/logs.py: time.time": "Delta's protocol wants it; versions are the order",
     "spark/iceberg/files.py: time.time_ns": "snapshots are as old as their own times say",

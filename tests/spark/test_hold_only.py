@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.answers.outputs import OpenedOutput
+from flexwire.spark.answers.opened import OpenedOutput
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output

@@ -16,6 +16,8 @@ Laws of this room:
   several analyses names the analysis. `tests/spark/test_grown_tables.py`
 - **An answer that fails takes nothing else with it.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
+- **The sums of a day follow from the files of that day alone.** Otherwise kept sums could be wrong
+  later. What other days and analyses know is added in the total. `tests/spark/test_day_sums.py`
 - **Rows that are cut off are counted.** Otherwise a reader would take a part for the whole.
   `tests/report/test_bounding.py`
 - **A view of an internal topic is exact, or it says that it is not known.** Holes in the log and

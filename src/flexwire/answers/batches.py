@@ -8,9 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, day_of_time
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.answers.asking.percentiles import percentile
+from flexwire.answers.asking.percentiles import at_rank, ranked, rounded
+from flexwire.answers.asking.told_names import with_learned_names
 from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
 # These columns and the frame's key identify a batch.
 _BATCH: Final = (*_BY, "partition", "batch_position")
+_COUNTS: Final = ("rounded_size", "batches", "records", "bytes", "max_batch_bytes")
+_SUMS: Final = pa.schema(
+    [
+        pa.field(DAY, pa.date32()),
+        *(pa.field(name, pa.string()) for name in _BY),
+        *(pa.field(name, pa.int64()) for name in _COUNTS),
+    ]
+)
 
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent none",
@@ -61,25 +71,45 @@ def batches(tables: AnalysisTables) -> DataFrame:
     Batches whose bytes were withheld or could not be read are missing. So is everything in a
     request log, whose table of records is empty.
     """
+    return _total(_part(tables), tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return the batches by day, client, topic, codec and size, rounded as percentiles are."""
     records = tables.records.where("magic is not null and not is_control")
-    if is_grown(tables):
-        records = with_topic_names(records, tables)
-    records = records.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))
-    each = records.groupBy(*frame_key(records.columns), *_BATCH).agg(
+    each = records.groupBy(*frame_key(records.columns), day_of_time().alias(DAY), *_BATCH).agg(
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
     )
-    rows = each.groupBy(*_BY).agg(
+    return each.groupBy(DAY, *_BY, rounded("size").alias("rounded_size")).agg(
         F.count("*").alias("batches"),
         F.sum("records").alias("records"),
-        F.avg("records").alias("mean_records"),
         F.sum("size").alias("bytes"),
-        F.avg("size").alias("mean_batch_bytes"),
-        percentile("size", 50).alias("p50_batch_bytes"),
         F.max("size").alias("max_batch_bytes"),
     )
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    if is_grown(tables):
+        parts = with_topic_names(with_learned_names(parts, tables), tables)
+    parts = parts.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))
+    sums = [F.sum(name).alias(name) for name in ("batches", "records", "bytes")]
+    largest = F.max("max_batch_bytes").alias("max_batch_bytes")
+    by_size = parts.groupBy(*_BY, "rounded_size").agg(*sums, largest)
+    rows = (
+        ranked(by_size, _BY, "rounded_size", "batches")
+        .groupBy(*_BY)
+        .agg(*sums, largest, at_rank("rounded_size", 50).alias("p50_batch_bytes"))
+    )
     of_topic = Window.partitionBy(*_BY[:-1])
-    share = F.col("batches") / F.sum("batches").over(of_topic)
-    return rows.withColumn("batch_share", share).select(*(column.name for column in COLUMNS))
+    rows = rows.withColumns(
+        {
+            "batch_share": F.col("batches") / F.sum("batches").over(of_topic),
+            "mean_records": F.col("records") / F.col("batches"),
+            "mean_batch_bytes": F.col("bytes") / F.col("batches"),
+        }
+    )
+    return rows.select(*(column.name for column in COLUMNS))
 
 
 ANSWER: Final = Answer(
@@ -97,4 +127,5 @@ ANSWER: Final = Answer(
     ask=batches,
     elsewhere="the answer storage has them by topic",
     picture=AnswerPicture("Bytes of record batches", "bytes"),
+    sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

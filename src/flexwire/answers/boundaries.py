@@ -54,13 +54,17 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     A connection continues if one analysis did not see its end, and the next analysis with the same
     addresses did not see its beginning. Tables of a single analysis have no row.
     """
-    connections, frames = tables.connections, tables.frames
-    if ANALYSIS not in connections.columns:
+    if ANALYSIS not in tables.connections.columns:
         return None
+    return _counted(_cut(tables.connections), tables.frames)
+
+
+def _cut(connections: DataFrame) -> DataFrame:
+    """Return the connections that were cut: the later row, and the key of the earlier one."""
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
     both = connections.withColumn("earlier", F.lag(state).over(ends))
-    cut = both.where(
+    return both.where(
         (F.col(ANALYSIS) != F.col(f"earlier.{ANALYSIS}"))
         & F.col("earlier.closed_by").isNull()
         & ~F.col("seen_from_start")
@@ -71,6 +75,10 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
         "early_bytes",
         "first_time",
     )
+
+
+def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
+    """Return what was cut, by the two analyses."""
     is_request = F.col("direction") == "request"
     counted = frames.groupBy(*connection_key(frames.columns)).agg(
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
@@ -99,6 +107,9 @@ def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
     """Return a sentence about the cuts between analyses, or nothing."""
     if ANALYSIS not in tables.connections.columns:
+        return ()
+    # Usually nothing was cut, and then no frame is read.
+    if _cut(tables.connections).isEmpty():
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()
     connections, unanswered, unpaired, early = rows[0]

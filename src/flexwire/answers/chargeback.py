@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
 from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
 from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
-from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tables.output import MESSAGES
 from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables, Ask
+    from flexwire.answers.asking.labels import Labels
 
 _NOT_SAID: Final = "if a request log lacks the size of some of them"
 COLUMNS: Final = (
@@ -62,6 +66,18 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
+_WHO: Final = ("client_id", _PRINCIPAL)
+# The key of a request without a response, in tables that grow.
+_OPEN: Final = {ANALYSIS: "string", "connection": "string", "frame_index": "bigint"}
+_SUMMED: Final = ("requests", "sent_bytes", "received_bytes")
+_SUMS: Final = pa.schema(
+    [
+        pa.field(DAY, pa.date32()),
+        *(pa.field(name, pa.string()) for name in (*_WHO, "topic", "topic_id")),
+        *(pa.field(name, pa.string()) for name in (ANALYSIS, "connection")),
+        *(pa.field(name, pa.int64()) for name in ("frame_index", *_SUMMED)),
+    ]
+)
 
 
 def chargeback(
@@ -85,16 +101,42 @@ def chargeback(
     topics are null, and their requests are all answered requests for the topic. A broker of 2.7 or
     earlier does not log the size of produced records.
     """
-    teams = to_labels(labels)
-    who = ["client_id", _PRINCIPAL]
-    frames = _with_principal(tables)
-    parts = [_frames(frames, who)]
+    parts = _part(tables, _with_principal(tables))
+    return _total(parts, tables, to_labels(labels))
+
+
+def _part_of_day(tables: AnalysisTables) -> DataFrame:
+    """Return the sums of tables without principals, which are facts of connections."""
+    return _part(tables, tables.frames.withColumn(_PRINCIPAL, _nothing()))
+
+
+def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
+    """Return sums by day, client and topic. A request that may be answered later has its own row.
+
+    Such a row has the key of the request. All other rows have none.
+    """
+    parts = [_frames(frames)]
     carried = carried_topics(tables)
     if carried is not None:
-        parts += _by_topic(with_topic_names(carried, tables, TOPIC_IDS), frames, who)
-    summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
-        "day", *who, "topic", "topic_id"
-    )
+        parts += _by_topic(carried, frames)
+    names = [name for name in _SUMS.names if name not in _SUMMED]
+    summed = all_of(parts).groupBy(*names)
+    return summed.agg(
+        F.sum("requests").alias("requests"),
+        *(_known_sum(F.col(name)).alias(name) for name in ("sent_bytes", "received_bytes")),
+    ).select(*_SUMS.names)
+
+
+def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    if tables.answered_later is not None:
+        # The response counts as the request, so the request itself does not.
+        later = tables.answered_later.withColumn("is_late", F.lit(True))
+        parts = parts.join(later, [*_OPEN], "left").withColumn(
+            "requests", F.when(F.col("is_late"), 0).otherwise(F.col("requests"))
+        )
+    named = with_topic_names(parts, tables, TOPIC_IDS)
+    summed = named.groupBy("day", *_WHO, "topic", "topic_id")
     totals = summed.agg(
         F.sum("requests").alias("requests"),
         *(_known_sum(F.col(name)).alias(name) for name in ("sent_bytes", "received_bytes")),
@@ -102,8 +144,8 @@ def chargeback(
     is_nothing = "requests = 0 and sent_bytes <=> 0 and received_bytes <=> 0"
     return totals.where(f"not ({is_nothing})").select(
         "day",
-        team_column(teams).alias("team"),
-        *who,
+        team_column(labels).alias("team"),
+        *_WHO,
         "topic",
         "topic_id",
         "requests",
@@ -118,44 +160,70 @@ def _known_sum(numbers: SparkColumn) -> SparkColumn:
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
-def _with_principal(tables: AnalysisTables) -> DataFrame:
-    """Add the principal of their connection to frames, null if it is unknown."""
-    frames, connections = tables.frames, tables.connections
-    if _PRINCIPAL in frames.columns:
-        return frames
-    nobody = frames.withColumn(_PRINCIPAL, F.lit(None).cast("string"))
-    if _PRINCIPAL not in connections.columns:
-        return nobody
-    key = connection_key(frames.columns)
+def _authenticated(tables: AnalysisTables) -> DataFrame | None:
+    """Return the principals of connections by their keys; None if no table has any."""
+    connections = tables.connections
+    if _PRINCIPAL in tables.frames.columns or _PRINCIPAL not in connections.columns:
+        return None
+    key = connection_key(tables.frames.columns)
     authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
     # A capture may have very many frames, so they are joined only if that adds something.
-    return nobody if authenticated.isEmpty() else frames.join(authenticated, [*key], "left")
+    return None if authenticated.isEmpty() else authenticated
 
 
-def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
+def _has_principals(tables: AnalysisTables) -> bool:
+    return _authenticated(tables) is not None
+
+
+def _with_principal(tables: AnalysisTables) -> DataFrame:
+    """Add the principal of their connection to frames, null if it is unknown."""
+    frames = tables.frames
+    if _PRINCIPAL in frames.columns:
+        return frames
+    authenticated = _authenticated(tables)
+    if authenticated is None:
+        return frames.withColumn(_PRINCIPAL, _nothing())
+    return frames.join(authenticated, [*connection_key(frames.columns)], "left")
+
+
+def _nothing() -> SparkColumn:
+    return F.lit(None).cast("string")
+
+
+def _frames(frames: DataFrame) -> DataFrame:
     """Return everything that a client sent and received, by day."""
     is_request = F.col("direction") == "request"
     # For these APIs the response carries the records, so it decides the day.
-    is_late = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
-    is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
+    carries = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
+    is_answered = F.coalesce("answered", F.lit(False))
+    is_late = carries & (is_answered | ~is_request)
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
+    # A later analysis may have the response, and then the request does not count.
+    is_open = carries & is_request & ~is_answered if ANALYSIS in frames.columns else F.lit(False)
+    open_key = [
+        F.when(is_open, F.col(name) if name in frames.columns else F.lit(None))
+        .cast(kind)
+        .alias(name)
+        for name, kind in _OPEN.items()
+    ]
     kafka = frames.where(OF_KAFKA.sql)
-    return kafka.groupBy(_day().alias("day"), *who).agg(
-        F.lit(None).cast("string").alias("topic"),
-        F.lit(None).cast("string").alias("topic_id"),
+    return kafka.groupBy(day_of_time().alias("day"), *_WHO, *open_key).agg(
+        _nothing().alias("topic"),
+        _nothing().alias("topic_id"),
         F.count_if(F.coalesce(is_counted, is_request)).alias("requests"),
         _known_sum(F.when(is_request, F.col("size")).otherwise(0)).alias("sent_bytes"),
         _known_sum(F.when(~is_request, F.col("size")).otherwise(0)).alias("received_bytes"),
     )
 
 
-def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
+def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
     """Return the part in record batches: added to its topic, subtracted from the rest."""
     key = frame_key(frames.columns)
     carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"
     bytes_ = F.col("record_bytes")
-    by: list[SparkColumn | str] = [_day().alias("day"), *who]
+    no_key = [F.lit(None).cast(kind).alias(name) for name, kind in _OPEN.items()]
+    by: list[SparkColumn | str] = [day_of_time().alias("day"), *_WHO]
     sums = (
         _known_sum(F.when(is_request, bytes_).otherwise(0)).alias("sent_bytes"),
         _known_sum(F.when(~is_request, bytes_).otherwise(0)).alias("received_bytes"),
@@ -163,24 +231,19 @@ def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[Dat
     requests = F.count("*").alias("requests")
     first = F.count_if("is_first").alias("first")
     topics = carried.groupBy(*by, "topic", "topic_id").agg(requests, first, *sums)
-    nothing = F.lit(None).cast("string")
     return [
-        topics.drop("first"),
+        topics.drop("first").select("*", *no_key),
         topics.select(
             "day",
-            *who,
-            nothing.alias("topic"),
-            nothing.alias("topic_id"),
+            *_WHO,
+            *no_key,
+            _nothing().alias("topic"),
+            _nothing().alias("topic_id"),
             (-F.col("first")).alias("requests"),
             (-F.col("sent_bytes")).alias("sent_bytes"),
             (-F.col("received_bytes")).alias("received_bytes"),
         ),
     ]
-
-
-def _day() -> SparkColumn:
-    # This does not depend on the session's time zone.
-    return F.date_from_unix_date(F.floor(F.unix_micros("time") / 86_400_000_000).cast("int"))
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
@@ -203,4 +266,13 @@ ANSWER: Final = Answer(
     ask=chargeback,
     labelled=labelled_chargeback,
     picture=AnswerPicture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
+    sums=DaySums(
+        version=1,
+        tables=lambda: ["frames", *(f"{MESSAGES}/{place.message}" for place in RECORDS_FIELDS)],
+        columns=_SUMS,
+        part=_part_of_day,
+        total=partial(_total, labels={}),
+        unless=_has_principals,
+        takes_labels=True,
+    ),
 )

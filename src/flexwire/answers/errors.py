@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.answer import Answer, DaySums, returns
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
 from flexwire.answers.asking.messages import (
     body_of,
     columns_of,
@@ -23,10 +22,13 @@ from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import frame_key
+from flexwire.tables.output import MESSAGES
 from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from flexwire.answers.asking.answer import AnalysisTables
 
 COLUMNS: Final = (
@@ -55,6 +57,34 @@ COLUMNS: Final = (
     Column("responses", pa.int64(), "in how many responses", heading="Responses"),
 )  # fmt: skip
 
+_MINUTE_US: Final = 60_000_000
+_ABOUT: Final = ("us", "client_id", "api_name", "code", "field")
+_TOPIC: Final = ("topic", "topic_id")
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        ("us", pa.int64()),
+        ("client_id", pa.string()),
+        ("api_name", pa.string()),
+        ("code", pa.int32()),
+        ("field", pa.string()),
+        (
+            "topics",
+            pa.list_(
+                pa.struct(
+                    [("topic", pa.string()), ("topic_id", pa.string()), ("times", pa.int64())]
+                )
+            ),
+        ),
+        ("responses", pa.int64()),
+    ]
+)
+
+
+def _tables() -> list[str]:
+    """Return the tables of the messages that have error codes."""
+    return [f"{MESSAGES}/{name}" for name in catalog().names() if error_places(name)]
+
 
 @returns(COLUMNS)
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
@@ -68,6 +98,16 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     client that joins a group first gets MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
+    parts = _part(tables, width)
+    return None if parts is None else _total(parts, tables)
+
+
+def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
+    """Return the responses by day, span of time, client, code and field; None without errors.
+
+    ``topics`` has the topics of a response with that code, and how often each has it. A name and an
+    id may be the same topic, so only the total can say which responses have a topic twice.
+    """
     parts = {
         name: part
         for name in catalog().names()
@@ -75,17 +115,31 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     }
     if not parts:
         return None
+    rows = all_of(parts.values())
+    key = frame_key(rows.columns)
+    by_topic = rows.groupBy(*key, DAY, *_ABOUT, *_TOPIC).agg(F.count("*").alias("times"))
+    topics = F.array_sort(F.collect_list(F.struct(*_TOPIC, "times")))
+    by_response = by_topic.groupBy(*key, DAY, *_ABOUT).agg(topics.alias("topics"))
+    return by_response.groupBy(DAY, *_ABOUT, "topics").agg(F.count("*").alias("responses"))
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    alike = (*_ABOUT, "topics")
+    # A span of time may belong to two days.
+    counted = parts.groupBy(*alike).agg(F.sum("responses").alias("alike"))
+    each = counted.select(*alike, "alike", F.inline("topics"))
     ids = {
         name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
-        for name in parts
+        for name in catalog().names()
     }
-    rows = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
-    about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
-    by_response = rows.groupBy(*frame_key(rows.columns), *about).agg(F.count("*").alias("times"))
-    each = by_response.groupBy(*about).agg(
-        F.sum("times").alias("errors"), F.count("*").alias("responses")
+    named = with_topic_names(each, tables, ids)
+    by_response = named.groupBy(*alike, "alike", *_TOPIC).agg(F.sum("times").alias("times"))
+    summed = by_response.groupBy(*_ABOUT, *_TOPIC).agg(
+        F.sum(F.col("times") * F.col("alike")).alias("errors"),
+        F.sum("alike").alias("responses"),
     )
-    return each.select(
+    return summed.select(
         F.timestamp_micros("us").alias("time"),
         "client_id",
         "api_name",
@@ -122,6 +176,7 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(
         *key,
+        day_of_time().alias(DAY),
         "client_id",
         (F.floor(F.unix_micros("time") / width) * width).alias("us"),
         F.lit(api_name).alias("api_name"),
@@ -154,4 +209,5 @@ ANSWER: Final = Answer(
     ),
     ask=errors,
     picture=AnswerPicture("Errors over time", "errors", over="time"),
+    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
 )

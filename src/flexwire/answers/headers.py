@@ -8,8 +8,10 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, day_task
 from flexwire.answers.asking.messages import is_grown, with_topic_names
+from flexwire.answers.asking.told_names import with_learned_names
 from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.headers import ADDED, MARKERS, READ, SUMS, add_up
 from flexwire.records.conventions import CONVENTIONS
@@ -29,6 +31,14 @@ _JUDGED: Final = {
 }
 _READS_AS: Final = "by which convention all of these read: " + "; ".join(
     f'"{name}", {judgement.meaning}' for name, judgement in _JUDGED.items()
+)
+_SUMS: Final = pa.schema(
+    [
+        pa.field(DAY, pa.date32()),
+        *(pa.field(name, pa.string()) for name in _OF),
+        pa.field("header", pa.binary()),
+        *(pa.field(name, pa.int64()) for name in (*SUMS, "least", "most", "judged", *_JUDGED)),
+    ]
 )
 
 COLUMNS: tuple[Column, ...] = (
@@ -70,12 +80,27 @@ def headers(tables: AnalysisTables) -> DataFrame:
     convention by chance. Kafka Connect's headers have text as values and are shown as "utf-8".
     Control records, and records that could not be read, are missing.
     """
-    added = tables.of_records(READ, add_up, ADDED)
+    return _total(_part(tables), tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return sums by day, topic, client and record header."""
+    added = tables.of_records(*day_task(add_up, READ, ADDED))
+    sized = added.withColumn("size", F.octet_length("value"))
+    return sized.groupBy(DAY, *_OF, "header").agg(*_sums())
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
     if is_grown(tables):
-        unnamed = added.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
-        named = with_topic_names(unnamed, tables)
-        added = named.withColumn("topic", F.coalesce("topic", "topic_id")).drop("topic_id")
-    rows = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
+        unnamed = parts.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
+        named = with_topic_names(with_learned_names(unnamed, tables), tables)
+        parts = named.withColumn("topic", F.coalesce("topic", "topic_id")).drop("topic_id")
+    rows = parts.groupBy(*_OF, "header").agg(
+        *(F.sum(name).alias(name) for name in (*SUMS, "judged", *_JUDGED)),
+        F.min("least").alias("least"),
+        F.max("most").alias("most"),
+    )
     key_bytes = F.octet_length("header").cast("bigint") * F.col("headers")
     rows = rows.withColumns(
         {
@@ -148,4 +173,5 @@ ANSWER = Answer(
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
     picture=AnswerPicture("Bytes of record headers", "total_bytes"),
+    sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

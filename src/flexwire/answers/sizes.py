@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, DaySums
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, day_task
 from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.conditions import UNBROKEN
+from flexwire.schema.catalog import catalog
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,
@@ -20,7 +22,9 @@ from flexwire.specs.cost.columns import (
     WITHOUT_ERROR_TAGS,
     measure,
 )
+from flexwire.tables.output import MESSAGES
 from flexwire.tables.schema import Column
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -52,6 +56,25 @@ _GAINS: Final = {
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
+# The sums of measured messages, for each client.
+_MEASURED: Final = (
+    *("measured", "standing_for", "with_error", "could_have_error"),
+    *(AS_SENT, "sent_spread", WITHOUT_ERROR_TAGS),
+    *(f"{name}{what}" for name in _ENCODINGS for what in ("", "_spread", "_common")),
+)
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        ("is_sample", pa.bool_()),
+        ("api_name", pa.string()),
+        ("message", pa.string()),
+        ("body_version", pa.int32()),
+        ("client_id", pa.string()),
+        ("messages", pa.int64()),
+        ("sent_bytes", pa.int64()),
+        *((name, pa.int64() if name == "measured" else pa.float64()) for name in _MEASURED),
+    ]
+)
 
 COLUMNS: tuple[Column, ...] = (
     Column("api_name", pa.string(), 'the API: "Fetch"'),
@@ -96,21 +119,37 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     that did not decode, that broke their spec, or in which credentials are withheld, and all of
     request logs, which lack the size of frames.
     """
-    counted = _counted(tables.frames)
-    task, only = partial(measure, whole=whole), None if whole else BLOCKS
-    sampled = tables.of_messages(READ, task, SAMPLE, only)
-    if sampled is None:
-        return _answer(counted, counted.select(*_GROUP).where("false"))
-    return _answer(counted, _by_client(sampled))
+    return _total(_part(tables, whole=whole), tables)
 
 
-def _counted(frames: DataFrame) -> DataFrame:
-    """Return the counts of all frames of a message and version."""
-    return (
-        frames.where(UNBROKEN.sql)
-        .where("body_version is not null and size is not null")
-        .groupBy("api_name", *_GROUP, "client_id")
-        .agg(F.count("*").alias("messages"), F.sum("size").alias("sent_bytes"))
+def _part(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
+    """Return sums by day, message and client: of all frames, and of those that were measured."""
+    columns, task, schema = day_task(partial(measure, whole=whole), READ, SAMPLE)
+    sampled = tables.of_messages(columns, task, schema, None if whole else BLOCKS)
+    parts = [_counted(tables.frames)]
+    if sampled is not None:
+        parts.append(_by_client(sampled))
+    kinds = {field.name: field.dataType for field in spark_schema(_SUMS)}
+    return all_of(
+        [
+            part.select(
+                *(
+                    F.col(name) if name in part.columns else F.lit(None).cast(kind).alias(name)
+                    for name, kind in kinds.items()
+                )
+            )
+            for part in parts
+        ]
+    )
+
+
+def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    by_client = (*_GROUP, "client_id")
+    counted = (
+        parts.where("not is_sample")
+        .groupBy("api_name", *by_client)
+        .agg(F.sum("messages").alias("messages"), F.sum("sent_bytes").alias("sent_bytes"))
         .groupBy("api_name", *_GROUP)
         .agg(
             F.sum("messages").alias("messages"),
@@ -118,10 +157,27 @@ def _counted(frames: DataFrame) -> DataFrame:
             F.count("*").alias("clients"),
         )
     )
+    clients = (
+        parts.where("is_sample")
+        .groupBy(*by_client)
+        .agg(*(F.sum(name).alias(name) for name in _MEASURED))
+    )
+    return _answer(counted, clients)
+
+
+def _counted(frames: DataFrame) -> DataFrame:
+    """Return the counts of all frames by day, message, version and client."""
+    return (
+        frames.where(UNBROKEN.sql)
+        .where("body_version is not null and size is not null")
+        .groupBy(day_of_time().alias(DAY), "api_name", *_GROUP, "client_id")
+        .agg(F.count("*").alias("messages"), F.sum("size").alias("sent_bytes"))
+        .withColumn("is_sample", F.lit(False))
+    )
 
 
 def _by_client(sampled: DataFrame) -> DataFrame:
-    """Return the weighted sums of each client, and the terms of their spread."""
+    """Return the weighted sums of each day and client, and the terms of their spread."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
     sent = F.col(AS_SENT)
     sums = [
@@ -140,42 +196,33 @@ def _by_client(sampled: DataFrame) -> DataFrame:
             F.sum(rest * size * size).alias(f"{name}_spread"),
             F.sum(rest * size * sent).alias(f"{name}_common"),
         ]
-    return sampled.groupBy(*_GROUP, "client_id").agg(*sums)
+    by_day = sampled.groupBy(DAY, *_GROUP, "client_id").agg(*sums)
+    return by_day.withColumn("is_sample", F.lit(True))
 
 
 def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
-    names = [column for column in clients.columns if column not in (*_GROUP, "client_id")]
-    if names:
-        gains = [
-            F.avg((F.col(column) < F.col(before)).cast("double"))
-            for column, before in _BEFORE.items()
-        ]
-        measured = clients.groupBy(*_GROUP).agg(
-            *(F.sum(column).alias(column) for column in names),
-            *(
-                gain.alias(f"{column}_gain_share")
-                for column, gain in zip(_ENCODINGS, gains, strict=True)
-            ),
-        )
-        rows = counted.join(F.broadcast(measured), [*_GROUP], "left")
-        shares = {
-            f"{encoding}_bytes": _share(encoding) * F.col("sent_bytes") for encoding in _ENCODINGS
-        }
-        shares["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
-        shares = {name: F.round(value).cast("bigint") for name, value in shares.items()}
-        shares["error_share"] = F.col("with_error") / F.col("could_have_error")
-        rows = rows.withColumns(shares).fillna(0, ["measured"])
-    else:
-        rows = counted.withColumn("measured", F.lit(0))
+    gains = [
+        F.avg((F.col(column) < F.col(before)).cast("double")) for column, before in _BEFORE.items()
+    ]
+    measured = clients.groupBy(*_GROUP).agg(
+        *(F.sum(column).alias(column) for column in _MEASURED),
+        *(
+            gain.alias(f"{column}_gain_share")
+            for column, gain in zip(_ENCODINGS, gains, strict=True)
+        ),
+    )
+    rows = counted.join(F.broadcast(measured), [*_GROUP], "left")
+    shares = {
+        f"{encoding}_bytes": _share(encoding) * F.col("sent_bytes") for encoding in _ENCODINGS
+    }
+    shares["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
+    shares = {name: F.round(value).cast("bigint") for name, value in shares.items()}
+    shares["error_share"] = F.col("with_error") / F.col("could_have_error")
+    rows = rows.withColumns(shares).fillna(0, ["measured"])
     rows = rows.withColumnRenamed("body_version", "version")
     kinds = {"string": "string", "int32": "int", "int64": "bigint", "double": "double"}
     return rows.select(
-        *(
-            (F.col(column.name) if column.name in rows.columns else F.lit(None))
-            .cast(kinds[str(column.type)])
-            .alias(column.name)
-            for column in COLUMNS
-        )
+        *(F.col(column.name).cast(kinds[str(column.type)]).alias(column.name) for column in COLUMNS)
     )
 
 
@@ -213,5 +260,12 @@ ANSWER = Answer(
         "Bytes of the messages below, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),
+    ),
+    sums=DaySums(
+        version=1,
+        tables=lambda: ["frames", *(f"{MESSAGES}/{name}" for name in catalog().names())],
+        columns=_SUMS,
+        part=_part,
+        total=_total,
     ),
 )

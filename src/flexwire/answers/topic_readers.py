@@ -6,17 +6,19 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.answer import Answer, DaySums, address, returns
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
+from flexwire.tables.output import MESSAGES
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
@@ -43,6 +45,15 @@ _PLACES: Final = (
 )
 _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
+_SUMS: Final = pa.schema(
+    [
+        pa.field(DAY, pa.date32()),
+        pa.field("is_follower", pa.bool_()),
+        *(pa.field(name, pa.string()) for name in (*_CLIENT, "group", "topic", "topic_id")),
+        *(pa.field(name, pa.int64()) for name in _COUNTED),
+        *(pa.field(name, MOMENT) for name in ("first_time", "last_time")),
+    ]
+)
 
 COLUMNS: Final = (
     Column("topic", pa.string(), "the topic", "if only its id is known",
@@ -79,24 +90,46 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     A topic without a row may still have readers: a client that was not captured, or that reads at
     another time, or whose fetch session began before the capture and had no news.
     """
+    parts = _part(tables)
+    return None if parts is None else _total(parts, tables)
+
+
+def _part(tables: AnalysisTables) -> DataFrame | None:
+    """Return counts by day, client, group and topic, and the clients that are followers."""
     readers = [
         named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
     ]
     if not readers:
         return None
-    every = with_topic_names(reduce(DataFrame.unionByName, readers), tables)
-    each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
-        F.array_sort(F.collect_set("group")).alias("groups"),
+    each = all_of(readers).groupBy(DAY, *_CLIENT, "group", "topic", "topic_id")
+    counted = each.agg(
         *(F.count_if(F.col("counted") == column).alias(column) for column in _COUNTED),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
-    )
+    ).withColumn("is_follower", F.lit(False))
     followers = _followers(tables)
-    if followers is None:
-        return each.withColumn("is_follower", F.lit(False))
+    parts = [counted] if followers is None else [counted, followers]
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+
+
+def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    every = with_topic_names(parts.where("not is_follower"), tables)
+    each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
+        F.array_sort(F.collect_set("group")).alias("groups"),
+        *(F.sum(column).alias(column) for column in _COUNTED),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+    )
+    # New names are needed, because Spark confuses columns of one table when it joins them.
+    followers = parts.where("is_follower").select(
+        F.col("client_id").alias("its_id"), F.col("address").alias("its_host"), "is_follower"
+    )
     same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
-    both = each.join(F.broadcast(followers), same, "left")
-    return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
+    both = each.join(F.broadcast(followers.distinct()), same, "left")
+    return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False))).select(
+        *(column.name for column in COLUMNS)
+    )
 
 
 def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
@@ -111,9 +144,16 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
     group = F.lit(None).cast("string") if place.group is None else F.col(f"body.{place.group}")
-    rows = table.select(*_who(), "time", group.alias("group"), F.explode(pairs).alias("one"))
+    rows = table.select(
+        day_of_time().alias(DAY),
+        *_who(),
+        "time",
+        group.alias("group"),
+        F.explode(pairs).alias("one"),
+    )
     name = F.col("one.named") if place.name else F.lit(None).cast("string")
     return rows.select(
+        DAY,
         *_CLIENT,
         "time",
         "group",
@@ -129,13 +169,8 @@ def _followers(tables: AnalysisTables) -> DataFrame | None:
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
-    followers = table.where(replica >= 0).select(*_who()).distinct()
-    # New names are needed, because Spark confuses columns of one table when it joins them.
-    return followers.select(
-        F.col("client_id").alias("its_id"),
-        F.col("address").alias("its_host"),
-        F.lit(True).alias("is_follower"),
-    )
+    followers = table.where(replica >= 0).select(day_of_time().alias(DAY), *_who()).distinct()
+    return followers.withColumn("is_follower", F.lit(True))
 
 
 def _who() -> tuple[SparkColumn, ...]:
@@ -155,4 +190,11 @@ ANSWER: Final = Answer(
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
     ask=topic_readers,
     picture=AnswerPicture("Fetches, by topic and client", "requests"),
+    sums=DaySums(
+        version=1,
+        tables=lambda: [f"{MESSAGES}/{place.message}" for place in _PLACES],
+        columns=_SUMS,
+        part=_part,
+        total=_total,
+    ),
 )

@@ -39,6 +39,8 @@ CURRENT: Final = "current.json"
 TABLE_FILES: Final = "table_files"
 RUNS: Final = "runs"
 LEDGER: Final = "ledger"
+SUMS: Final = "sums"
+"""The directory of sums by day, of tables that grow."""
 ICEBERG_CATALOG: Final = "catalog/catalog.json"
 """Names the catalog of an output's Iceberg tables."""
 CURRENT_FORMAT: Final = 1

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.labels import read_labels
 from flexwire.facts.answers import ShownColumn
 from flexwire.measures.evidence import PORT
 from flexwire.schema.catalog import catalog
@@ -41,6 +42,40 @@ Ask = Callable[["AnalysisTables"], DataFrame]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DaySums:
+    """How an answer is added up by day.
+
+    Attributes:
+        version: grows when ``part`` counts otherwise than before, so that kept sums are not used.
+        tables: the function that returns the names of the tables that ``part`` reads. Each of them
+            is partitioned by day.
+        columns: the columns of the sums; the first is ``day``.
+        part: the function of tables that returns sums by day, or None without any rows. Each sum is
+            of rows of one day. It reads only ``tables``. There are no connections and no names from
+            other days, and rows have only the facts of their own analysis.
+        total: the function of sums and of all tables that returns the answer's rows. If
+            ``takes_labels``, it also takes ``labels`` of teams.
+        unless: a function that returns whether these tables have something that ``part`` needs from
+            other tables, so that the answer is computed from all rows.
+        takes_labels: whether labels of teams change the answer.
+    """
+
+    version: int
+    tables: Callable[[], Collection[str]]
+    columns: pa.Schema
+    part: Callable[[AnalysisTables], DataFrame | None]
+    total: Callable[..., DataFrame]
+    unless: Callable[[AnalysisTables], bool] | None = None
+    takes_labels: bool = False
+
+    def labelled(self, labels: str | FilePath) -> DaySums:
+        """Return the same sums, whose total has the teams of a file of labels."""
+        if not self.takes_labels:
+            return self
+        return replace(self, total=partial(self.total, labels=read_labels(labels)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer of `analyze`: its table, its CSV, and its part of the report.
 
@@ -66,6 +101,7 @@ class Answer:
         of_state: the answer about internal topics that corresponds to this one about traffic.
         elsewhere: what else answers the question for a broker's logs.
         most_rows: how many rows are kept, if more than usual.
+        sums: how it is added up by day, if it can be.
 
     An answer without rows is not shown.
     """
@@ -88,6 +124,7 @@ class Answer:
     of_state: str = ""
     elsewhere: str = ""
     most_rows: int = 0
+    sums: DaySums | None = None
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns that the report shows, in its order."""
@@ -261,6 +298,11 @@ class AnalysisTables:
     there while logs with internal topics are analysed, because no table has their content.
     ``opened`` is the output from which the tables were opened. If the tables are of a span of time,
     ``named`` returns the whole table of a message that names topics.
+
+    The total of sums by day (`flexwire.answers.asking.day_sums`) has three more. ``told`` returns
+    the names of topics that are known from kept sums. ``learned`` is the table of names that
+    analyses learned, because the sums lack those of other analyses. ``answered_later`` has the keys
+    of the requests whose response is in a later analysis than the request.
     """
 
     frames: DataFrame
@@ -273,6 +315,9 @@ class AnalysisTables:
     opened: OutputTables | None = None
     is_small: bool = False
     named: Callable[[str], DataFrame | None] | None = None
+    told: Callable[[], DataFrame | None] | None = None
+    learned: DataFrame | None = None
+    answered_later: DataFrame | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """Return the table of one message, of which only these columns are needed."""

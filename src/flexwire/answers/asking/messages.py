@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import ArrayType, StructField, StructType
 from pyspark.sql.window import Window
 
+from flexwire.answers.asking.told_names import told_names
 from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR, RETRIABLE
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
@@ -24,7 +25,6 @@ from flexwire.tables.spec_places import (
     KNOWN_TOPICS,
     RECORDS_FIELDS,
     THROTTLE,
-    TOPIC_NAMES_MESSAGE,
     error_places,
     throttled_messages,
 )
@@ -72,18 +72,16 @@ def with_topic_names(
     ``ids`` are the columns of ids by message. If all of them are unset, no name is looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
-    is_any = ids is None or any(
-        paths and not tables.hold_only(message, paths, _NO_ID) for message, paths in ids.items()
+    # Kept names are few, and it is not worth the time to look whether any is needed.
+    is_any = (
+        ids is None
+        or tables.told is not None
+        or any(
+            paths and not tables.hold_only(message, paths, _NO_ID) for message, paths in ids.items()
+        )
     )
-    table = tables.naming(TOPIC_NAMES_MESSAGE) if is_any else None
-    if table is not None:
-        # Spark then reads these two columns of the topics, and not their partitions.
-        pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
-        # Brokers send the same names again and again.
-        different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
-        pairs_told = different.where("topic_id is not null and name is not null")
-        # Spark sorts to find the greatest text, so there should be few rows.
-        names = pairs_told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
+    names = told_names(tables) if is_any else None
+    if names is not None:
         rows = rows.join(names, "topic_id", "left")
         rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
     return rows.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))

@@ -133,7 +133,16 @@ def _labelled(
     }
     if needs_taker and not takers:
         raise ArgumentError(f"labels: none of the answers asked for takes labels, got {labels!r}")
-    return tuple(replace(answer, ask=takers.get(answer.name, answer.ask)) for answer in selected)
+    return tuple(
+        replace(
+            answer,
+            ask=takers[answer.name],
+            sums=None if answer.sums is None else answer.sums.labelled(labels),
+        )
+        if answer.name in takers
+        else answer
+        for answer in selected
+    )
 
 
 @dataclass(frozen=True, slots=True)

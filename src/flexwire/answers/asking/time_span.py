@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
@@ -14,6 +14,7 @@ from flexwire.facts.units import microseconds_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_DAY: Final = timedelta(days=1)
 TimeOrText = datetime | str
 """A time with a zone, or ISO 8601; a text without a zone is UTC."""
 
@@ -65,6 +66,16 @@ class TimeSpan:
         end = self.until.astimezone(UTC)
         last = end.date().isoformat()
         return day < last or (day == last and end.time() != datetime.min.time())
+
+    def has_whole_day(self, day: str) -> bool:
+        """Return whether the span has every moment of a day in UTC.
+
+        >>> TimeSpan.parse("2026-11-22", "2026-11-24T10:00").has_whole_day("2026-11-23")
+        True
+        """
+        begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        is_early = self.since is not None and self.since > begin
+        return not is_early and (self.until is None or self.until - begin >= _DAY)
 
 
 def _moment(value: TimeOrText | None, name: str) -> datetime | None:

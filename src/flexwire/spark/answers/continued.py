@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import LongType
 
+from flexwire.answers.asking.told_names import with_names
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.tables.frames import CLIENT_COLUMNS, TOPIC_NAMES
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN, connection_key
@@ -46,14 +47,34 @@ def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame
     """Return the view of one table of an output, with these rows; ``read`` returns other tables."""
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
-    whole = rows.withColumn(ANALYSIS, F.coalesce(BEGAN_IN, ANALYSIS))
+    whole = own_view_of(output, rows)
     if name == CONNECTIONS:
         return _one_each(whole, rows.columns)
     if name == FRAMES:
         return _with_later(whole, read(CONNECTIONS))
     if name == RECORDS and TOPIC_NAMES in output.names:
-        return _with_topics(whole, read(TOPIC_NAMES))
+        return with_names(whole, read(TOPIC_NAMES))
     return whole
+
+
+def own_view_of(output: Output, rows: DataFrame) -> DataFrame:
+    """Return rows of a table of an output with the keys of views, and no fact of another analysis.
+
+    So they follow from the files of these rows alone.
+    """
+    if not output.is_continued or BEGAN_IN not in rows.columns:
+        return rows
+    return rows.withColumn(ANALYSIS, F.coalesce(BEGAN_IN, ANALYSIS))
+
+
+def answered_later(connections: DataFrame) -> DataFrame:
+    """Return the frame keys of requests whose response is in a later analysis."""
+    answered = connections.where(F.size(_ANSWERED) > 0)
+    return answered.select(
+        F.coalesce(BEGAN_IN, ANALYSIS).alias(ANALYSIS),
+        "connection",
+        F.explode(_ANSWERED).alias("frame_index"),
+    ).distinct()
 
 
 def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -121,14 +142,6 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
             **{name: F.coalesce(name, later) for name, later in known.items()},
         }
     ).select(*frames.columns)
-
-
-def _with_topics(records: DataFrame, names: DataFrame) -> DataFrame:
-    """Return records with the names of topics that a later analysis learned."""
-    # If an id has two names, the one that sorts last counts, as in one analysis.
-    later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
-    joined = records.join(F.broadcast(later), ["topic_id"], "left")
-    return joined.withColumn("topic", F.coalesce("topic", "later_topic")).select(*records.columns)
 
 
 def task_of(task: Task, columns: Sequence[str]) -> tuple[Task, list[str]]:

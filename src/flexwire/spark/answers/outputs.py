@@ -12,10 +12,9 @@ An answer is about one input, because percentiles of two inputs cannot be combin
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -38,9 +37,11 @@ from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.measures.audit_rows import CONNECTIONS
-from flexwire.spark.answers.continued import task_of, view_of
+from flexwire.spark.answers.continued import view_of
+from flexwire.spark.answers.day_sums import RowsAsked, SumsByDay
+from flexwire.spark.answers.opened import OpenedOutput
 from flexwire.spark.archive import with_archive
-from flexwire.spark.dataframes import of_files, output_of
+from flexwire.spark.dataframes import output_of
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.delta.layout import has_days
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures
@@ -55,81 +56,19 @@ from flexwire.tables.output import MARKER, MESSAGES, Output
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path as FilePath
 
-    import pyarrow.parquet as pq
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from flexwire.answers.asking.answer import Answer, Task
+    from flexwire.answers.asking.answer import Answer
     from flexwire.answers.asking.time_span import TimeOrText
     from flexwire.facts.captures import SampledCaptures
+    from flexwire.spark.delta.grown import GrownOutput
     from flexwire.storage.output_directory import OutputDirectory
-    from flexwire.tables.parquet import ValueRanges
-    from flexwire.tables.spec_places import Path
 
 _ALL_TIME: Final = TimeSpan()
-# Parquet's names for the elements of a list, in its specification and in older Arrow.
-_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedOutput:
-    """The output that tables were opened from, and its tables at that moment."""
-
-    spark: SparkSession
-    found: Output
-    records: DataFrame
-    message: Callable[[str], DataFrame | None]
-
-    def message_names(self) -> list[str]:
-        """Return the messages that have a table."""
-        return self.found.message_names()
-
-    def of_files(
-        self,
-        names: Sequence[str],
-        columns: Sequence[str],
-        task: Task,
-        schema: pa.Schema,
-        *,
-        only: ValueRanges | None = None,
-    ) -> DataFrame:
-        """Apply ``task`` to these columns of the files of these tables, and return the result."""
-        if self.found.is_continued:
-            task, columns = task_of(task, columns)
-        return of_files(self.spark, self.found, names, columns, task, schema, only=only)
-
-    def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether the files prove that these columns have only this value or null."""
-        if name not in self.found.names:
-            return True
-        column_paths = {".".join(path) for path in paths}
-        footers = (part.metadata for part in self.found.dataset(name).get_fragments())
-        groups = (
-            footer.row_group(number)
-            for footer in footers
-            for number in range(footer.num_row_groups)
-        )
-        return all(_hold_only(group, column_paths, value) for group in groups)
-
-
-def _hold_only(group: pq.RowGroupMetaData, column_paths: set[str], value: object) -> bool:
-    """Return whether a row group has all these columns, and its statistics confirm the value."""
-    columns = map(group.column, range(group.num_columns))
-    named = {_IN_LISTS.sub("", column.path_in_schema): column for column in columns}
-    return column_paths <= named.keys() and all(
-        _is_only(named[path], value) for path in column_paths
-    )
-
-
-def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:
-    statistics = column.statistics
-    if statistics is None or not statistics.has_min_max:
-        # There are no statistics, or all values are null.
-        return bool(column.num_values == (0 if statistics is None else statistics.null_count))
-    return bool(statistics.min == statistics.max == value)
 
 
 def open_tables(
@@ -193,7 +132,7 @@ def tables_of(
     )  # fmt: skip
 
 
-def stored_answers(
+def stored_answers(  # noqa: PLR0913 - the options of the command
     out: str | FilePath,
     asked: str | Iterable[str | Answer],
     labels: str | FilePath | None = None,
@@ -202,6 +141,7 @@ def stored_answers(
     memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     span: TimeSpan = _ALL_TIME,
+    sums: bool = True,
 ) -> list[AnswerResult]:
     """Return the chosen answers about the analysis in ``out``; see `choose_answers`.
 
@@ -209,7 +149,8 @@ def stored_answers(
     for tables that have grown since. About internal topics there are only stored answers; "all"
     leaves out the others. For tables that grow, ``notes`` say what was cut between analyses.
     ``span`` is the time that they are about; with one no stored answer about traffic is read.
-    Answers about logs are of everything.
+    Answers about logs are of everything. For tables that grow, the sums of days are kept in the
+    output and used again (`flexwire.spark.answers.day_sums`); without ``sums`` none is.
 
     Raises as `open_tables` and `choose_answers` do. Raises `ArgumentError` for an answer about
     internal topics that is chosen by name but not stored, and `AnalysisError` if one fails.
@@ -245,10 +186,20 @@ def stored_answers(
         explain(),
         set_for_answers(spark, is_small=is_small),
     ):
-        tables = tables_of(spark, output, is_small=is_small, span=span)
-        notes = boundary_notes(tables)
-        results = [stored.get(answer.name) or ask(answer, tables) for answer in chosen_answers]
+        asked_of = _asker(spark, output, span, is_small=is_small, sums=sums)
+        results = [stored.get(answer.name) or asked_of.ask(answer) for answer in chosen_answers]
+        notes = boundary_notes(asked_of.tables)
         return [replace(answer, notes=notes) for answer in results]
+
+
+def _asker(
+    spark: SparkSession, output: Output, span: TimeSpan, *, is_small: bool, sums: bool
+) -> RowsAsked | SumsByDay:
+    """Return what answers questions about an output: its rows, or the sums of its days too."""
+    tables = tables_of(spark, output, is_small=is_small, span=span)
+    if sums and type(output) is not Output:
+        return SumsByDay(spark, cast("GrownOutput", output), tables, span)
+    return RowsAsked(tables)
 
 
 def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:

@@ -8,21 +8,23 @@ analysis with these classes alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
+from flexwire.spark.delta.layout import ALWAYS, TABLES, has_days, split, with_logs
 from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
 from flexwire.storage.filesystems import reason_of
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.output import LEDGER, RUNS, Output
+from flexwire.tables.output import LEDGER, RUNS, SUMS, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Self
 
     import pyarrow as pa
@@ -169,15 +171,33 @@ def to_directory(out: object) -> OutputDirectory:
 class GrownOutput(Output):
     """All tables of ``out``, with the other files of one analysis: the report and so on.
 
-    The ledger is read once, at its first use. If given, ``wanted`` selects days.
+    The ledger is read once, at its first use, and so is the list of a table's files. If given,
+    ``wanted`` selects days.
     """
 
     out: OutputDirectory
     wanted: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
     def on_days(self, wanted: Callable[[str], bool]) -> Self:
-        """Return the output with only the files of these days. Tables without days keep all."""
-        return replace(self, wanted=wanted)
+        """Return the output with only the files of these days. Tables without days keep all.
+
+        It has the ledger and the tables that this output has, though others may change them.
+        """
+        chosen = replace(self, wanted=wanted)
+        chosen.__dict__.update(entries=self.entries, states=self.states)
+        return chosen
+
+    @cached_property
+    def states(self) -> dict[str, Any]:
+        """The tables as they were at their first use."""
+        return {}
+
+    @abstractmethod
+    def files_by_day(self, name: str) -> dict[str, list[FileEntry]] | None:
+        """Return the files of a table by the day of their rows, or None if a file tells no day.
+
+        A file with rows of several days is listed for each of them.
+        """
 
     @property
     def is_continued(self) -> bool:
@@ -244,3 +264,37 @@ class StagedOutput(Output):
             table, _ = split(entry.name)
             tables.setdefault(table, []).append(entry._replace(name=self.staged.at(entry.name)))
         return {table: sorted(files) for table, files in with_logs(tables).items()}
+
+
+def old_sums(
+    out: OutputDirectory, opened: Callable[[], GrownOutput], hours: int
+) -> Iterator[FileGroup]:
+    """Yield the sums by day of each answer that were not written in these hours and are not needed.
+
+    Needed are the newest sums of each day that is in the tables, which ``opened`` returns. Sums can
+    be computed again (`flexwire.spark.answers.day_sums`), so it never does harm to remove them.
+    """
+    entries_of_sums = [*out.entries(f"{SUMS}/")]
+    if not entries_of_sums:
+        return
+    output = opened()
+    before = datetime.now(UTC) - timedelta(hours=hours)
+    days: set[str] = set()
+    for name in output.names:
+        days |= {*((output.files_by_day(name) if has_days(name) else None) or {})}
+    by_answer: defaultdict[str, list[FileEntry]] = defaultdict(list)
+    newest: dict[tuple[str, str], FileEntry] = {}
+    for entry in entries_of_sums:
+        answer, _, file = entry.name.rpartition("/")
+        by_answer[answer].append(entry)
+        of_day = (answer, file[:10])
+        newest[of_day] = max(entry, newest.get(of_day, entry), key=lambda one: one.modified)
+    for answer, entries in sorted(by_answer.items()):
+        old: list[dict[str, Any]] = []
+        for entry in entries:
+            day = entry.name.rpartition("/")[2][:10]
+            is_needed = day in days and newest[answer, day].name == entry.name
+            if not is_needed and entry.modified < before:
+                old.append({"path": entry.name, "size": entry.size})
+        if old:
+            yield FileGroup(answer, None, tuple(old))

@@ -26,7 +26,7 @@ from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.output import is_iceberg
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -93,22 +93,22 @@ class DeltaOutput(GrownOutput):
 
     def files(self, name: str) -> list[File]:
         """Return the files of a table that belong to analyses that are in."""
-        return [
-            File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
-            for file in self._files_in(self._table(name))
-        ]
+        return [_entry(name, file) for file in self._state(name).files if self._is_wanted(file)]
 
-    def _files_in(self, table: DeltaTable) -> list[dict[str, Any]]:
-        """Return the files of analyses that are in.
+    def files_by_day(self, name: str) -> dict[str, list[File]] | None:
+        """Return the files of a table by the day of their rows, or None if a file tells no day."""
+        state, by_day = self._state(name), dict[str, list[File]]()
+        # Such a table may say beside a file which of its rows are deleted. Its reader refuses it.
+        if state.table.protocol().reader_features:
+            return None
+        for file in state.files:
+            if file[DAY] is None:
+                return None
+            by_day.setdefault(file[DAY], []).append(_entry(name, file))
+        return by_day
 
-        Only files of analyses that were in are joined. Analyses are replaced all together, so it is
-        enough to check one analysis of a joined file.
-        """
-        runs = {None, *(entry.analysis for entry in self.entries)}
-        files = [file for file in added_files(table) if (file[ANALYSIS] or file["one_of"]) in runs]
-        if self.wanted is None:
-            return files
-        return [file for file in files if file[DAY] is None or self.wanted(file[DAY])]
+    def _is_wanted(self, file: Mapping[str, Any]) -> bool:
+        return self.wanted is None or file[DAY] is None or self.wanted(file[DAY])
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table; ``day`` and ``analysis`` are the last."""
@@ -116,15 +116,38 @@ class DeltaOutput(GrownOutput):
 
     def dataset(self, name: str) -> ds.Dataset:
         """Return a table as a dataset of pyarrow."""
-        table = self._table(name)
-        paths = {file["path"] for file in self._files_in(table)}
-        return only_files(table.to_pyarrow_dataset(), paths)
+        state = self._state(name)
+        paths = {file["path"] for file in state.files if self._is_wanted(file)}
+        return only_files(state.table.to_pyarrow_dataset(), paths)
 
-    def _table(self, name: str) -> DeltaTable:
-        table = TableLog(self.out, name).open() if name in self.names else None
-        if table is None:
-            raise refuse("name", f"a table of {self.out}", name)
-        return table
+    def _state(self, name: str) -> _TableState:
+        """Return a table as it was at its first use.
+
+        Only files of analyses that were in are joined. Analyses are replaced all together, so it is
+        enough to check one analysis of a joined file.
+        """
+        if name not in self.states:
+            table = TableLog(self.out, name).open() if name in self.names else None
+            if table is None:
+                raise refuse("name", f"a table of {self.out}", name)
+            runs = {None, *(entry.analysis for entry in self.entries)}
+            files = added_files(table)
+            own = [file for file in files if (file[ANALYSIS] or file["one_of"]) in runs]
+            self.states[name] = _TableState(table, own)
+        state: _TableState = self.states[name]
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class _TableState:
+    """A table at one version, and its files of analyses that are in."""
+
+    table: DeltaTable
+    files: list[dict[str, Any]]
+
+
+def _entry(name: str, file: Mapping[str, Any]) -> File:
+    return File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:

@@ -125,10 +125,18 @@ class IcebergOutput(GrownOutput):
 
     def files(self, name: str) -> list[FileEntry]:
         """Return the files of a table that belong to analyses that are in."""
-        return [
-            FileEntry(file.name, file.data.file_size_in_bytes, _NEVER, "")
-            for file in self._state(name).files
-        ]
+        return [_entry(file) for file in self._state(name).files if self._is_wanted(name, file)]
+
+    def files_by_day(self, name: str) -> dict[str, list[FileEntry]] | None:
+        """Return the files of a table by the day of their rows, or None if a file tells no day."""
+        by_day: dict[str, list[FileEntry]] = {}
+        for file in self._state(name).files:
+            days = file.days(time_of(name))
+            if days is None:
+                return None
+            for day in days:
+                by_day.setdefault(day, []).append(_entry(file))
+        return by_day
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table; ``analysis`` is the last."""
@@ -137,7 +145,8 @@ class IcebergOutput(GrownOutput):
     def dataset(self, name: str) -> ds.Dataset:
         """Return a table as a dataset of pyarrow."""
         state = self._state(name)
-        return dataset_of(state.files, state.columns, self.out)
+        files = [file for file in state.files if self._is_wanted(name, file)]
+        return dataset_of(files, state.columns, self.out)
 
     def _state(self, name: str) -> _TableState:
         """Return a table as it was at its first use.
@@ -145,18 +154,15 @@ class IcebergOutput(GrownOutput):
         Engines join only files of analyses that were in. Analyses are replaced all together, so it
         is enough to check one analysis of a joined file.
         """
-        if name not in self._states:
+        if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None
             if table is None:
                 raise refuse("name", f"a table of {self.out}", name)
             runs = {entry.analysis for entry in self.entries}
-            files = [
-                file
-                for file in live_files(table, self.out)
-                if self._is_wanted(name, file) and self._is_in(runs, file)
-            ]
-            self._states[name] = _TableState(_columns(name, table), files)
-        return self._states[name]
+            files = [file for file in live_files(table, self.out) if self._is_in(runs, file)]
+            self.states[name] = _TableState(_columns(name, table), files)
+        state: _TableState = self.states[name]
+        return state
 
     def _is_wanted(self, name: str, file: TableFile) -> bool:
         """Return whether a file may have rows of a wanted day."""
@@ -169,10 +175,6 @@ class IcebergOutput(GrownOutput):
         # An engine may truncate the bounds that it writes. They then name no analysis.
         return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
-    @cached_property
-    def _states(self) -> dict[str, _TableState]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
@@ -180,6 +182,10 @@ class _TableState:
 
     columns: pa.Schema
     files: list[TableFile]
+
+
+def _entry(file: TableFile) -> FileEntry:
+    return FileEntry(file.name, file.data.file_size_in_bytes, _NEVER, "")
 
 
 def _columns(name: str, table: Table) -> pa.Schema:

@@ -1,0 +1,78 @@
+"""Sums of one day: the part of an answer that later days, and later facts, leave as it is.
+
+An answer that can be added up consists of two functions
+(`flexwire.answers.asking.answer.DaySums`). ``part`` reads the rows of some days and returns sums,
+each of one day. ``total`` adds up the sums of all days and returns the answer's rows. The answer
+itself is ``total(part(tables))``, so there is no second way to compute it.
+
+A part is a function of the files of its day alone. But a later analysis may learn the name of a
+topic, or that a request was answered. So a part keeps an id whose name is unknown, and the key of a
+request without a response, and ``total`` looks these up. That is why the sums of a day stay right
+as long as the files of that day stay.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pyspark.sql import Column
+
+    from flexwire.answers.asking.answer import Task
+
+DAY: Final = "day"
+"""The column of sums that says of which day they are."""
+
+
+def day_of_time(time: str = "time") -> Column:
+    """Return the day of a time in UTC; it does not depend on the session's time zone."""
+    return F.date_from_unix_date(F.floor(F.unix_micros(time) / 86_400_000_000).cast("int"))
+
+
+def all_of(parts: Collection[DataFrame]) -> DataFrame:
+    """Return the rows of several sums; there is at least one."""
+    return reduce(DataFrame.unionByName, parts)
+
+
+_TIME: Final = "time"
+
+
+def day_task(
+    task: Task, columns: Sequence[str], schema: pa.Schema
+) -> tuple[list[str], Task, pa.Schema]:
+    """Return a task whose rows have their day: the columns it reads, itself, and its schema.
+
+    ``task`` reads ``columns`` and returns ``schema``. It is called for one day at a time.
+    """
+    read = [*columns] if _TIME in columns else [*columns, _TIME]
+    with_day = schema.append(pa.field(DAY, pa.date32()))
+    return read, partial(_by_day, task, [*columns]), with_day
+
+
+def _by_day(
+    task: Task, columns: list[str], name: str, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for day, of_day in groupby(_days(batches), itemgetter(0)):
+        for rows in task(name, (batch.select(columns) for _, batch in of_day)):
+            days = pa.repeat(pa.scalar(day, pa.date32()), len(rows))
+            yield pa.RecordBatch.from_arrays(
+                [*rows.columns, days], schema=rows.schema.append(pa.field(DAY, pa.date32()))
+            )
+
+
+def _days(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[object, pa.RecordBatch]]:
+    """Yield the rows of each day in a batch; a file of a table that grows has one."""
+    for batch in batches:
+        days = pc.cast(batch[_TIME], pa.date32(), safe=False)
+        for day in days.unique().to_pylist():
+            yield day, batch.filter(pc.equal(days, day))

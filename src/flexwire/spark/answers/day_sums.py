@@ -1,0 +1,284 @@
+"""Answers of tables that grow, from sums that are kept by day.
+
+```
+sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
+```
+
+The digest is of everything that the sums follow from: the files of that day, by name and size, in
+each table that the answer reads; the release of flexwire; and the catalog. The files of a table
+never change, and no name comes twice. So sums with the digest of the current files are right, and
+nothing has to be invalidated: an append, `undo`, `compact` or `retain` changes the files of the
+days that it touches, and with them the names of their sums. Missing sums are computed from the rows
+of their days, and kept. Sums may be removed at any time, and two processes may write the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import flexwire
+from flexwire.answers.asking.answer import AnalysisTables
+from flexwire.answers.asking.day_sums import DAY, all_of
+from flexwire.answers.asking.results import ask
+from flexwire.answers.asking.time_span import TimeSpan
+from flexwire.answers.asking.told_names import TOLD_NAMES, told_names
+from flexwire.errors import StorageError
+from flexwire.measures.audit_rows import CONNECTIONS
+from flexwire.schema.catalog import catalog
+from flexwire.spark.answers.continued import answered_later, own_view_of
+from flexwire.spark.answers.opened import OpenedOutput
+from flexwire.spark.dataframes import read as read_stored
+from flexwire.spark.publishing.table_files import write_one_file
+from flexwire.tables.frames import TOPIC_NAMES
+from flexwire.tables.keys import BEGAN_IN
+from flexwire.tables.output import MESSAGES, SUMS, Output
+from flexwire.tables.row_filter import FRAMES, RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from flexwire.answers.asking.answer import Answer, DaySums
+    from flexwire.answers.asking.results import AnswerResult
+    from flexwire.spark.delta.grown import GrownOutput
+    from flexwire.storage.output_directory import OutputDirectory
+    from flexwire.storage.store_listing import FileEntry
+
+_ALL_TIME: Final = TimeSpan()
+_DAYS_AT_ONCE: Final = 32
+_MOST_ROWS: Final = 1_000_000
+"""If the sums of some days have more rows than this, they are not kept."""
+_STALE: Final = timedelta(hours=1)
+"""Other sums of the same day are removed once they are this old; a reader may still need them."""
+
+
+@dataclass(frozen=True)
+class KeptSums(Output):
+    """Files of sums, which are read as a table."""
+
+    kept: tuple[FileEntry, ...]
+
+    def files(self, _name: str) -> list[FileEntry]:
+        """Return the files."""
+        return [*self.kept]
+
+
+class _NotRead:
+    """A table that a part does not read, because its sums do not follow from it."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"a part has read {name} of a table that it does not name")
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAsked:
+    """Tables whose answers are computed from all rows."""
+
+    tables: AnalysisTables
+
+    def ask(self, answer: Answer) -> AnswerResult:
+        """Return an answer."""
+        return ask(answer, self.tables)
+
+
+@dataclass(frozen=True)
+class SumsByDay:
+    """The sums of one output, for the answers of one session.
+
+    Attributes:
+        spark: the session.
+        output: the output, whose tables stay as they are at their first use.
+        tables: its tables, of ``span``.
+        span: the time that answers are about. Days that are only partly in it are read.
+    """
+
+    spark: SparkSession
+    output: GrownOutput
+    tables: AnalysisTables
+    span: TimeSpan = _ALL_TIME
+
+    def ask(self, answer: Answer) -> AnswerResult:
+        """Return an answer from the sums of days, or from all rows if it has none."""
+        sums = answer.sums
+        if sums is None or self._has_more(sums):
+            return ask(answer, self.tables)
+        rows = self._sums(answer.name, sums, self.span)
+        if rows is None:
+            return ask(answer, self.tables)
+        return ask(replace(answer, ask=lambda tables: sums.total(rows, tables)), self._whole)
+
+    def _has_more(self, sums: DaySums) -> bool:
+        """Return whether something is needed that the sums lack."""
+        if sums.unless is None:
+            return False
+        # Each row of a connection counts, and no view of all of them.
+        connections = self._read(self.output, CONNECTIONS)
+        return sums.unless(replace(self.tables, connections=connections))
+
+    @property
+    def _whole(self) -> AnalysisTables:
+        """The tables for totals: what other days and analyses know about the rows of a day."""
+        connections = self._read(self.output, CONNECTIONS)
+        is_continued = self.output.is_continued and BEGAN_IN in connections.columns
+        has_names = is_continued and TOPIC_NAMES in self.output.names
+        return replace(
+            self.tables,
+            told=self._told,
+            learned=self._read(self.output, TOPIC_NAMES) if has_names else None,
+            answered_later=answered_later(connections) if is_continued else None,
+        )
+
+    def _told(self) -> DataFrame | None:
+        rows = self._sums("told_names", TOLD_NAMES, _ALL_TIME)
+        if rows is None:
+            return told_names(self.tables)
+        return TOLD_NAMES.total(rows, self.tables)
+
+    def _sums(self, name: str, sums: DaySums, span: TimeSpan) -> DataFrame | None:
+        """Return the sums of all days in a span; None if the rows themselves have to be read."""
+        files = {
+            table: self.output.files_by_day(table)
+            for table in sums.tables()
+            if table in self.output.names
+        }
+        days = {day for by_day in files.values() for day in by_day or () if span.has_day(day)}
+        whole = sorted(filter(span.has_whole_day, days))
+        if not whole or None in files.values():
+            return None
+        names = {day: f"{day}-{_digest(name, sums, day, files)}.parquet" for day in whole}
+        kept = self._kept(name, sums, names)
+        if kept is None:
+            return None
+        edges = days.difference(whole)
+        part = sums.part(self._days(sums, edges, span)) if edges else None
+        return kept if part is None else all_of([kept, part.select(*sums.columns.names)])
+
+    def _kept(self, name: str, sums: DaySums, names: dict[str, str]) -> DataFrame | None:
+        """Return the sums of whole days, and keep those that were missing.
+
+        Returns None if these are too many.
+        """
+        place = self.output.out.child(f"{SUMS}/{name}")
+        before = _listed(place)
+        missing = [day for day in names if names[day] not in before]
+        parts, not_kept = [], set[str]()
+        for first in range(0, len(missing), _DAYS_AT_ONCE):
+            days = missing[first : first + _DAYS_AT_ONCE]
+            rows = self._computed(sums, days)
+            if len(rows) > _MOST_ROWS:
+                return None
+            try:
+                _keep(place, sums, rows, {day: names[day] for day in days})
+            except StorageError:
+                # Whoever may only read the output computes its sums each time.
+                parts.append(self.spark.createDataFrame(rows))
+                not_kept.update(days)
+        listed = _listed(place)
+        kept = [names[day] for day in names if day not in not_kept]
+        if not listed.keys() >= {*kept}:
+            # Somebody has removed some meanwhile.
+            return None
+        if kept:
+            files = tuple(listed[file] for file in kept)
+            parts.append(read_stored(self.spark, KeptSums(place, files), name, sums.columns))
+        if missing and not not_kept:
+            _remove_others(place, listed.values(), names)
+        return all_of(parts)
+
+    def _computed(self, sums: DaySums, days: Sequence[str]) -> pa.Table:
+        """Return the sums of some days from their rows; one row too many if there are too many."""
+        part = sums.part(self._days(sums, days))
+        if part is None:
+            return sums.columns.empty_table()
+        rows = part.select(*sums.columns.names).where(
+            part[DAY].isin(*map(date.fromisoformat, days))
+        )
+        return rows.limit(_MOST_ROWS + 1).toArrow().cast(sums.columns)
+
+    def _days(
+        self, sums: DaySums, days: Iterable[str], span: TimeSpan = _ALL_TIME
+    ) -> AnalysisTables:
+        """Return the tables that sums follow from, with the rows of some days in a span."""
+        chosen = {*days}
+        output = self.output.on_days(chosen.__contains__)
+        declared = {*sums.tables()} & {*output.names}
+        # A message without any row on these days has no table there.
+        names = {name for name in declared if name in {FRAMES, RECORDS} or output.files(name)}
+        unread: Any = _NotRead()
+
+        def read(name: str, columns: StructType | None = None) -> DataFrame:
+            return span.only(own_view_of(output, self._read(output, name, columns)))
+
+        @cache
+        def message(name: str) -> DataFrame | None:
+            table = f"{MESSAGES}/{name}"
+            return read(table) if table in names else None
+
+        def narrow(name: str, columns: StructType) -> DataFrame | None:
+            table = f"{MESSAGES}/{name}"
+            return read(table, columns) if table in names else None
+
+        frames, records = (read(table) if table in names else unread for table in (FRAMES, RECORDS))
+        # Direct reads of files would have rows outside the span.
+        opened = None if span else OpenedOutput(self.spark, output, records, message)
+        return AnalysisTables(
+            frames, unread, records, message, None, narrow, opened=opened,
+            is_small=self.tables.is_small,
+        )  # fmt: skip
+
+    def _read(self, output: Output, name: str, columns: StructType | None = None) -> DataFrame:
+        table = read_stored(self.spark, output, name, narrow=columns)
+        return table.coalesce(1) if self.tables.is_small else table
+
+
+def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
+    """Return the digest of everything that the sums of a day follow from."""
+    packed = catalog().packed
+    follows_from = [
+        name, sums.version, str(sums.columns), flexwire.__version__,
+        None if packed is None else hashlib.sha256(packed[1]).hexdigest(), day,
+        [
+            [table, sorted([file.name, file.size] for file in by_day.get(day, ()))]
+            for table, by_day in sorted(files.items())
+        ],
+    ]  # fmt: skip
+    return hashlib.sha256(json.dumps(follows_from).encode()).hexdigest()[:32]
+
+
+def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
+    """Return the files of sums by name; none if they cannot be listed, as if none were kept."""
+    try:
+        return {entry.name: entry for entry in place.entries()}
+    except StorageError:
+        return {}
+
+
+def _keep(place: OutputDirectory, sums: DaySums, rows: pa.Table, names: dict[str, str]) -> None:
+    """Write the sums of each day to its file, also without rows."""
+    for day, name in names.items():
+        of_day = rows.filter(pc.equal(rows[DAY], date.fromisoformat(day)))
+        write_one_file(place, name, sums.columns, of_day.to_batches())
+
+
+def _remove_others(
+    place: OutputDirectory, entries: Collection[FileEntry], names: dict[str, str]
+) -> None:
+    """Remove older sums of these days."""
+    before = max(entry.modified for entry in entries) - _STALE
+    place.remove(
+        [
+            entry.name
+            for entry in entries
+            if names.get(entry.name[:10], entry.name) != entry.name and entry.modified < before
+        ]
+    )

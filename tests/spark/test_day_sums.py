@@ -1,0 +1,299 @@
+"""Answers from kept sums say what the rows say, whatever happened to the tables in between."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.results import ask, choose_answers
+from flexwire.answers.asking.time_span import TimeSpan
+from flexwire.cli.app import app
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers import day_sums
+from flexwire.spark.answers.day_sums import SumsByDay
+from flexwire.spark.answers.outputs import stored_answers, tables_of
+from flexwire.spark.dataframes import output_of
+from flexwire.spark.delta import layout, staging
+from flexwire.spark.delta.grown import GrownOutput
+from flexwire.spark.delta.output import DeltaTables
+from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
+from flexwire.spark.settings import set_for_answers
+from flexwire.storage.output_directory import OutputDirectory
+from tests.spark.grown import MESSAGE
+from tests.spark.grown import analyze as append_without_spark
+from tests.spark.test_inside_captures import fetched
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.results import AnswerResult
+
+pytestmark = pytest.mark.spark
+
+SUMMED = [one for one in ANSWERS if one.sums is not None]
+MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
+DAY = timedelta(days=1)
+DAY_US = 86_400_000_000
+MIDNIGHT_US = int(MIDNIGHT.timestamp() * 1_000_000)
+# The capture begins so long before midnight that its second file goes across it.
+BEGINS_US = MIDNIGHT_US - 9_000
+FETCH, PRODUCE = 15, 13
+EARLY = "10.0.0.7", 50_007
+ALWAYS = TimeSpan()
+
+
+def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
+    """Records both ways with headers, and the same error of a topic by its id."""
+    batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"x" * number), (b"n", None)]))
+    data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
+    topic = nested("ProduceRequest", "TopicProduceData", topic_id=TOPIC_ID, partition_data=[data])
+    failed = [
+        nested("ProduceResponse", "PartitionProduceResponse", index=index, error_code=6)
+        for index in range(2)
+    ]
+    said = nested(
+        "ProduceResponse", "TopicProduceResponse", topic_id=TOPIC_ID, partition_responses=failed
+    )
+    asked = made("ProduceRequest", acks=-1, topic_data=[topic])
+    answer = made("ProduceResponse", responses=[said])
+    traffic.exchange(connection, asked, answer, PRODUCE, 10 * number)
+    fetch = made("FetchRequest", max_wait_ms=5, min_bytes=1)
+    got = fetched([(b"k", b"v" * number)], topic_id=TOPIC_ID)
+    traffic.exchange(connection, fetch, got, FETCH, 10 * number + 1)
+
+
+def captures(directory: Path) -> list[Path]:
+    """Four files of a connection that goes on for three days; the topic's name comes last.
+
+    A fetch waits for its response over each cut, and one waits for ever.
+    """
+    traffic = Traffic(directory)
+    traffic.now_us = BEGINS_US
+    connection = traffic.connect()
+    for part in range(4):
+        number = part + 1
+        if part > 1:
+            traffic.now_us = MIDNIGHT_US + (part - 1) * DAY_US - 2_000
+        exchanges(traffic, connection, number)
+        waits = made("FetchRequest", max_wait_ms=5, min_bytes=1)
+        traffic.send(connection, "request", request(waits, FETCH, 10 * number + 2))
+        if part < 3:
+            traffic.rotate()
+            if part == 1:
+                traffic.now_us += DAY_US // 2
+            answer = fetched([(b"k", b"late")], topic_id=TOPIC_ID)
+            traffic.send(connection, "response", response(answer, FETCH, 10 * number + 2))
+    topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
+    other = traffic.connect(EARLY)
+    traffic.exchange(
+        other, made("MetadataRequest"), made("MetadataResponse", topics=[topic]), 12, 1
+    )
+    traffic.close()
+    return sorted(directory.glob("*.pcapng"))
+
+
+def late(directory: Path) -> Path:
+    """A capture of the first day, of another client."""
+    traffic = Traffic(directory)
+    traffic.now_us = BEGINS_US - 3_600_000_000
+    exchanges(traffic, traffic.connect(EARLY), 7)
+    traffic.close()
+    [file] = directory.glob("*.pcapng")
+    return file
+
+
+class Growing:
+    """An output that grows, and what its answers say, from sums and from rows."""
+
+    def __init__(self, spark: SparkSession, out: Path, form: str = "delta") -> None:
+        self.spark, self.out, self.form = spark, out, form
+
+    def append(self, file: Path) -> str:
+        how: dict[str, Any] = {"format": self.form, "append": True, "answers": []}
+        return analyze([file], self.out, spark=self.spark, **how).report.parent.name
+
+    def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
+        """Compare each answer from sums with that from rows; return what they say."""
+        found: dict[str, list[str]] = {}
+        output = output_of(self.out)
+        assert isinstance(output, GrownOutput)
+        with set_for_answers(self.spark, is_small=True):
+            tables = tables_of(self.spark, output, is_small=True, span=span)
+            by_day = SumsByDay(self.spark, output, tables, span)
+            for answer in SUMMED:
+                found[answer.name] = told(by_day.ask(answer))
+                assert found[answer.name] == told(ask(answer, tables)), answer.name
+        return found
+
+    def kept(self) -> dict[str, set[str]]:
+        """The files of sums that there are, by answer."""
+        files = self.out.glob("sums/*/*.parquet")
+        kept: dict[str, set[str]] = {}
+        for file in files:
+            kept.setdefault(file.parent.name, set()).add(file.name)
+        return kept
+
+    def new_days(self, before: dict[str, set[str]], name: str = "chargeback") -> set[str]:
+        """The days whose sums were computed since."""
+        return {file[:10] for file in self.kept()[name] - before.get(name, set())}
+
+
+def told(result: AnswerResult) -> list[str]:
+    return sorted(map(repr, result.rows.to_pylist()))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    root = tmp_path_factory.mktemp("captures")
+    made_files = captures(root / "all")
+    assert len(made_files) == 4
+    return [*made_files, late(root / "late")]
+
+
+def test_there_are_answers_with_sums() -> None:
+    names = {"chargeback", "sizes", "errors", "batches", "headers"}
+    assert {answer.name for answer in SUMMED} >= names
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_sums_say_what_the_rows_say_after_each_change(
+    form: str, spark: SparkSession, tmp_path: Path, files: list[Path]
+) -> None:
+    growing = Growing(spark, tmp_path / "out", form)
+    days = {(MIDNIGHT + step * DAY).date().isoformat() for step in range(-1, 3)}
+    first, second, third, last = sorted(days)
+    growing.append(files[0])
+    growing.check()
+    before = growing.kept()
+    growing.append(files[1])
+    growing.check()
+    assert growing.new_days(before) == {first, second}
+    growing.append(files[2])
+    growing.append(files[3])
+    before = growing.kept()
+    told_before = growing.check()
+    # Each day has its rows, and every answer has some.
+    assert growing.new_days(before) == {second, third, last}
+    assert all(told_before.values())
+    assert any("orders" in row for row in told_before["batches"])
+    # Once more: nothing is computed.
+    kept = growing.kept()
+    assert growing.check() == told_before
+    assert growing.kept() == kept
+    before = growing.kept()
+    run = growing.append(files[4])
+    assert growing.check() != told_before
+    assert growing.new_days(before) == {first}
+    for span in ((second, last), ("2026-11-22T06:00", None)):
+        growing.check(TimeSpan.parse(*span))
+    if form == "delta":
+        changed_by_upkeep(growing, run, told_before)
+
+
+def changed_by_upkeep(growing: Growing, run: str, told_before: dict[str, list[str]]) -> None:
+    """What is taken out, joined, and given up."""
+    out = OutputDirectory(str(growing.out))
+    kept = growing.kept()
+    staging.undo(DeltaTables(out), run)
+    assert growing.check() == told_before
+    # The sums from before that analysis are right again.
+    assert growing.kept() == kept
+    for group in [*to_join(out)]:
+        join(out, group)
+    assert growing.check() == told_before
+    assert growing.new_days(kept)
+    retire(out, [*to_retire(out, date(2026, 11, 23))])
+    left = growing.check()
+    assert left != told_before
+    assert not any("2026, 11, 22" in row for row in left["chargeback"])
+
+
+def test_the_sum_of_a_chargeback_is_that_of_the_frames(
+    spark: SparkSession, tmp_path: Path, files: list[Path]
+) -> None:
+    growing = Growing(spark, tmp_path / "out")
+    for file in files:
+        growing.append(file)
+    frames = output_of(growing.out).table("frames", ["size"])
+    for _ in range(2):
+        [result] = stored_answers(growing.out, ["chargeback"])
+        assert sum(result.rows["bytes"].to_pylist()) == sum(frames["size"].to_pylist())
+    assert len(growing.kept()["chargeback"]) == 4
+    labels = tmp_path / "labels.csv"
+    labels.write_text("client_id,team\ntests,Ops\n", encoding="utf-8")
+    [result] = stored_answers(growing.out, ["chargeback"], labels)
+    assert {*result.rows["team"].to_pylist()} == {"Ops"}
+    # Without sums none is kept.
+    for file in growing.out.glob("sums/*/*"):
+        file.unlink()
+    [again] = stored_answers(growing.out, ["chargeback"], labels, sums=False)
+    assert told(again) == told(result)
+    assert not growing.kept()
+
+
+def test_a_part_reads_only_the_tables_that_its_sums_follow_from(
+    spark: SparkSession, tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing = Growing(spark, tmp_path / "out")
+    growing.append(files[0])
+    [answer] = choose_answers(["chargeback"], {one.name: one for one in SUMMED})
+    assert answer.sums is not None
+    monkeypatch.setattr(day_sums, "FRAMES", "none")
+    with pytest.raises(AssertionError, match="does not name"):
+        growing.check()
+
+
+def test_whoever_may_only_read_gets_the_same_answers(
+    spark: SparkSession, tmp_path: Path, files: list[Path]
+) -> None:
+    growing = Growing(spark, tmp_path / "out")
+    growing.append(files[0])
+    growing.append(files[1])
+    # A file in the place of the directory.
+    (growing.out / "sums").write_bytes(b"")
+    assert all(growing.check().values())
+
+
+def test_too_many_sums_are_not_kept(
+    spark: SparkSession, tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(day_sums, "_MOST_ROWS", 1)
+    growing = Growing(spark, tmp_path / "out")
+    growing.append(files[0])
+    assert all(growing.check().values())
+    assert "chargeback" not in growing.kept()
+
+
+def test_vacuum_removes_sums_that_nobody_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
+    out = OutputDirectory(str(tmp_path / "out"))
+    assert append_without_spark(out, "one", MIDNIGHT)
+    directory = tmp_path / "out" / "sums" / "chargeback"
+    directory.mkdir(parents=True)
+    # The newest of a day in the tables, an older one, one of another day, and a new one of that.
+    ages = {"2026-11-22-b": 900, "2026-11-22-a": 1000, "2026-11-21-a": 900, "2026-11-21-b": 1}
+    now = datetime.now(UTC).timestamp()
+    for name, hours in ages.items():
+        file = directory / f"{name}.parquet"
+        file.write_bytes(b"sums")
+        os.utime(file, (now, now - hours * 3600))
+    asked = ["tables", "vacuum", str(out)]
+    done = CliRunner().invoke(app, [*asked, "--dry-run"], catch_exceptions=False)
+    assert "2 files would be removed" in done.output
+    assert len([*directory.iterdir()]) == 4
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    removed = ("2026-11-21-a", "2026-11-22-a")
+    for name in removed:
+        assert f"remove sums/chargeback: sums/chargeback/{name}.parquet" in done.output
+    left = {file.stem for file in directory.iterdir()}
+    assert left == {*ages} - {*removed}

@@ -60,6 +60,12 @@ if TYPE_CHECKING:
 @click.option(
     "--until", metavar="TIME", help="Only what was captured before this time; see --since."
 )
+@click.option(
+    "--no-sums",
+    is_flag=True,
+    help="Compute from all rows. Otherwise, of tables that grow, the sums of each day are kept in "
+    "OUT/sums and used the next time, if the day's files are still the same.",
+)
 @labels_option
 @master_option
 @memory_option
@@ -74,6 +80,7 @@ def answers(
     reset_plan: Path | None,
     since: str | None,
     until: str | None,
+    no_sums: bool,
     labels: str | None,
     master: str | None,
     memory: str,
@@ -84,6 +91,7 @@ def answers(
     docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
     is printed as it was stored. All other answers are computed from the tables on Spark and written
     nowhere; with --labels, --since or --until and for tables that grow this holds for every answer.
+    Only the sums of days are kept, for tables that grow.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan
@@ -102,6 +110,7 @@ def answers(
         memory=memory,
         worker_memory=worker_memory,
         span=TimeSpan.parse(since, until),
+        sums=not no_sums,
     )
     for note_text in dict.fromkeys(
         (*notes_of(out), *(note_text for result in results for note_text in result.notes))

@@ -132,22 +132,27 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Remove files from OUT that its tables do not name any more.
 
     OUT is an output of analyze --tables delta or iceberg. Such files are what was joined, what
-    retain or a new analysis has taken out, and what a killed process left. All that is removed is
-    printed first. Earlier versions of the tables cannot be read afterwards: Iceberg's snapshots
-    that are as old expire.
+    retain or a new analysis has taken out, and what a killed process left. So are sums of days that
+    other sums have replaced, or that are not in the tables. All that is removed is printed first.
+    Earlier versions of the tables cannot be read afterwards: Iceberg's snapshots that are as old
+    expire.
     """
+    from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
 
     place = OutputDirectory(out)
     upkeep = _room(place, "upkeep")
     with upkeep_lock(place):
-        groups = [*upkeep.unnamed_files(place, hours)]
+        unnamed = [*upkeep.unnamed_files(place, hours)]
+        sums = [*old_sums(place, lambda: _room(place, "output").output(out), hours)]
+        groups = [*unnamed, *sums]
         for group in groups:
             for file in group.files if output is Format.TEXT else ():
                 print_line(f"remove {group.table}: {file['path']}")
         if not dry_run:
-            upkeep.remove_unnamed_files(place, [group.table for group in groups], hours)
+            upkeep.remove_unnamed_files(place, [group.table for group in unnamed], hours)
+            place.remove([file["path"] for group in sums for file in group.files])
     _end(groups, "removed", output, dry_run=dry_run)
 
 

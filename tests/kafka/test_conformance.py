@@ -194,7 +194,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_secured_listener_is_reached_as_call_reaches_it(secure: Secured, mechanism: str) -> None:
     given = ["conform", secure.secure, "--command-config", str(secure.config(mechanism))]
-    ran = CliRunner().invoke(app, [*given, "--hostile", "--format", "json"])
+    ran = CliRunner().invoke(app, [*given, "--hostile", "--write", "--format", "json"])
     assert ran.exit_code == 0, ran.output
     form = json.loads(ran.stdout)
     assert form["asKafka"] == form["judged"] >= LEAST[VERSIONS[-1]]
+    [left] = form["leftBehind"]
+    assert left.startswith("transactional id ")

@@ -23,7 +23,7 @@ ANALYSIS: Final = "an analysis"
 
 
 class OutsideRootError(FlexwireError):
-    """A path that is not below the root of a server, or is no file that may be read."""
+    """A path that is not below the root of a server, or not a file that may be read."""
 
 
 class ServedRoot:
@@ -66,7 +66,7 @@ class ServedRoot:
             try:
                 mode = path.lstat().st_mode
             except (OSError, ValueError):
-                # No reason: it could say what is outside.
+                # The error has no reason, because the reason could reveal what is outside.
                 raise OutsideRootError(f"there is no {short(name)} below the root") from None
             if stat.S_ISLNK(mode):
                 raise OutsideRootError(

@@ -1,7 +1,8 @@
 """The tools of the server: what each takes, and the form of its answer.
 
-A tool is a function of the root and its arguments. It calls what the command of the same name calls
-and returns what that prints as JSON (docs/json.md), but for the rows that nobody asked for.
+A tool is a function of the root and its arguments. It calls the same functions as the command of
+the same name, and returns the JSON that the command prints (docs/json.md), without the rows that
+were not requested.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     """The rows that are wanted of an answer."""
 
     skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
-    rows: Annotated[int, Meta(ge=1, le=MOST_ROWS, description="The most rows to return.")] = 100
+    rows: Annotated[
+        int, Meta(ge=1, le=MOST_ROWS, description=("The maximum number of rows to return."))
+    ] = 100
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Bytes, and what they are."""
+    """Bytes, and a description of them."""
 
     data: Annotated[
         _Text | None,
@@ -70,14 +73,19 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
     message: Annotated[
         _Name | None,
         Meta(
-            description="The name of the message, as FetchRequest, if the bytes are a message "
-            "without its header. Without it they are one or several whole frames."
+            description=(
+                "The name of the message, such as FetchRequest, if the bytes are a message "
+                "without its header. Without this name the bytes are one or several whole "
+                "frames."
+            )
         ),
     ] = None
     version: _Version = None
     api: Annotated[
         _Name | None,
-        Meta(description="If the frame is a response: its API, as Metadata. It needs version."),
+        Meta(
+            description=("If the frame is a response: its API, such as Metadata. It needs version.")
+        ),
     ] = None
     request: Annotated[
         _Text | None,
@@ -88,12 +96,13 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
 class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """A message, and its version."""
 
-    message: Annotated[_Name, Meta(description="The name of the message, as FetchRequest.")]
+    message: Annotated[_Name, Meta(description="The name of the message, such as FetchRequest.")]
     version: Annotated[
-        int | Literal["latest"] | None, Meta(description="By default the newest stable version.")
+        int | Literal["latest"] | None,
+        Meta(description=("The default is the newest stable version.")),
     ] = None
     release: Annotated[
-        _Name | None, Meta(description="The Kafka release whose layout to use, as 4.0.")
+        _Name | None, Meta(description="The Kafka release whose layout to use, such as 4.0.")
     ] = None
 
 
@@ -113,7 +122,7 @@ class AnswersArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown
     analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
     name: Annotated[
         _Name | None,
-        Meta(description="The answer whose rows to return. Without it all answers are listed."),
+        Meta(description="The answer whose rows to return. Without it the tool lists all answers."),
     ] = None
 
 
@@ -283,7 +292,7 @@ def _without_credentials(
     try:
         shown, count = withheld_bytes(kind, body, number)
     except (CodecError, UnknownMessageError):
-        # Where the credential stands is not known, so nothing of the message may be shown.
+        # The place of the credential is not known, so nothing of the message may be shown.
         if holds_credentials(kind.__name__, raw):
             raise
         shown, count = body, 0
@@ -470,7 +479,7 @@ TOOLS: Final = (
         "audit",
         "Read an audit",
         "Read the stored audit of an analysis: which clients break on which Kafka release, and "
-        "why, the gravest finding first.",
+        "why. The most serious finding comes first.",
         AuditArguments,
         audit,
     ),

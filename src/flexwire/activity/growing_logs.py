@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""At most this many logs stay open; a later one that is renamed meanwhile may lose lines."""
+"""At most this many logs stay open; further logs that are renamed during that time may lose
+lines."""
 _STEP: Final = 1 << 16
 
 _Inode = tuple[int, int]
@@ -216,7 +217,7 @@ def _items(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[LoggedRequest | 
 
 
 def _open_part(path: Path, file: io.FileIO, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that stays open itself, and may grow meanwhile."""
+    """Open a part of a file that stays open, and that may grow while it is read."""
     same = io.FileIO(os.dup(file.fileno()))
     same.seek(start)
     error = partial(StorageError, url=str(path), tried="read")

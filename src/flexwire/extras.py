@@ -1,8 +1,8 @@
 """Packages that not everybody has: the extra that brings each, and one error where one is missing.
 
-Where an optional package is imported, the import stands within `needed_by`; a room whose every file
-needs one asks for it first, with `require`. What neither of them sees is worded on the command line
-by `missing_extra`, from the module's name alone.
+The import of an optional package is within `needed_by`. A room in which every file needs a package
+asks for it first, with `require`. In all other cases the command line uses `missing_extra`, which
+makes the error from the module's name alone.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def require(subject: str, extra: str, *modules: str) -> None:
 def needed_by(subject: str, extra: str) -> Iterator[None]:
     """Word a package that is missing inside as one that ``subject`` needs, of an extra.
 
-    Of two around each other the outer one words it: what was asked for needs all of its own extra.
-    A module of flexwire that is missing is no matter of extras, and goes on as it is.
+    If two are nested, the outer one makes the error, because the requested function needs all of
+    its own extra. A missing module of flexwire itself has nothing to do with extras, so its error
+    is not changed.
     """
     try:
         yield

@@ -100,12 +100,12 @@ class BrokerAnswer:
 
     @property
     def is_moved(self) -> bool:
-        """Whether an error code means that another broker can answer, or this one soon."""
+        """True if an error code means that another broker can answer, or this one soon."""
         return any(field.code in _MOVED for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
-        """Whether every part of the request failed, so that sending it again repeats nothing."""
+        """True if every part of the request failed, so that sending it again repeats nothing."""
         fields = list(self._codes())
         # A structure's code says nothing about the structures inside it.
         inmost = [

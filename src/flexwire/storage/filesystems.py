@@ -144,7 +144,7 @@ class FileStore:
 
     @property
     def renames(self) -> bool:
-        """Whether a file must be written beside its place first, as it shows while it grows."""
+        """True if a file must be written beside its place first, as it shows while it grows."""
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:

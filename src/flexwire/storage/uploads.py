@@ -44,7 +44,7 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
 
 
 def remove(store: FileStore, keys: Sequence[str]) -> None:
-    """Remove up to a thousand files; missing ones are no error."""
+    """Remove up to a thousand files; a missing file is not an error."""
     if store.kind == "s3":
         bucket = keys[0].partition("/")[0]
         objects = [{"Key": key.partition("/")[2]} for key in keys]

@@ -66,7 +66,7 @@ class CrossingFrame(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What truly became of a connection. Add ``indexes`` to the indexes of its frames."""
+    """The true history of a connection. Add ``indexes`` to the indexes of its frames."""
 
     connection: str
     result: HandoffResult
@@ -111,7 +111,7 @@ class _SideProof:
 
     @property
     def seeks(self) -> bool:
-        """Whether no beginning of a frame is known in the bytes of this end."""
+        """True if no beginning of a frame is known in the bytes of this end."""
         return self._guess.seeks != FRAMES
 
     def goes_on(self) -> bool:

@@ -443,8 +443,8 @@ class LocalRunner:
             self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
         if relay.asked_for_tickets and not self._config.keep_addresses:
             self._say_once(
-                "a client asks for GSSAPI, which holds only where the tap has the broker's own "
-                "name (--keep-addresses): its ticket is for the name that it connects to"
+                "a client uses Kerberos (GSSAPI); its ticket is for the name that it connects "
+                "to, so the tap needs the broker's own name (--keep-addresses)"
             )
 
     def _forwarder(self, peer: HostPort, number: int) -> Forwarder:

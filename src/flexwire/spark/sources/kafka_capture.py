@@ -148,8 +148,8 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         if options.kind in {CONNECTIONS, PACKETS}:
             raise ArgumentError(
-                f"rows of {options.kind} are known in the end, and a stream has none: read them "
-                "with spark.read"
+                f"rows of {options.kind} are complete only at the end, which a stream does not "
+                "have: read them with spark.read"
             )
         self._follower = CaptureFollower(
             options.paths, options.request, options.row_filter, fails_on_loss=options.fails_on_loss

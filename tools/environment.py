@@ -101,7 +101,7 @@ def identity() -> str:
 
 
 def is_ours() -> bool:
-    """Whether `.venv` was made for this interpreter and place, by us or by hand."""
+    """Return whether `.venv` was made for this interpreter and place, by us or by hand."""
     made_for = read(MADE_FOR)
     if made_for:
         return made_for == identity() and PYTHON.exists()

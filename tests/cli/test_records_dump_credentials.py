@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 METADATA = "__cluster_metadata-0"
 SNAPSHOT, SEGMENT = f"{186:020}-0000000001.checkpoint", f"{0:020}.log"
 # So many letters that no part of one is found by chance.
-SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it stands for one
+SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it is only a placeholder
 OF_METADATA = {name for names in framed_messages(InternalTopic.METADATA.module).values()
                for name in names}  # fmt: skip
 SECRETS = [one for one in CREDENTIALS if one.message_name in OF_METADATA]

@@ -11,7 +11,7 @@ from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
 
 
 def table() -> str:
-    """Give one line a release: versions of messages, vectors, and how many hold by executor."""
+    """Return one line a release: versions of messages, vectors, and how many hold by executor."""
     rows: list[list[object]] = [["release", "versions", "vectors", *EXECUTORS]]
     for release in releases():
         vectors = of_release(release)

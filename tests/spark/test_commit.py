@@ -1,4 +1,4 @@
-"""Tasks that write files: what counts is there once, whatever else was tried."""
+"""Tasks that write files: each file that counts exists once, whatever other attempts did."""
 
 from __future__ import annotations
 

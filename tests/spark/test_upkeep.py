@@ -40,7 +40,7 @@ HOURS = times(72)
 
 
 class Killed(BaseException):
-    """What ends a process at once."""
+    """Ends a process at once, without any cleanup."""
 
 
 @pytest.fixture(autouse=True)

@@ -177,7 +177,7 @@ def _place(name: str, decides: bytes) -> Path:
 
 @contextlib.contextmanager
 def _made(name: str, decides: bytes) -> Iterator[Path | None]:
-    """Give a directory to be made, which then appears whole; None where it is there."""
+    """Yield a directory to be made, which then appears whole; None where it is there."""
     KEPT.mkdir(parents=True, exist_ok=True)
     place = _place(name, decides)
     with KEPT.joinpath("lock").open("w") as lock:

@@ -41,7 +41,7 @@ class LeftOutError(Exception):
 def step(
     name: str, body: Callable[[], object], seconds: int, heard: Callable[[], str] = str
 ) -> bool:
-    """Whether a step went well; one that takes too long is left where it is.
+    """Return whether a step went well; one that takes too long is left where it is.
 
     ``heard`` is asked what the client said last besides, where it says nothing in time.
     """

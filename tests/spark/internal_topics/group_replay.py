@@ -63,7 +63,7 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is one that Kafka replaces by a group of consumers without a word."""
+        """True if it is one that Kafka replaces by a group of consumers without a word."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 

@@ -1,4 +1,4 @@
-"""Voters are those of the last record before an offset, or it is said why they are not known."""
+"""Voters come from the last record before an offset, or the view says why they are unknown."""
 
 from __future__ import annotations
 

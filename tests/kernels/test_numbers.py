@@ -1,4 +1,4 @@
-"""What Cython and Python both have, they have alike: numbers of formats, and rows in memory."""
+"""Numbers of formats and rows in memory are equal in Cython and in Python."""
 
 from __future__ import annotations
 

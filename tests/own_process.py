@@ -1,7 +1,7 @@
 """Tests that change their whole process run in a process of their own.
 
 A worker of pytest-xdist has a thread that talks to the run. A test that makes allocations fail, or
-sends signals to its process, hits that thread too, and the run loses its worker. All tests of a
+sends signals to its process, also affects that thread, and the run loses its worker. All tests of a
 file with the marker ``own_process`` run together in one separate process.
 """
 
@@ -54,7 +54,8 @@ class OwnProcess(pytest.Item):
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they were run, and say what became of this."""
+        """Run the marked tests of the file, unless they were run, and repeat the outcome of this
+        one."""
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(

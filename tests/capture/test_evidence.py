@@ -177,7 +177,7 @@ def test_other_protocols_are_named_and_their_bytes_counted(name: str) -> None:
         found = sent(*streams)
         assert (found.is_kafka, found.reads_as_kafka, found.looks_like) == (False, False, name)
         assert (found.request_bytes, found.response_bytes) == tuple(map(len, streams))
-        # That an end was given does not make another protocol Kafka.
+        # Another protocol is not Kafka, even if the user named that end as a broker.
         assert not sent(*streams, brokers=NAMED).is_kafka
 
 

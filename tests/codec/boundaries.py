@@ -32,10 +32,10 @@ INTEGERS = {
     "uint32": ">I",
     "int64": ">q",
 }
-# A length at each end of what its prefix can tell in so many bytes, and of what a string may have.
+# Lengths at each end of the range of each size of the prefix, and the longest of a string.
 LENGTHS = [0, 1, 125, 126, 127, 128, 129, 16382, 16383, 16384, 32766, 32767]
 LONGEST_STRING = 32767
-# Many of what takes long to make are enough where the prefix of a count grows.
+# Counts of elements that are slow to make: enough for the prefix of a count to grow.
 COUNTS = [one for one in LENGTHS if one <= 16383]
 NAN = struct.pack(">Q", 0x7FF8_0000_0000_0000)
 

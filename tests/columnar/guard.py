@@ -101,7 +101,7 @@ class Areas:
 
 
 class Stripes:
-    """Messages in one column, each against a page of its own that is protected.
+    """Messages in one column; each ends at a protected page of its own.
 
     The rows between them are the pages, and null.
     """

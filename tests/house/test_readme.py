@@ -33,7 +33,7 @@ _MARK = "-- end of output, with status"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, its line, and why it is not to be run, if so."""
+    """A fenced block: its language, its text, its line, and the reason if it must not be run."""
 
     language: str
     text: str

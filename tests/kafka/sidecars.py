@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _SHARE_STATE = "share.coordinator.state.topic"
-# Of groups of all types; in 4.0 those that share are early access, and its protocol's versions too.
+# The settings that allow groups of all types. In 4.0 share groups and their APIs are early access.
 _OF_RELEASE = {
     "4.0": {
         "group.coordinator.rebalance.protocols": "classic,consumer,share",

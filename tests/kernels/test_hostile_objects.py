@@ -80,7 +80,7 @@ def hostile() -> list[Any]:
         *("text", "\ud800", "x" * 32_767, "ß" * 20_000, subclass(str, "text")),
         *(b"bytes", bytearray(b"bytes"), memoryview(b"bytes"), subclass(bytes, b"bytes")),
         *(("t",), [], {"name": "t"}, subclass(list, [1]), subclass(dict, {1: b""})),
-        # As long as an empty list, and not one.
+        # These are no lists, though some have an empty list's length.
         *("", b"", (), {}, set(), bytearray(), Raises(), odd_uuid(2**128), odd_uuid(None)),
         *(int, Holder, Holder(), message("RequestHeader")(client_id="a")),
         *([one] for one in (None, True, 2**63, "", b"", 0.5, "\udfff", [], {}, object())),

@@ -1,4 +1,4 @@
-"""Work for tasks that fails in a way of one's own the first time, and what a test asks of it."""
+"""Work for tasks that fails the first time in a chosen way, and the checks of a test on it."""
 
 from __future__ import annotations
 

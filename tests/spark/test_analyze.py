@@ -1,4 +1,4 @@
-"""One analysis of one capture that has everything in it; each test states a law of its tables."""
+"""One analysis of one capture with every kind of traffic; each test checks a law of its tables."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def segments(partition: int) -> list[MadeSegment]:
                     offset + at,
                     TIME + offset + at,
                     b"key %d" % (first + at),
-                    # Of the last turn the first ten are tombstones.
+                    # The first ten records of the last round are tombstones.
                     None if turn == TIMES - 1 and first == 0 else b"value " * 100,
                     [],
                 )

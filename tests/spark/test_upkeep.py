@@ -204,7 +204,7 @@ def test_joining_that_is_killed_loses_nothing(
             patch.setattr(OutputDirectory, "put", killed)
         else:
             patch.setattr(upkeep, "commit", killed)
-        # Nor can it clean up.
+        # The killed process cannot clean up either.
         patch.setattr(OutputDirectory, "remove", lambda *_: None)
         with pytest.raises(Killed):
             compact(out)

@@ -29,7 +29,7 @@ class Asked:
 
     @classmethod
     def parse(cls) -> Asked:
-        """What the command line says."""
+        """The parsed command line."""
         address, client_id, topic, group, count, seconds, *setting = sys.argv[1:]
         return cls(address, client_id, topic, group, int(count), int(seconds), *setting)
 

@@ -2,8 +2,8 @@
 
 A log is read up to its last whole line, and later from there on. A broker renames a full log and
 begins another one. So a log is known by its number in the file system (inode), not by its name, and
-stays open until a renamed file was read to its end. A gzip'd log that appears later was read before
-under another name, so only gzip'd logs that exist at the start are read.
+a renamed file stays open until it was read to its end. A gzip'd log that appears later was read
+before under another name, so only gzip'd logs that exist at the start are read.
 """
 
 from __future__ import annotations

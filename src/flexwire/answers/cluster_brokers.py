@@ -120,8 +120,8 @@ COLUMNS = (
            "whether it is registered; if it is not, its replicas are on no broker",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
-           "whether it is fenced and leads nothing. It stays in an ISR that would be empty "
-           "without it, unless the cluster has eligible leader replicas (KIP-966)",
+           "whether it is fenced, so that it leads no partition. It stays in an ISR that would "
+           "be empty without it, unless the cluster has eligible leader replicas (KIP-966)",
            _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down", _GONE),
     Column("rack", pa.string(), "its rack", "if it named none", heading="Rack"),

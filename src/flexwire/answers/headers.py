@@ -62,7 +62,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def headers(tables: AnalysisTables) -> DataFrame:
-    """Return each record header key by topic and client: how many, how large, and how it reads.
+    """Return each record header key by topic and client, with counts, sizes and value types.
 
     A record that was produced and fetched counts for both clients. Sizes are in bytes, without the
     varints before keys and values. All headers are counted. Their values are judged in the first

@@ -96,10 +96,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--keep-files",
             type=click.IntRange(min=1),
-            help=(
-                "Keep at most this many files of this run: the tap removes the oldest finished "
-                "files, and counts them."
-            ),
+            help="Keep at most this many files of this run: the tap removes the oldest finished "
+            "files, and counts them.",
         ),
     ),
     "only": filter_options(
@@ -119,10 +117,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-certificate",
             type=_FILE,
-            help=(
-                "The tap's certificate for clients: its chain in PEM. The file also has the key, "
-                "unless --listen-key names another file."
-            ),
+            help="The tap's certificate for clients: its chain in PEM. The file also has the key, "
+            "unless --listen-key names another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(
@@ -133,10 +129,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-ca",
             type=_FILE,
-            help=(
-                "The certificate authorities that the tap trusts for clients, in PEM.  [default: "
-                "the system's]"
-            ),
+            help="The certificate authorities that the tap trusts for clients, in PEM.  [default: "
+            "the system's]",
         ),
         click.option(
             "--listen-client-auth",
@@ -148,18 +142,14 @@ _FIELD_OPTIONS = {
         click.option(
             "--throwaway-ca",
             type=click.Path(file_okay=False, path_type=Path),
-            help=(
-                "For a trial: create a certificate authority and a certificate for --listen in "
-                "this directory, valid for a week, and print how to make clients trust it."
-            ),
+            help="For a trial: create a certificate authority and a certificate for --listen in "
+            "this directory, valid for a week, and print how to make clients trust it.",
         ),
         click.option(
             "--upstream-ca",
             type=_FILE,
-            help=(
-                "The certificate authorities that the tap trusts for brokers, in PEM.  [default: "
-                "the system's]"
-            ),
+            help="The certificate authorities that the tap trusts for brokers, in PEM.  [default: "
+            "the system's]",
         ),
         click.option(
             "--upstream-certificate",
@@ -181,10 +171,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--any-upstream-name",
             is_flag=True,
-            help=(
-                "Do not check the names in brokers' certificates, as Kafka does with an empty "
-                "ssl.endpoint.identification.algorithm."
-            ),
+            help="Do not check the names in brokers' certificates, as Kafka does with an empty "
+            "ssl.endpoint.identification.algorithm.",
         ),
         click.option(
             "--as-one-principal",
@@ -203,31 +191,25 @@ _FIELD_OPTIONS = {
         click.option(
             "--pretend",
             metavar="RELEASE",
-            help=(
-                "Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
-                "versions of this release that the brokers also have. With --only-client-id it "
-                "does so only for these clients. docs/rehearse.md describes how clients may "
-                "react."
-            ),
+            help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
+            "versions of this release that the brokers also have. With --only-client-id it "
+            "does so only for these clients. docs/rehearse.md describes how clients may "
+            "react.",
         ),
         click.option(
             "--share",
             metavar="PERCENT",
             callback=parse_percentage,
-            help=(
-                "Rehearse with this share of the clients, such as 5%. The tap chooses them by "
-                "address and client id."
-            ),
+            help="Rehearse with this share of the clients, such as 5%. The tap chooses them by "
+            "address and client id.",
         ),
         click.option(
             "--for",
             "seconds",
             metavar="TIME",
             callback=parse_time,
-            help=(
-                "End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends it at "
-                "once. The tap continues without the rehearsal."
-            ),
+            help="End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends it at "
+            "once. The tap continues without the rehearsal.",
         ),
         click.option(
             "--most-failed",
@@ -241,12 +223,10 @@ _FIELD_OPTIONS = {
             "faults",
             metavar="TEXT",
             multiple=True,
-            help=(
-                "Break requests on purpose, for example 'Produce error=NOT_LEADER_OR_FOLLOWER "
-                "once' or 'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given "
-                "several times. If several faults match a request, the first one is used. "
-                "SIGUSR1 ends all faults."
-            ),
+            help="Break requests on purpose, for example 'Produce error=NOT_LEADER_OR_FOLLOWER "
+            "once' or 'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given "
+            "several times. If several faults match a request, the first one is used. "
+            "SIGUSR1 ends all faults.",
         ),
         click.option(
             "--fault-file",
@@ -266,19 +246,15 @@ _FIELD_OPTIONS = {
             multiple=True,
             metavar="NUMBER=VALUE",
             callback=_parsed_tags,
-            help=(
-                "Add this tagged field to the header of each request. VALUE is a text or "
-                "hex:DIGITS. In a text, the tap replaces {client}, {connection} and {trace_id} "
-                "by their values."
-            ),
+            help="Add this tagged field to the header of each request. VALUE is a text or "
+            "hex:DIGITS. In a text, the tap replaces {client}, {connection} and {trace_id} "
+            "by their values.",
         ),
         click.option(
             "--request-limit",
             type=click.IntRange(min=1),
-            help=(
-                "The brokers' socket.request.max.bytes; by default 100 MiB. If the tag would "
-                "make a request larger than this, the request is sent without it."
-            ),
+            help="The brokers' socket.request.max.bytes; by default 100 MiB. If the tag would "
+            "make a request larger than this, the request is sent without it.",
         ),
     ),
 }

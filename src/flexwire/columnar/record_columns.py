@@ -216,7 +216,7 @@ _FLAGS = {
 }
 # The columns whose room depends on the contents of records.
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
-# The function that returns the buffers for columns.
+# The function that allocates the buffers for columns.
 allocate_room = pa.allocate_buffer
 # For batches of at most this many bytes, all columns stay in memory as long as any of them is used:
 # handing them over separately would add a third to the time of reading.

@@ -112,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Return the text of a library without passwords; it may contain addresses anywhere."""
+    """Return a library's text without passwords; addresses may be anywhere in it."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 

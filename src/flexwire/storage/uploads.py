@@ -99,7 +99,7 @@ def _by_renaming(store: FileStore, key: str, write: Any) -> None:
     try:
         store.files.makedirs(directory, exist_ok=True)
         write(unfinished)
-        # Its rename does not replace. Between the two calls there is neither file.
+        # Its rename does not replace an existing file. Between the two calls there is neither file.
         with suppress(FileNotFoundError):
             store.files.rm_file(key)
         store.files.mv(unfinished, key)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.assembly import FrameAssembler

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.capture.pairing.pairing import HeaderColumns, Pairing
 from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.capture.reassembly.segments import FileNotes

@@ -203,7 +203,7 @@ class LocalRunner:
         self._on_end = on_end
         self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
-        # A certificate is for a name, and the replaced address is none.
+        # A certificate is for a name, but the replaced address is an IP address.
         named = config.security.listen is not None and not is_address(config.listen.host)
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""

@@ -106,7 +106,7 @@ def missing_apis(release: str, offered: Collection[int]) -> list[str]:
 class Rehearsal:
     """A running rehearsal in one process: its clients, its failed clients, and its end.
 
-    Only one of several processes is not ``quiet`` about its end.
+    Of several processes, all but one are ``quiet`` and do not log the end.
     """
 
     def __init__(self, plan: RehearsalPlan, only: CaptureFilter, *, quiet: bool = False) -> None:

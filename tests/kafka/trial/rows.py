@@ -58,7 +58,7 @@ class Row:
         }
 
     def broken(self, release: str) -> set[str]:
-        """The steps that worked at the captured release, and do not here."""
+        """The steps that worked with the captured release, but do not work with this one."""
         before, now = self.happened[CAPTURED], self.happened[release]
         return {name for name, error in now.items() if error and before[name] == ""}
 

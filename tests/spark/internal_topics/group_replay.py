@@ -42,7 +42,7 @@ class Refused(Exception):  # noqa: N818 - it is no error of this program
 
 @dataclass
 class Member:
-    """A member: what it told, what it has, and its epoch."""
+    """A member: what it reported, its assignment, and its epoch."""
 
     told: Value | None = None
     has: Value | None = None

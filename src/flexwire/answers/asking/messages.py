@@ -44,7 +44,7 @@ _NO_ID: Final = "A" * 22
 
 
 def known_id(uuid: Column) -> Column:
-    """Return an id, as of a topic, or null if it is not set."""
+    """Return an id, such as a topic's, or null if it is not set."""
     return F.nullif(uuid, F.lit(_NO_ID))
 
 

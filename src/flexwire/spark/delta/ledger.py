@@ -1,7 +1,7 @@
 """The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
 
 A change reads the rows that it needs, and commits only if nobody else has committed in the
-meantime. Otherwise it begins again. So if two analyses have the same input, one gets in and the
+meantime. Otherwise it begins again. So if two analyses have the same input, one is added and the
 other fails.
 
 A change adds a file with its own rows, and reads only the rows that it asks for. The change that

@@ -199,7 +199,7 @@ BROKER = "10.9.9.9"
 
 
 def capture_of(messages: list[dict], directory: Path) -> list[str]:
-    """Write each pair of a version as an exchange on a connection of its own; gives its clients."""
+    """Write each pair of a version as an exchange on its own connection; return its clients."""
     pairs: dict[tuple, dict[str, list[dict]]] = collections.defaultdict(
         lambda: collections.defaultdict(list)
     )

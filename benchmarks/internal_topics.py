@@ -70,7 +70,7 @@ READ = "key binary, value binary, topic string, partition int, offset bigint, ti
 
 
 def written(number: int, name: str, **fields: Any) -> bytes:
-    """Give a key with its type in front, or a value with its version, which is the highest."""
+    """Return a key with its type in front, or a value with its version, which is the highest."""
     made = message(name)
     version = made.entry.versions.highest if name.endswith("Value") else 0
     return number.to_bytes(2, "big") + made(**fields).encode(version)
@@ -88,7 +88,7 @@ def commits() -> Rows:
 
 
 def mixed() -> Rows:
-    """Give four commits to each other record: groups of ten members, and assignments."""
+    """Return four commits to each other record: groups of ten members, and assignments."""
     group: Any = message("GroupMetadataValue")
     members = [
         group.MemberMetadata(
@@ -126,7 +126,7 @@ def mixed() -> Rows:
 
 
 def in_process(rows: Rows, count: int) -> float:
-    """Give the seconds that one process takes for records, in batches as Spark sends them."""
+    """Return the seconds that one process takes for records, in batches as Spark sends them."""
     typed = TypedRecords(TOPIC, RECORDS)
     keys, values = (pa.array(side, pa.binary()) for side in zip(*rows, strict=True))
     best = float("inf")
@@ -181,7 +181,7 @@ def main() -> None:
 
 
 def marginal(case: Callable[[int], DataFrame], partitions: int, rounds: int) -> float:
-    """Give the seconds that the records of one partition more take."""
+    """Return the seconds that the records of one partition more take."""
 
     def of(upto: int) -> float:
         return timed(lambda: noop(case(upto)))
@@ -195,7 +195,7 @@ def marginal(case: Callable[[int], DataFrame], partitions: int, rounds: int) -> 
 def spark_cases(
     spark: SparkSession, root: Path, place: Path
 ) -> dict[str, Callable[[int], DataFrame]]:
-    """Give what is made of so many partitions."""
+    """Return what is made of so many partitions."""
 
     def paths(upto: int) -> list[str]:
         return [str(root / f"{TOPIC.topic}-{number}") for number in range(upto)]

@@ -94,7 +94,7 @@ def chunk(first: int, random: np.random.Generator, values: str) -> pa.Table:
 
 
 def text(number: int, random: np.random.Generator) -> bytes:
-    """Give JSON of 200 bytes, a third of which is new."""
+    """Return JSON of 200 bytes, a third of which is new."""
     told = b'{"order":%d,"customer":"%s","state":"paid","currency":"EUR","items":[{"sku":"%s",' % (
         number,
         random.bytes(8).hex().encode(),
@@ -104,7 +104,7 @@ def text(number: int, random: np.random.Generator) -> bytes:
 
 
 def codec_seconds(log: Path, compression: str, rows: int) -> float:
-    """Give what the library alone takes to inflate the batches of a segment, for a row."""
+    """Return what the library alone takes to inflate the batches of a segment, for a row."""
     data, at, bodies = log.read_bytes(), 0, []
     while at < len(data):
         end = at + 12 + int.from_bytes(data[at + 8 : at + 12])

@@ -83,7 +83,7 @@ def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
 
 
 def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], dict[str, float]]:
-    """Time every case; gives calls per second by (case, operation) and library."""
+    """Time every case; return calls per second by (case, operation) and library."""
     assert load_kernels(), "this flexwire was built without kernels"
     ours = [Flexwire(), FlexwireFunctions(), FlexwirePython()]
     libraries = [*ours, peers.Kio(), peers.KafkaPython(), peers.AioKafka()]

@@ -111,7 +111,7 @@ def bare(files: list[Path], clock: Clock) -> None:
 
 
 def analyzed(asked: AnalysisRequest, out: Path, clock: Clock) -> tuple[int, int]:
-    """Write all tables; gives their size, and the number of records."""
+    """Write all tables; return their size, and the number of records."""
     kept: dict[str, bytes] = {}
     with clock.stage("survey"):
         survey = Surveyor(asked, kept.__setitem__).run()

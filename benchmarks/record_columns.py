@@ -76,7 +76,7 @@ def made(compression: str, each: int = RECORDS) -> tuple[bytes, int]:
 
 
 def timed(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Give the median of each call's seconds of this thread, one after the other each round.
+    """Return the median of each call's seconds of this thread, one after the other each round.
 
     Each is called once before it is timed: a pipeline's caches and memory are its own.
     """

@@ -67,7 +67,7 @@ def import_time(module: str) -> float:
 
 
 def warm(script: str) -> str:
-    """Give what runs of a script take after one that leaves all caches filled."""
+    """Return what runs of a script take after one that leaves all caches filled."""
     with tempfile.TemporaryDirectory() as bytecode:
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -83,7 +83,7 @@ def run(command: list[str], environment: dict[str, str]) -> float:
 
 
 def first_of_a_process() -> dict[str, list[tuple[float, str]]]:
-    """Give the CPU time that the first message of a process took, sorted; a process for each."""
+    """Return the CPU time that the first message of a process took, sorted; a process for each."""
     found: dict[str, list[tuple[float, str]]] = {"encode": [], "decode": []}
     for name in catalog().names():
         version = str(catalog().entry(name).versions.highest)

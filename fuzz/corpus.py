@@ -34,7 +34,7 @@ LONGEST = 2000
 
 
 def corpus(target: str) -> Iterator[bytes]:
-    """Give the sound inputs of a target."""
+    """Return the sound inputs of a target."""
     made = _CORPORA.get(target, _messages)
     return (data for data in made() if len(data) <= LONGEST)
 

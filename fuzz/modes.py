@@ -10,5 +10,5 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 def mode_of(data: bytes) -> Mode:
-    """Give the mode that the first byte chooses; no byte is the first mode."""
+    """Return the mode that the first byte chooses; no byte is the first mode."""
     return MODES[sum(data[:1]) % len(MODES)]

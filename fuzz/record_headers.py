@@ -146,7 +146,7 @@ def split(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def join(headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """Give the bytes that `split` cuts so.
+    """Return the bytes that `split` cuts so.
 
     Raises `OverflowError` for a key or value of more than 254 bytes.
     """

@@ -82,7 +82,7 @@ def pairs() -> tuple[tuple[str, int], ...]:
 
 
 def head(name: str, version: int, encoding: Encoding = Encoding.KAFKA) -> bytes:
-    """Give the bytes that choose a message, version and encoding."""
+    """Return the bytes that choose a message, version and encoding."""
     return pairs().index((name, version)).to_bytes(2) + bytes([ENCODINGS.index(encoding)])
 
 
@@ -95,7 +95,7 @@ def case_of(data: bytes) -> Case | None:
 
 
 def _told(decode: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, str]:
-    """Give the object, if any, and what was read or refused as text: NaN is unlike itself."""
+    """Return the object, if any, and what was read or refused as text: NaN is unlike itself."""
     try:
         found = decode(*arguments, **options)
     except DecodeError as error:

@@ -24,15 +24,15 @@ class DefaultSource(DataSource):
         return "kafka-log"
 
     def schema(self) -> StructType | str:
-        """Give the columns, where the user gives none."""
+        """Return the columns, where the user gives none."""
         return self._source().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Give what reads the columns of a schema."""
+        """Return what reads the columns of a schema."""
         return self._source().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Give what reads them as logs grow."""
+        """Return what reads them as logs grow."""
         return self._source().streamReader(schema)
 
     def _source(self) -> DataSource:

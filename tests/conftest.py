@@ -1,4 +1,4 @@
-"""What all tests share: the one Spark session, and which tests run beside each other."""
+"""The common settings of all tests: the one Spark session, and the tests that run in parallel."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def is_spark(item: pytest.Item) -> bool:
-    """Whether a test starts Spark."""
+    """Return whether a test starts Spark."""
     return item.get_closest_marker("spark") is not None
 
 

@@ -1,4 +1,5 @@
-"""One test for a law over many values, as all messages: it goes through all and names what fails.
+"""One test for a law about many values, such as all messages: it checks all and names those that
+fail.
 
 A parametrized test costs pytest two milliseconds for each value, in every run.
 """

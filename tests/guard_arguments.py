@@ -1,4 +1,4 @@
-"""The command line of what runs kernels against protected pages: ``ROUNDS [--lie WHAT]``."""
+"""The command line of programs that run kernels beside protected pages: ``ROUNDS [--lie WHAT]``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def asked(told: str | None, *lies: str) -> tuple[int, str | None]:
-    """Give how many rounds are asked for, and which of ``lies``; ``told`` is the help."""
+    """Return how many rounds are asked for, and which of ``lies``; ``told`` is the help."""
     parser = argparse.ArgumentParser(description=told)
     parser.add_argument("rounds", type=int)
     parser.add_argument("--lie", choices=lies)

@@ -1,8 +1,8 @@
 """Tests that change their whole process run in a process of their own.
 
 A worker of pytest-xdist has a thread that talks to the run. A test that makes allocations fail, or
-sends signals to its process, hits that thread too, and the run loses its worker. All tests of a
-file that have the marker ``own_process`` run in one process, with nothing else in it.
+sends signals to its process, also affects that thread, and the run loses its worker. All tests of a
+file with the marker ``own_process`` run together in one separate process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reports = dict[str, list[pytest.TestReport]]
 
 
 class OwnProcess(pytest.Item):
-    """Stands for a test that runs in a process of its own, and takes over what became of it."""
+    """The replacement for a test that runs in its own process; it takes over the result."""
 
     def __init__(self, *, test: pytest.Item, **about: Any) -> None:
         super().__init__(**about)
@@ -47,14 +47,15 @@ class OwnProcess(pytest.Item):
 
     @classmethod
     def of(cls, test: pytest.Item) -> OwnProcess:
-        """Return what stands for the test."""
+        """Return the replacement for the test."""
         assert test.parent is not None
         found = cls.from_parent(test.parent, name=test.name, nodeid=test.nodeid, test=test)
         assert isinstance(found, OwnProcess)
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they were run, and say what became of this."""
+        """Run the marked tests of the file, unless they were run, and repeat the outcome of this
+        one."""
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(
@@ -154,7 +155,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put what stands for them in the place of tests that are marked."""
+    """Replace the marked tests."""
     if not config.pluginmanager.has_plugin(_NAME):
         items[:] = [
             OwnProcess.of(item) if item.get_closest_marker(MARKER) else item for item in items

@@ -13,7 +13,7 @@ _ROUNDS = 4
 
 
 def changed_counts(work: Callable[[], None], objects: Sequence[Any]) -> list[int]:
-    """Give by how many references each object's count changes when ``work`` is done, at least.
+    """Return by how many references each object's count changes when ``work`` is done, at least.
 
     It is done several times. What other tests left behind may end meanwhile, which changes a count
     once; work that counts wrongly does so each time.

@@ -114,7 +114,7 @@ def _digest(tree: Path) -> str:
 def _main(place: str, module: str, *arguments: str) -> None:
     """Run a module as a program, on the kernels of a place."""
     import_module("flexwire.kernels").__path__.insert(0, place)
-    # What runs must be what is watched: a kernel compiled otherwise would prove nothing.
+    # The kernels that run must be the instrumented ones: other kernels would prove nothing.
     sys.argv = [module, *arguments]
     code = 0
     try:

@@ -1,4 +1,4 @@
-"""Errors go from process to process and stay what they are."""
+"""Errors can be sent between processes without a change."""
 
 from __future__ import annotations
 

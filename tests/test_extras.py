@@ -1,4 +1,4 @@
-"""Where a package of an extra is missing, the error is ours and says what to install."""
+"""If a package of an extra is missing, the error is ours and names what to install."""
 
 from __future__ import annotations
 

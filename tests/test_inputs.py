@@ -1,4 +1,4 @@
-"""What a file is: its name, its content and its first bytes say the same."""
+"""The kind of a file: its name, its content and its first bytes agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strategies of `flexwire.testing` give valid messages, and what fails with them shrinks."""
+"""The strategies of `flexwire.testing` give valid messages, and failing examples are reduced."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def new_id() -> str:
 
 
 def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:
-    """Whether it has started; not if a port was taken between our look and its own."""
+    """Return whether it has started; not if a port was taken between our look and its own."""
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         ended = process.poll() is not None

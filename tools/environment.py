@@ -1,4 +1,4 @@
-"""Makes `.venv` what `requirements.lock` and `pyproject.toml` say, or returns at once if it is.
+"""Makes `.venv` as `requirements.lock` and `pyproject.toml` say; returns at once if it is made.
 
 Run by `make` with the interpreter that `.venv` is to be made of, so it imports nothing but the
 standard library. A stamp in `.venv` says what was installed: the interpreter and place it was made
@@ -101,7 +101,7 @@ def identity() -> str:
 
 
 def is_ours() -> bool:
-    """Whether `.venv` was made for this interpreter and place, by us or by hand."""
+    """Return whether `.venv` was made for this interpreter and place, by us or by hand."""
     made_for = read(MADE_FOR)
     if made_for:
         return made_for == identity() and PYTHON.exists()

@@ -153,7 +153,7 @@ def _configure(found: Kdc) -> tuple[str, int]:
 
 
 def _answers(process: subprocess.Popen[bytes], address: tuple[str, int]) -> bool:
-    """Whether it came to listen; not if the port was taken between our look and its own."""
+    """Return whether it came to listen; not if the port was taken between our look and its own."""
     end = time.monotonic() + MOST_SECONDS
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(ConnectionRefusedError):

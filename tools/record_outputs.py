@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROWS_SHOWN: Final = 2000
-"""How many rows of a table a record shows as text; of more it has these and a digest of all."""
+"""How many rows of a table a record shows as text. For a longer table it also has a digest of all
+rows."""
 
 _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"

@@ -28,7 +28,7 @@ _SHOWN = ("module", "message", "type", "version", "json", "unknown_tagged_fields
 
 
 def written(jars: Path) -> list[dict[str, Any]]:
-    """Give what the classes in a directory of jars wrote, the module in place of the jar."""
+    """Return what the classes in a directory of jars wrote, the module in place of the jar."""
     names = sorted(str(one) for one in jars.glob("kafka*.jar"))
     command = ["java", "-cp", f"{jars}/*", str(PROGRAM), str(COUNT), *names]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True)
@@ -40,7 +40,7 @@ def written(jars: Path) -> list[dict[str, Any]]:
 
 
 def merged(releases: dict[str, Path]) -> list[dict[str, Any]]:
-    """Give the vectors of all releases: what several wrote alike is one, with their names."""
+    """Return the vectors of all releases: what several wrote alike is one, with their names."""
     found: dict[str, dict[str, Any]] = {}
     for release, jars in releases.items():
         for vector in written(jars):

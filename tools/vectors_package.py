@@ -65,7 +65,7 @@ FEW = (
     "ResponseHeader",
     "WriteTxnMarkersResponse",
 )
-"""The messages of the package that the repository keeps: of each type, and records among them."""
+"""The messages of the package in the repository: some of each type, with records among them."""
 FEW_BATCHES = ("magic-0-lz4", "magic-1-gzip", "magic-2-none-headers")
 """The sorts of record batches that it has."""
 README = Path(__file__).parent / "vectors_readme.md"

@@ -1,4 +1,4 @@
-"""The one place that checks what callers give: types at the public doors, and how a refusal reads.
+"""The only place that checks arguments: types at public functions, and the texts of refusals.
 
 Values inside a message or a record are the business of the executors, which know their path.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _INT64_BITS = 64
-# What the command line and Python have in common of an analysis: neither imports the other.
+# The code that the command line and Python share for an analysis; neither imports the other.
 DEFAULT_MEMORY: Final = "2g"
 DEFAULT_ZONE: Final = "UTC"
 PARQUET: Final = "parquet"
@@ -63,7 +63,7 @@ def to_version(value: object) -> int:
 
 
 def to_bytes(value: object, name: str = "data") -> bytes:
-    """Return the bytes of a bytes-like object, as they are in memory."""
+    """Return the bytes of a bytes-like object, in the order in memory."""
     return value if type(value) is bytes else to_buffer(value, name).tobytes()
 
 
@@ -85,7 +85,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 def to_list(value: object, name: str, what: str) -> list[Any]:
     """Return the items of an iterable as a list; texts, bytes and mappings are refused.
 
-    ``what`` says what it is a list of.
+    ``what`` names the elements of the list.
     """
     if isinstance(value, Iterable) and not isinstance(
         value, str | bytes | bytearray | memoryview | Mapping

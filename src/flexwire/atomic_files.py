@@ -1,6 +1,6 @@
 """Several files that appear together: all of them, or none where one cannot be written.
 
-For files that others may read, as a guide or specs. Captures and tables are private, and
+For files that others may read, such as a guide or specs. Captures and tables are private, and
 `flexwire.storage` writes them.
 """
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# What a process leaves that is killed here has a point before its name, so that no server shows it.
+# If a process is killed here, the names of the files that it leaves begin with a dot, so no server
+# shows them.
 _DRAFT: Final = ".flexwire-"
 _LONGEST_NAME: Final = 255
 
@@ -24,9 +25,9 @@ _LONGEST_NAME: Final = 255
 def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files by their paths below a directory, which is created where it is missing.
 
-    Each is written beside its place first, and all are renamed once the last one is written. So a
-    full disk or a directory that nobody may write to changes no file. Raises `OSError`, which names
-    the file or the directory that cannot be written.
+    Each file is first written next to its final place, and all are renamed once the last one is
+    written. So a full disk or a directory that nobody may write to changes no file. Raises
+    `OSError`, which names the file or the directory that cannot be written.
     """
     created: list[Path] = []
     drafts: list[tuple[Path, Path]] = []

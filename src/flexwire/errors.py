@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 
 def short(value: object) -> str:
-    """Show a value in an error, in few characters whatever its size.
+    """Return a short text of a value for an error, whatever the size of the value.
 
     >>> short(b"x" * 1000)
     "b'xxxxxxxxxx...xxxxxxxxxxxxx'"
@@ -48,7 +48,7 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
     """A package that comes with an extra of flexwire, and is not installed; Python's own error too.
 
-    ``subject`` is what needs it, ``name`` the module that was not found.
+    ``subject`` is the function or command that needs it; ``name`` is the missing module.
 
     >>> print(MissingExtraError("flexwire.columnar", "numpy", "columnar"))
     flexwire.columnar needs numpy, which is not installed: pip install 'flexwire[columnar]'
@@ -208,7 +208,7 @@ class CaptureError(FlexwireError):
 class StorageError(FlexwireError):
     """A file or a place, here or in an object store, that cannot be listed, read or written.
 
-    ``url`` is without passwords; ``tried`` is what failed, as a verb.
+    ``url`` has no passwords; ``tried`` is a verb for the failed action.
 
     >>> print(StorageError("no answer after 120 s", url="s3://bucket/day.pcap", tried="read"))
     s3://bucket/day.pcap: cannot read: no answer after 120 s
@@ -232,7 +232,7 @@ class AnalysisError(FlexwireError):
 
 
 class TapError(FlexwireError):
-    """The tap cannot start: what was given is not an address, or it cannot listen there."""
+    """The tap cannot start: an argument is not an address, or the tap cannot listen there."""
 
 
 class TlsError(FlexwireError):
@@ -240,7 +240,7 @@ class TlsError(FlexwireError):
 
 
 class CallError(FlexwireError):
-    """A broker that cannot be reached, gives no answer, or gives one that is not Kafka's."""
+    """A broker that cannot be reached, does not respond, or does not speak Kafka's protocol."""
 
 
 class ConnectionEndedError(CallError):

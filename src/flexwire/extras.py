@@ -101,8 +101,9 @@ class MissingModule:
 def needed_by(subject: str, extra: str) -> Iterator[None]:
     """Word a package that is missing inside as one that ``subject`` needs, of an extra.
 
-    Of two around each other the outer one words it: what was asked for needs all of its own extra.
-    A module of flexwire that is missing is no matter of extras, and goes on as it is.
+    If two are nested, the outer one makes the error, because the requested function needs all of
+    its own extra. A missing module of flexwire itself has nothing to do with extras, so its error
+    is not changed.
     """
     try:
         yield

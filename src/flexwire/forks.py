@@ -1,8 +1,8 @@
 """Locks that a process may be forked with while other threads hold them.
 
-A forked process has one thread. A lock that another thread held stays locked in it for good, and
-whoever asks for the lock there waits without end. `multiprocessing` forks on Linux up to Python
-3.13, and so do servers that fork their workers.
+A forked process has one thread. If another thread held a lock, the lock stays locked in the child
+forever, and code that asks for it there waits forever. `multiprocessing` forks on Linux up to
+Python 3.13, and so do servers that fork their workers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["lock_over_forks"]
 def lock_over_forks() -> AbstractContextManager[bool]:
     """Return a reentrant lock for which a fork waits, so that it is free in the new process.
 
-    What the lock guards is then whole in both processes. Make one for each module, at import: it is
-    never forgotten. A fork takes all of these locks, in no order that one can rely on. So no thread
-    may ask for one while it holds another.
+    The data that the lock guards is then consistent in both processes. Make one for each module, at
+    import: it is never forgotten. A fork takes all of these locks, in no order that one can rely
+    on. So no thread may ask for one while it holds another.
     """
     lock = RLock()
     # Windows has no fork.

@@ -49,7 +49,7 @@ class Inputs(NamedTuple):
 
 
 def kind_by_name(name: str) -> AnalysisFileKind | None:
-    """Return what a file with this name is; None if the name does not say it.
+    """Return the kind of a file with this name; None if the name does not show it.
 
     >>> kind_by_name("tap-1.pcapng.gz"), kind_by_name("notes.txt")
     (<AnalysisFileKind.CAPTURE: 'a capture'>, None)
@@ -62,10 +62,10 @@ def kind_by_name(name: str) -> AnalysisFileKind | None:
 
 
 def kind_by_bytes(head: bytes) -> AnalysisFileKind:
-    """Return what a file is that begins with these bytes, gzip'd or not.
+    """Return the kind of a file that begins with these bytes, gzip'd or not.
 
-    ``head`` has `LOOKED_AT` bytes, or the whole file. What is neither a capture nor a log segment
-    can only be the text of a broker's log.
+    ``head`` has `LOOKED_AT` bytes, or the whole file. A file that is neither a capture nor a log
+    segment can only be the text of a broker's log.
 
     >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
     <AnalysisFileKind.CAPTURE: 'a capture'>
@@ -92,9 +92,9 @@ def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
 
 
 def input_sources(paths: Iterable[str | Path]) -> Inputs:
-    """Return what ``paths`` name. With log segments come the files beside them.
+    """Return the inputs that ``paths`` name. With log segments come the files beside them.
 
-    The name of a file says what it is. If it does not, the content does. Any file may be named; of
+    The name of a file shows its kind. If it does not, the content does. Any file may be named; of
     a directory, files with other names are left out. Raises `CaptureError` for captures together
     with request logs, because a request that both show would count twice.
     """

@@ -2,8 +2,8 @@
 
 A ``conftest.py`` names it: ``pytest_plugins = ["flexwire.pytest_plugin"]``. The tap runs in a
 thread of its own, so tests may block or be coroutines, and clients may be other processes. It takes
-no extra. It is no entry point, as pytest would then rewrite each module of flexwire that a test
-imports. Source: https://docs.pytest.org, "Requiring/Loading plugins in a test module".
+no extra. It is not an entry point, because pytest would then rewrite each module of flexwire that a
+test imports. Source: https://docs.pytest.org, "Requiring/Loading plugins in a test module".
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ class RunningTap:
         return {client_id: request for (_, client_id), request in [*rehearsal.failed.items()]}
 
     def pretend(self, release: str) -> None:
-        """Have connections that come from now on meet this release, as "4.4" (docs/rehearse.md).
+        """Show this release, such as "4.4", to all connections from now on (docs/rehearse.md).
 
-        Raises `UnknownMessageError` for a release that the catalog lacks, and what
-        `flexwire.tap.Tap.rehearse` raises.
+        Raises `UnknownMessageError` for a release that the catalog lacks, and the errors of
+        `flexwire.tap.Tap.rehearse`.
         """
         from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - as above
 
@@ -116,8 +116,8 @@ class RunningTap:
     def fault(self, text: str) -> None:
         """Break requests from now on, as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
-        docs/faults.md has the grammar. Raises `ArgumentError` for a text that is no fault, and what
-        `flexwire.tap.Tap.add_fault` raises.
+        docs/faults.md has the grammar. Raises `ArgumentError` for a text that is not a fault, and
+        the errors of `flexwire.tap.Tap.add_fault`.
         """
         self._do(self._changed(lambda: self._tap.add_fault(text)))
 
@@ -137,7 +137,7 @@ class RunningTap:
 
         ``api`` is the name or the api key of an API ("Produce"), or the name of a message
         ("ProduceRequest"); without it, all frames are returned. A response reaches the capture
-        about when it reaches the client: ``at_least`` waits for so many frames, up to ``timeout``
+        about when it reaches the client: ``at_least`` waits for this many frames, up to ``timeout``
         seconds. Each call reads the whole capture.
 
         Raises `ArgumentError` for an API that no release has, and `TapError` if there are fewer

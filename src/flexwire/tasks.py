@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
-"""What has Arrow's memory pool keep what is free, where a Python worker starts with it.
+"""The environment variable with which Arrow's memory pool keeps free memory in a Python worker.
 
 Otherwise it goes back to the system after a hundredth of a second, and clearing it anew takes a
 sixth of all the time that a task has.
@@ -77,8 +77,8 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
     """Return ``rows.mapInArrow(task)``, whose workers use this process's catalog.
 
-    A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
-    none takes what is missing there from the bundled one. Columns of other names than the schema's,
+    A user's own catalog travels with the task, about 120 kB. No worker needs its directory, and no
+    worker takes a missing spec from the bundled catalog. Columns of other names than the schema's,
     or in another order, are an `AnalysisError`.
     """
     run = partial(_run, catalog().packed, task, schema.names)
@@ -102,13 +102,13 @@ class _Worker:
 
 
 def spare_modules() -> None:
-    """Have Python's collector pass over what lives in a worker as a task begins.
+    """Exclude the objects that live in a worker at the start of a task from Python's collector.
 
     Spark collects garbage after each task. With all modules that are imported by then this takes
-    0.04 CPU seconds, in which half a million records are counted. What is spared is never collected
-    again, so it is done in a worker's first, second, fourth, eighth task and so on: that is after
-    modules were imported and garbage collected, and what a task keeps in circles adds up to little.
-    May be called for each batch of a task. Outside of tasks nothing is done.
+    0.04 CPU seconds, in which half a million records are counted. Excluded objects are never
+    collected again. So this is done in a worker's first, second, fourth, eighth task and so on:
+    after modules were imported and garbage was collected, and the reference cycles of tasks stay
+    few. May be called for each batch of a task. Outside of tasks nothing is done.
     """
     task = TaskContext.get()
     if task is None or task.taskAttemptId() == _Worker.attempt:
@@ -120,7 +120,7 @@ def spare_modules() -> None:
 
 
 def begin_task() -> None:
-    """Make this process, as a task begins in it, what our tasks want of a worker.
+    """Prepare this process as a worker for our tasks, when a task begins.
 
     Arrow uses one thread, as Spark runs as many tasks as there are processors.
     """

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages of the protocol, for tests of whatever reads or writes them.
+"""Hypothesis strategies for messages of the protocol, for tests of code that reads or writes them.
 
 It takes the extra ``testing``. Sources: https://hypothesis.readthedocs.io, and the specs of the
 catalog, or your own (`flexwire.load_specs`).

@@ -1,4 +1,5 @@
-"""The list of connections has what an independent count has, in bounded memory, and no secret."""
+"""The list of connections agrees with an independent count, in bounded memory, and has no
+secret."""
 
 from __future__ import annotations
 

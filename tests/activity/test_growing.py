@@ -1,4 +1,4 @@
-"""Captures that grow give the same list as captures that are read at once."""
+"""Growing captures give the same list as captures that are read at once."""
 
 from __future__ import annotations
 

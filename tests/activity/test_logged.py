@@ -224,7 +224,7 @@ def test_lines_that_say_nothing_are_counted(tmp_path: Path) -> None:
     assert [text.partition(": ")[2].partition(":")[0] for text in source.notes] == [
         "1 lines not read"
     ]
-    # What a cut line says of its client is believed.
+    # The client that a cut line names is accepted.
     assert [row.requests for row in source.table] == [1, 1]
 
 

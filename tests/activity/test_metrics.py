@@ -1,4 +1,4 @@
-"""The activity of connections as OpenMetrics: what a monitor reads."""
+"""The activity of connections as OpenMetrics for a monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The captures that the pipeline's benchmark makes are whole, and it counts what processes take."""
+"""The captures of the pipeline's benchmark are complete, and it measures the cost of processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ran(*command: str) -> Any:
     done = subprocess.run(
         [sys.executable, *command],
         cwd=BENCHMARKS,
-        # Of a capture so small, compiling what writes it takes ten times as long as writing it.
+        # For such a small capture, compiling the writer takes ten times as long as writing.
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         check=True,
         capture_output=True,

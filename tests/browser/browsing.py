@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 MOST_SECONDS = 120
 _TOLD = re.compile(r'<script type="application/json" id="axe-told">(.*?)</script>', re.DOTALL)
-# Both run before the page is written out; what axe finds becomes a part of it.
+# Both run before the page is written; the findings of axe become a part of it.
 _ASK = """
 axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
   const told = document.createElement("script");
@@ -40,7 +40,7 @@ axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
 
 
 class Screen(NamedTuple):
-    """What the page is looked at on: its width in pixels, and whether the reader likes it dark."""
+    """The screen for a page: its width in pixels, and whether the reader prefers a dark page."""
 
     width: int
     dark: bool
@@ -59,10 +59,10 @@ def browser() -> str:
 
 
 def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
-    """What axe says of a page: violations, how many rules pass, and the width that it takes."""
+    """The result of axe for a page: violations, the number of passed rules, and the width."""
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    # Beside the page, so that what it loads is found.
+    # Next to the page, so that the files that it loads are found.
     asked = page.with_name(f"asked-{page.name}")
     asked.write_text(
         text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"
@@ -76,7 +76,7 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
 
 
 def opened(page: Path, directory: Path, screen: Screen) -> str:
-    """Return what a page has become after its scripts have run."""
+    """Return a page after its scripts have run."""
     command = [
         browser(),
         "--headless",

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-# What runs leaves a mark on the page.
+# A script that runs leaves a mark on the page.
 _MARK: Final = "data-ran"
 EVIL: Final = re.sub(r"alert\(\d\)", "document.documentElement.dataset.ran=1", HOSTILE)
 
 
 def runs(page: Path, directory: Path) -> bool:
-    """Return whether a script of ours that stands in the page runs."""
+    """Return whether our own script in the page runs."""
     found = opened(page, directory / "profile", SCREENS[0])
     return _MARK in found[: found.index("<head")]
 

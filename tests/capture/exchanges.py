@@ -1,4 +1,4 @@
-"""What the ends of a random connection say: requests and responses, usual and strange."""
+"""The messages of a random connection: usual and unusual requests and responses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 Step = tuple["Direction", bytes]
-"""Bytes that one end sends at once, as they are in its stream."""
+"""Bytes that one end sends at once."""
 
-# What is asked and what is answered, as bytes of the streams; either may be missing.
+# A request and its response, as bytes of the streams; either may be missing.
 _Exchange = tuple[bytes | None, bytes | None]
 _TOPICS = [("orders", uuid.UUID(int=0xABCDEF)), ("größe", uuid.UUID(int=0xFEDCBA))]
 _NAMELESS = uuid.UUID(int=0x123456)
@@ -51,7 +51,7 @@ class Talk:
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
-    """What is sent on one connection, in order; ``number`` sets its client id."""
+    """The bytes of one connection, in order; ``number`` sets its client id."""
     if source.random() < talk.others:
         return _other(source)
     if talk.hidden and source.random() < talk.hidden:
@@ -155,7 +155,7 @@ def batch(source: random.Random, records: int, size: int = 40) -> bytes:
 
 
 class _Said:
-    """Makes what one client and its broker say to each other."""
+    """Makes the messages between one client and its broker."""
 
     def __init__(self, source: random.Random, talk: Talk, client_id: str) -> None:
         self._source = source
@@ -211,7 +211,7 @@ class _Said:
             # Its random values cannot be written together.
             return self.heartbeat()
 
-    # What every cluster sees all day.
+    # The everyday traffic of a cluster.
 
     def heartbeat(self) -> _Exchange:
         answer = made("HeartbeatResponse", error_code=self._source.choice([0, 0, 27]))
@@ -272,7 +272,7 @@ class _Said:
         ]
         return made("ApiVersionsResponse", api_keys=keys)
 
-    # What is rare, wrong or newer than the catalog.
+    # Traffic that is rare, wrong or newer than the catalog.
 
     def not_acknowledged(self) -> _Exchange:
         return self.produce(acks=0)
@@ -310,7 +310,7 @@ class _Said:
         return framed(bytes(body))
 
     def lenient(self) -> _Exchange:
-        """The spec has no bytes after the body, and Kafka's Java reads on all the same."""
+        """The spec has no bytes after the body, but Kafka's Java ignores them."""
         asked, answer = self.heartbeat()
         tail = bytes(self._source.randrange(1, 4))
         return framed((asked or b"")[4:] + tail), framed((answer or b"")[4:] + tail)
@@ -349,7 +349,7 @@ class _Said:
         return framed(b""), None
 
     def garbage(self) -> _Exchange:
-        """Bytes between frames, after which the next is to be found again."""
+        """Bytes between frames, after which the next frame must be found again."""
         return self._source.choice([(b"\xff" * 50, None), (None, self._source.randbytes(60))])
 
     def not_records(self) -> _Exchange:

@@ -1,9 +1,9 @@
 """Random captures of concurrent connections, whose segments interleave as in real traffic.
 
-A connection talks (`tests.capture.exchanges`), TCP cuts its streams into segments, the network and
-the capture lose, repeat and reorder packets, and files hold what is left. All of it follows from a
-seed and a `Shape`. Packets and files have a source of chance each: shapes that differ in their
-files alone hold the same packets.
+A connection sends messages (`tests.capture.exchanges`), and TCP cuts its streams into segments. The
+network and the capture lose, repeat and reorder packets. Files hold the rest. All of it follows
+from a seed and a `Shape`. Packets and files have a source of chance each: shapes that differ in
+their files alone hold the same packets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OTHER: dict[Direction, Direction] = {"request": "response", "response": "reques
 _COMMENT, _RESOLUTION, _NAME_RESOLUTION = 1, 9, 4
 _NANOSECONDS = 9
 _MACS = bytes(range(12))
-# What stands before an IPv4 and before an IPv6 packet, by link type.
+# The bytes before an IPv4 and an IPv6 packet, by link type.
 _LINKS = {
     0: (b"\x02\0\0\0", b"\x1e\0\0\0"),
     1: (_MACS + b"\x08\x00", _MACS + b"\x86\xdd"),
@@ -51,7 +51,7 @@ _TIMESTAMPS = b"\x01\x01\x08\x0a" + bytes(8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a capture is like: numbers, and shares from 0 to 1."""
+    """The properties of a capture: numbers, and shares from 0 to 1."""
 
     connections: int = 8
     talk: Talk = field(default_factory=Talk)
@@ -63,9 +63,9 @@ class Shape:
     options: float = 0.0  # connections whose packets carry TCP options
     reuse: float = 0.0  # connections on the ports of an earlier one
     reset: float = 0.0
-    unended: float = 0.0  # connections that go on after the capture
+    unended: float = 0.0  # connections that continue after the capture
     begun: float = 0.0  # connections that began before it
-    # What became of packets until they were in the capture.
+    # The events that happened to packets on the way to the capture.
     loss: float = 0.0
     body_loss: float = 0.0  # packets that carry bytes of frames' bodies alone
     body_cut: float = 0.0  # packets cut off where only bytes of bodies follow
@@ -81,7 +81,7 @@ class Shape:
     formats: tuple[str, ...] = ("pcapng",)
     files: int = 1
     taps: int = 1  # each has files of its own; every packet is in those of one
-    hosts: int = 0  # the same, but for connections that stand in the files of two of them
+    hosts: int = 0  # the same, for connections that are in the files of two hosts
     shared: float = 0.0  # such connections
     unseen: float = 0.0  # packets that a host misses
     skew: int = 0  # microseconds, at most, that a host's clock is ahead
@@ -168,8 +168,8 @@ class Packet:
     stream: tuple[int, str] = (0, "")
     options: bytes = b""
     plain_from: int = 0  # from there on the payload has bytes of frames' bodies alone
-    kept: int | None = None  # so many bytes of the payload are in the capture
-    raw: bytes = b""  # what is no TCP segment, as it is
+    kept: int | None = None  # this many bytes of the payload are in the capture
+    raw: bytes = b""  # packets that are not TCP segments, unchanged
     time_us: int = 0
 
     def data(self) -> bytes:
@@ -280,7 +280,7 @@ class _Wire:
         self._handshake()
         for way, data in steps:
             if way == "response":
-                # What it answers was sent before it.
+                # Its request was sent before it.
                 self._flush("request")
             at = len(self._stream[way]) + len(self._waits[way])
             self._begin[way].add(at)
@@ -370,7 +370,8 @@ class _Wire:
 
 
 def head_size(way: Direction, data: bytes) -> int:
-    """How many bytes a frame's length, its header and what says that it is answered have."""
+    """The number of bytes of a frame's length, of its header, and of the field that decides whether
+    a response is expected."""
     if way == "response":
         return RESPONSE_HEAD
     try:
@@ -380,7 +381,8 @@ def head_size(way: Direction, data: bytes) -> int:
 
 
 def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[Packet]:
-    """The packets of all lanes, a few of one and a few of another, so that all go on at once."""
+    """The packets of all lanes in turns, a few of each, so that all lanes continue at the same
+    time."""
     waiting = [deque(lane) for lane in lanes]
     while any(waiting):
         (lane,) = source.choices(waiting, [len(one) for one in waiting])
@@ -389,7 +391,7 @@ def _interleaved(source: random.Random, lanes: list[list[Packet]]) -> Iterator[P
 
 
 def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Packet]:
-    """What the capture has of it, and in which order."""
+    """The captured part of it, and its order."""
     kept: list[tuple[float, int, Packet]] = []
     for place, packet in enumerate(sent):
         if source.random() < shape.noise:
@@ -405,7 +407,7 @@ def _mangled(source: random.Random, shape: Shape, sent: list[Packet]) -> list[Pa
 
 
 def _noise(source: random.Random, near: Packet) -> Packet:
-    """A packet that gives no segment."""
+    """A packet without a segment."""
     data = bytearray(replace(near, payload=b"", flags=ACK).data())
     is_4 = data[0] >> 4 == 4
     kind = source.choice(["udp", "fragment", "header", "short", "bytes"])
@@ -444,7 +446,7 @@ class _Files:
                 yield tap, seen[start:stop]
 
     def _hosts(self, packets: list[Packet]) -> list[list[Packet]]:
-        """What each host captured, by its own clock."""
+        """The capture of each host, with its own clock."""
         source, shape = self._source, self._shape
         seen: list[list[Packet]] = [[] for _ in range(shape.hosts)]
         clocks = [source.randrange(shape.skew + 1) for _ in seen]
@@ -517,7 +519,7 @@ class _Files:
         return option(_COMMENT, _COMMENTS[packet.sends], order) + option(0, b"", order)
 
     def _kept(self, packet: Packet, link: int) -> tuple[bytes, bytes]:
-        """A packet as its link carried it, and what the capture kept of it."""
+        """A packet on its link, and the part that the capture kept."""
         data = packet.data()
         head = _LINKS[link][data[0] >> 4 == 6]
         if link == 1:

@@ -1,4 +1,4 @@
-"""Files that a real broker wrote, and what Kafka says of them: see `tests/vectors/log-segments`."""
+"""Files of a real broker, with the output of Kafka's tools: see `tests/vectors/log-segments`."""
 
 from __future__ import annotations
 

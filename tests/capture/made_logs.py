@@ -1,4 +1,4 @@
-"""Logs made of batches one by one, with what a broker keeps beside them, and read back as rows."""
+"""Logs made from single batches, with the broker's other files, and read back as rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ABORT, COMMIT = bytes.fromhex("00000000"), bytes.fromhex("00000001")
 
 @dataclass
 class MadeSegment:
-    """A segment that grows, and its indexes; ``every`` so many batches one is in the index."""
+    """A segment that grows, and its indexes; one batch in ``every`` is in the index."""
 
     base: int
     every: int = 1
@@ -107,7 +107,7 @@ def read_offsets(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> l
 
 
 def read_all(*paths: Path | str, mode: Mode = "FAILFAST", **query: Any) -> list[int | BatchDamage]:
-    """The offsets of all records in the order that they are read, and what is damaged."""
+    """The offsets of all records in the order of reading, and the damage."""
     found: list[int | BatchDamage] = []
     for task in plan(paths, LogQuery(**query)):
         for piece in task:

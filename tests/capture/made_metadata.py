@@ -56,7 +56,7 @@ def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> byte
 
 
 def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
-    """What says the quorum's version, and the records of its voters if there are some."""
+    """The record of the quorum's version, and the records of its voters if there are any."""
     said = []
     if version is not None:
         said.append(control(VERSION, "KRaftVersionRecord", kRaftVersion=version))
@@ -75,7 +75,8 @@ def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
 
 
 def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> bytes:
-    """A log from offset 0 on: a leader's election, and a batch of each part, a second apart."""
+    """A log from offset 0 on: a leader's election, and a batch for each part, one second after
+    another."""
     made, offset = elected(0, *voters, time=time), 1
     for number, values in enumerate(parts, 1):
         made += batch(offset, values, time=time + 1000 * number)

@@ -22,7 +22,7 @@ class MadeTransactions:
         return [(first, producer) for first, producer, _ in self.written]
 
     def outcome(self, producer: int | None, first: int) -> str | None:
-        """Return what the next marker of the producer says."""
+        """Return the content of the producer's next marker."""
         if producer is None:
             return None
         later = sorted(at for own, at in self.ends if own == producer and at > first)

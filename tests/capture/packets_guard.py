@@ -1,7 +1,7 @@
 """Reads packets that end against a page that nobody may touch, into columns that do.
 
-``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with a lie the kernel is
-told that there are some bytes or rows more, which proves that the pages guard.
+``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with a lie the kernel is told
+that there are more bytes or rows than there are, which proves that the pages guard the memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MORE = 64
 
 
 class Memory:
-    """What a scan takes for the window of a file."""
+    """The replacement of the window of a file in a scan."""
 
     def __init__(self, guarded: Guarded, data: bytes, more: int) -> None:
         self.address = guarded.put(data)
@@ -42,7 +42,7 @@ class Memory:
 
 
 def samples(source: random.Random) -> list[tuple[Head, bytes]]:
-    """Give what follows the heads of sound captures, and what their heads say."""
+    """Return what follows the heads of sound captures, and what their heads say."""
     found = []
     for _ in range(SAMPLES):
         data = made_capture(source)
@@ -57,7 +57,8 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
 
 
 def read(scan: PacketScan, window: Any, head: Head) -> None:
-    """Let the kernel read until the end, or until the rows are full; it skips objects' blocks."""
+    """Read with the kernel until the end, or until the rows are full; skip blocks for Python
+    objects."""
     while scan.run(window) == REFUSED:
         left = window.buffer[window.position :].tobytes()
         if isinstance(head, PcapHead) or len(left) < BLOCK_HEAD:
@@ -93,7 +94,7 @@ def main(rounds: int, lie: str | None) -> None:
         read(scan, window, head)
         assert 0 <= window.position <= window.filled
         segments += scan.rows
-    print(f"{rounds} rounds, {segments} segments")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {segments} segments")  # noqa: T201 - the test reads this
 
 
 if __name__ == "__main__":

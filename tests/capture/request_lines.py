@@ -1,4 +1,4 @@
-"""Request logs for tests: real lines of brokers, and what is made of them."""
+"""Request logs for tests: real lines of brokers, and logs made from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def real_lines(release: str) -> tuple[bytes, ...]:
 
 
 def read(path: Path, zone: str = "UTC", size: int = 1 << 30) -> list[Item]:
-    """What the lines of a file say, read in pieces."""
+    """The content of the lines of a file, read in pieces."""
     (source,) = list_files([path], lambda _: True, "")
     file = log_file(source, 0)
     assert file is not None

@@ -1,4 +1,4 @@
-"""No byte of a segment is without a count, whatever connections share addresses and ports."""
+"""Every byte of a segment is counted, even if connections share addresses and ports."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_after_a_reset_nothing_is_missing() -> None:
 
 
 def jumped(by: int, *, answered_by: int = 0) -> int:
-    """How many connections it gives when both directions go on so many bytes further."""
+    """The number of connections if both directions continue this many bytes further."""
     client, server = BASE_CLIENT + CLIENT_BYTES + by, BASE_SERVER + SERVER_BYTES + answered_by
     first = talk(0, BASE_CLIENT, BASE_SERVER)
     return len(assembled([*first, *talk(50, client, server)])[1])
@@ -355,7 +355,7 @@ def whole_connections(
     draw: st.DrawFn, number: int, place: int
 ) -> tuple[list[Segment], list[bytes]]:
     """A connection from SYN to FIN of which nothing is lost, and the frames of it."""
-    # So far apart that nothing of one can be of another.
+    # So far from each other that a segment can belong to only one of them.
     client = (place * (MODULUS // 8) + draw(st.integers(0, 10_000))) % MODULUS
     server = draw(SEQUENCES)
     numbers = range(100 * number, 100 * number + draw(st.integers(1, 6)))

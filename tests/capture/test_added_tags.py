@@ -1,4 +1,4 @@
-"""A capture of a tap that adds header tags says which in each file, beside all else it says."""
+"""Each capture file of a tap that adds header tags names these tags, and all its other facts."""
 
 from __future__ import annotations
 
@@ -131,6 +131,6 @@ def test_nothing_is_told_where_no_file_says_anything() -> None:
 def test_one_that_is_left_out_is_told_as_one() -> None:
     told = AddedTags((StampedCaptures((10042,), 2, ("a", "b")),), 3).sentences
     assert told[:2] == (
-        "Captured of a tap that added header tag 10042: a, b.",
+        "Captured from a tap that added header tag 10042: a, b.",
         "1 more capture is of taps that added others.",
     )

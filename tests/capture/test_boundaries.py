@@ -1,4 +1,4 @@
-"""Where blocks begin is guessed right in ordinary files, from any byte; and only there."""
+"""In ordinary files, the beginning of a block is guessed right from any byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMATS = ["pcapng", "pcap", "nanoseconds"]
 
 
 def packets_of(path: Path) -> list[int]:
-    """Where the packets begin."""
+    """The beginning of the packets."""
     return [one.offset for one in read_packets(path) if isinstance(one, CapturedPacket)]
 
 

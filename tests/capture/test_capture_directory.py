@@ -1,4 +1,4 @@
-"""Capture files in a directory that others use too: names, modes, and what is lost is counted."""
+"""Capture files in a shared directory: names, modes, and counts of lost frames."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_writers_share_a_directory(tmp_path: Path, turns: list[int]) -> None:
         assert correlation_ids(writer.paths) == expected
     names = Counter(path for writer in writers for path in writer.paths)
     assert set(names.values()) == {1}
-    # And read together, as they lie there, they are three captures.
+    # Read together from the directory, they are three captures.
     assert sorted(correlation_ids(sorted(names))) == list(range(len(turns)))
 
 

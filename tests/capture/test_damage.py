@@ -1,4 +1,5 @@
-"""What is no whole frame is told, with its size and reason, and frames go on behind it."""
+"""Bytes that are not a whole frame are reported with size and reason, and frames continue after
+them."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def told(stream: bytes, *, limit: int = 1 << 20) -> list[tuple[int, str | None]]:
-    """Size and error of the frames in what a client sent, in one segment."""
+    """The size and error of the frames in the bytes of a client, in one segment."""
     frames = assemble([*handshake(), tcp(CLIENT, 1000, stream)], limit=limit)
     return [(one.size, one.error) for one in frames]
 

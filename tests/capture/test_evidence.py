@@ -1,4 +1,4 @@
-"""Which connections are Kafka: by what is in them, and never by chance."""
+"""Which connections are Kafka: by their content, and never by chance."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_of_frames_that_the_capture_cut_off_two_headers_are_enough() -> None:
     came_back = tcp(SERVER, 5000, answered("HeartbeatResponse", 4)[:-1], missing=1)
     one = connection([*handshake(), cut[0], came_back])
     assert one.evidence.endswith("and a response with its correlation id")
-    # Where the end is known for a broker, one header will do.
+    # If an end is known to be a broker, one header is enough.
     assert connection([*handshake(), cut[0]], NAMED).reads_as_kafka
 
 
@@ -177,7 +177,7 @@ def test_other_protocols_are_named_and_their_bytes_counted(name: str) -> None:
         found = sent(*streams)
         assert (found.is_kafka, found.reads_as_kafka, found.looks_like) == (False, False, name)
         assert (found.request_bytes, found.response_bytes) == tuple(map(len, streams))
-        # That an end was given does not make another protocol Kafka.
+        # Another protocol is not Kafka, even if the user named that end as a broker.
         assert not sent(*streams, brokers=NAMED).is_kafka
 
 
@@ -216,7 +216,7 @@ def test_of_whole_frames_the_bodies_must_be_kafkas_too() -> None:
 
     answers = b"".join(framed(struct.pack(">i", n) + b"\0\xff\xff result") for n in (1, 2))
     assert not sent(call(1) + call(2), answers).is_kafka
-    # A frame that was sent again is no second one.
+    # A frame that was sent again is not a second frame.
     cut = [tcp(CLIENT, 1000 + n * len(call(1)), call(1)[:-1], missing=1) for n in range(2)]
     assert not connection([*handshake(), *cut]).is_kafka
 
@@ -298,7 +298,7 @@ def test_given_ends_decide_who_the_client_is() -> None:
     assert BrokerEnds.parse([60000], []).client(_from(low, high)) == low
     assert BrokerEnds.parse([60000], []).client(_from(high, low)) == low
     assert BrokerEnds.parse([], [high]).client(_from(high, low)) == low
-    # Between two brokers, and between two others, the connection itself says it.
+    # Between two brokers, or two other ends, the connection itself shows it.
     assert BrokerEnds.parse([60000], [low]).client(_from(high, low)) is None
     assert BrokerEnds.parse([9092], []).client(_from(high, low)) is None
     quiet = connection([tcp(SERVER, 5000, b"\xff" * 20)], BrokerEnds.parse([], [CLIENT]))

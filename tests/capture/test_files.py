@@ -120,7 +120,7 @@ def test_simple_and_old_packet_blocks(tmp_path: Path) -> None:
     old = block(2, struct.pack("<HHIIII", 0, 0, 0, 44, len(one), len(one)) + one)
     items = read(tmp_path, section() + interface() + old + simple)
     assert payloads(items) == [b"one", b"one"]
-    # A simple packet block tells no time: that of the packet before it stands in.
+    # A simple packet block has no time, so the time of the previous packet is used.
     assert times(items) == [44, 44]
     cut_off = block(3, struct.pack("<I", len(one)) + one[:41])
     (item,) = read(tmp_path, section() + interface(snaplen=41) + cut_off)

@@ -1,4 +1,4 @@
-"""What a capture says of the frames that are in it, and that nothing else is taken for it."""
+"""A capture describes which frames it has, and other comments are not mistaken for this."""
 
 from __future__ import annotations
 

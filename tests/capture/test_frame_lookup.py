@@ -1,4 +1,4 @@
-"""A packet of a capture leads to the frames that it carries, and a response to what it answers."""
+"""A packet of a capture leads to its frames, and a response leads to its request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def _packets() -> list[bytes]:
-    """A connection: a request in two packets, two responses in one, and one that is no TCP."""
+    """A connection: a request in two packets, two responses in one packet, and a packet without
+    TCP."""
     one, two = request(1, 20), request(2)
     answers = response(1, 5) + response(2, 5)
     sent = [

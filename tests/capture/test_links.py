@@ -1,4 +1,5 @@
-"""The same segment is found on every link, in IPv4 and IPv6, and all else is told or counted."""
+"""The same segment is found on every link, in IPv4 and IPv6; everything else is reported or
+counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker wrote beside its logs: offsets of each, and who it is."""
+"""The files that a broker writes beside its logs: the offsets of each log, and the broker's id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Of several replicas the one is read that Kafka would go on with, whatever else is longer."""
+"""If there are several replicas, the one that Kafka would continue with is read, even if another is
+longer."""
 
 from __future__ import annotations
 
@@ -156,14 +157,15 @@ def test_metadata_without_its_beginning_decides_nothing(tmp_path: Path) -> None:
 
 
 def histories(drawn: random.Random) -> dict[int, list[int]]:
-    """What three replicas have after several elections, some of them unclean: epochs by offset."""
+    """Three replicas after several elections, some of them unclean: epochs by offset."""
     logs: dict[int, list[int]] = {1: [], 2: [], 3: []}
     for epoch in range(drawn.randint(1, 5)):
         leader = drawn.choice([1, 2, 3])
         logs[leader] += [epoch] * drawn.randint(0, 6)
         for follower in {1, 2, 3} - {leader}:
             if drawn.random() < 0.6:
-                # It cuts off what the leader has not, and copies as far as it comes.
+                # It removes records that the leader lacks, and copies the leader's records as far
+                # as it comes.
                 common = alike(logs[follower], logs[leader])
                 copied = drawn.randint(common, len(logs[leader]))
                 logs[follower] = logs[leader][:copied]

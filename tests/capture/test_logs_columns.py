@@ -16,7 +16,7 @@ TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
 
 def rows_of(name: str, source: str, values: list[object], skipped: int) -> list[object]:
-    """Give a column of some values after others that are skipped."""
+    """Return a column of some values after others that are skipped."""
     rows = LogRows(pa.schema([(name, KAFKA_COLUMNS[name])]))
     assert rows.read == (source,)
     column = pa.array(values, RECORD_COLUMNS[source])

@@ -1,4 +1,4 @@
-"""Which files are a log: what a broker would take when it starts, replicas, tiers, URLs."""
+"""Which files are a log: those that a broker would read when it starts, replicas, tiers, URLs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_of_several_replicas_the_one_that_ends_last_is_read_or_all(tmp_path: Pat
         str(tmp_path / "broker1" / "a-1"),
         str(tmp_path / "broker2" / "a-0"),
     ]
-    # Of two that end alike, the one that begins first.
+    # If two have the same end, the one that begins first.
     made(0, 12).write(tmp_path / "broker3" / "a-0")
     assert read_offsets(tmp_path) == [*range(12), 5]
 
@@ -117,7 +117,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     assert read_offsets(tmp_path, starting={("a", 0): 3}) == expected
     assert read_offsets(tmp_path, starting={("a", 0): 25}) == [*range(25, 30), *range(5)]
     assert read_offsets(tmp_path, includes_deleted=True) == [*range(30), *range(5)]
-    # The other is longer, and its broker has not written down yet what was deleted.
+    # The other one is longer, and its broker has not yet written the new log start offset.
     made(30, 5).write(tmp_path / "broker2" / "a-0")
     assert read_offsets(tmp_path) == [*range(13, 35), *range(5)]
     (tmp_path / "broker2" / "a-0" / f"{30:020}.log").unlink()
@@ -148,7 +148,7 @@ def test_starts_that_are_damaged_are_left_alone_as_a_broker_does(
     made(0, 10).write(tmp_path / "a-0")
     (tmp_path / STARTS).write_bytes(text.encode("utf-8", "surrogateescape"))
     assert read_offsets(tmp_path) == [*range(10)]
-    assert "left alone, as it is damaged" in caplog.text
+    assert "ignored, because it is damaged" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["", "0", "0\n", "0\n0\n"])
@@ -166,7 +166,7 @@ def test_a_path_is_a_directory_a_segment_or_a_pattern(tmp_path: Path, pattern: s
     segment = made(0, 50)
     segment.write(tmp_path / "a-0")
     assert read_offsets(tmp_path / pattern) == list(range(50))
-    # What is beside a segment is used, though only the segment was named.
+    # The files beside a segment are used, although only the segment was named.
     tasks = plan([tmp_path / pattern], LogQuery(piece_bytes=1000))
     assert len([one for task in tasks for one in task]) > 2
 

@@ -1,4 +1,4 @@
-"""Following logs that grow: each record once, in order, whatever a log is in the middle of."""
+"""Following growing logs: each record once, in order, whatever state a log is in."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
     late = follower(tmp_path, starting_timestamp=TIME + 9999)
     start = late.first()
     assert start == {A: log.offset}
-    # What comes is read, however late it is.
+    # New records are read, however late they come.
     log.grow()
     assert read(late, start, late.latest(start)) == {A: list(range(start[A], log.offset))}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def holes(directory: Path, piece_bytes: int) -> Holes:
     [log] = find_logs([directory], LogQuery())
     pieces = pieces_of(log, LogQuery(piece_bytes=piece_bytes))
-    # In any order, as tasks give them.
+    # In any order, as tasks return them.
     held = [one for piece in pieces if (one := offsets_of(piece)) is not None]
     random.Random(1).shuffle(held)
     return holes_of(log, held)
@@ -37,7 +37,8 @@ def records(offsets: list[int]) -> list[Record]:
 def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[int], set[int]]:
     """A log from which records were removed as compaction does.
 
-    Also its offsets, and those that may be told to be missing: in a batch that lacks a record, all.
+    Also its offsets, and the offsets that may be reported as missing: all of a batch that lacks a
+    record.
     """
     made, at, there, doubtful = [], 0, set[int](), set[int]()
     for _ in range(drawn.randint(1, 4)):
@@ -94,7 +95,7 @@ def test_the_start_of_a_log_is_a_hole(tmp_path: Path) -> None:
     start.unlink()
     later = MadeSegment(20)
     write_log(tmp_path / "a-0", [later])
-    # The last segment is empty, and what was before it is gone.
+    # The last segment is empty, and the earlier ones were deleted.
     assert holes(tmp_path / "a-0", 1) == Holes(9, 20, 20)
 
 

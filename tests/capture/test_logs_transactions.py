@@ -1,4 +1,5 @@
-"""``read_committed``: what a consumer sees, by indexes and snapshots or by the log alone."""
+"""``read_committed``: the records that a consumer sees, from indexes and snapshots or from the log
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What control records say of the quorum is told in order, and what they do not is not guessed."""
+"""The facts of control records about the quorum are returned in order, and missing facts are not
+guessed."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
         found = said(tmp_path / place)
         assert not any(one.error for one in found)
         voters = [one.voters for one in found if one.kind == "KRAFT_VOTERS"]
-        # Each snapshot says it, and the first leader.
+        # Each snapshot has it, and so does the first leader.
         assert len(voters) == snapshots + 1
         [one] = {*voters}
         assert one is not None

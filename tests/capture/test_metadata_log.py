@@ -1,4 +1,4 @@
-"""What is known of a cluster's metadata is what its snapshots and its log cover, and no more."""
+"""Exactly the part of a cluster's metadata that its snapshots and its log cover is known."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
     names = [(0, 0), (96, 1), (186, 1), (344, 2)]
     assert [one.name for one in found.snapshots] == names
     assert not any(one.problem for one in found.snapshots)
-    # The snapshot at 0 has what the cluster was formatted with.
+    # The snapshot at 0 has the records with which the cluster was formatted.
     assert found.base(95) == StateBase(SnapshotName(0, 0), 0, 95)
     assert found.base(96) == StateBase(SnapshotName(96, 1), 96, 96)
     assert found.base(200, oldest=True) == StateBase(SnapshotName(0, 0), 0, 200)
@@ -90,7 +90,7 @@ def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
     for offset in (0, 11, 16, 19, 20, 31):
         with pytest.raises(CaptureError, match=f"as of offset {offset} is not known; {known}"):
             found.base(offset)
-    # No snapshot stands for what the log has after it.
+    # A snapshot does not include the later records of the log.
     assert found.committed() == 15
 
 
@@ -158,6 +158,6 @@ def test_what_is_known_to_be_committed(tmp_path: Path) -> None:
     # The last election counts.
     joined = alone + elected(5, 1, 2, epoch=2)
     assert covered(write(tmp_path / "joined", {"0": joined})).committed() == 0
-    # A snapshot that a follower fetched says nothing of what it had before.
+    # A snapshot that a follower fetched does not show the follower's earlier records.
     ahead = {"0": three, "9-1": snapshot([])}
     assert covered(write(tmp_path / "ahead", ahead)).committed() == 0

@@ -1,4 +1,4 @@
-"""What the writer writes is pcapng that reads back as the frames that went in."""
+"""The writer writes pcapng from which the same frames are read back."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_is_written_reads_back(
                 (size, at) for to, way, size, at in sent if (to, way) == (number, direction)
             ]
             mine = [one for one in of(found, direction) if f":{50000 + number}>" in one.connection]
-            # Two empty frames running are taken for damage when they are read.
+            # A reader takes two empty frames in a row for damage.
             if any(a[0] == b[0] == 0 for a, b in pairwise(expected)):
                 continue
             assert [one.error for one in mine] == [None] * len(mine)
@@ -116,10 +116,10 @@ def test_files_turn_at_frame_boundaries_and_each_can_be_read_alone(tmp_path: Pat
     assert len(together) == 60
 
 
-# The server's port is the higher one, and no response's request is in the same file: nothing but
-# what the file says tells where its frames begin and whose they are.
+# The server's port is the higher one, and no response's request is in the same file: only the
+# comments in the file show where its frames begin and who sent them.
 ODD_ENDS = ("10.0.0.9", 2000), ("10.0.0.1", 40_000)
-# Each segment of such a body begins with what looks like a response, and a second one behind it.
+# Each segment of such a body begins with bytes that look like two responses.
 MISLEADING = response(41, 8) * (2 * SEGMENT_BYTES // 16)
 
 
@@ -280,7 +280,7 @@ def test_a_failed_write_leaves_a_file_that_reads_and_a_gap_that_is_told(
         connection.close()
     found = frames(writer.paths)
     assert [(one.size, one.error is None) for one in found] == [(18, True), (18, False), (18, True)]
-    # Behind the gap the file says again where a frame begins, whatever the frame looks like.
+    # After the gap the file again shows where a frame begins, whatever the frame looks like.
     assert [one.begins for one in segments(writer.paths) if one.payload] == ["request"] * 2
 
 

@@ -1,4 +1,4 @@
-"""A capture without loss gives the same connections, in whatever order it shows their segments."""
+"""A capture without loss gives the same connections, whatever the order of their segments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WINDOWS = (2, 5, 15, REORDER_SEGMENTS // 2)
 
 @dataclass
 class Sent:
-    """What one connection sends, in order, as segments and as streams."""
+    """The data of one connection, in order, as segments and as streams."""
 
     segments: list[Segment] = field(default_factory=list)
     streams: dict[str, bytes] = field(default_factory=lambda: {CLIENT: b"", SERVER: b""})
@@ -68,7 +68,7 @@ def sent(source: random.Random, exchanges: int, first: int, *, closes: bool = Tr
 
 
 def permuted(source: random.Random, segments: list[Segment], window: float) -> list[Segment]:
-    """The same, each up to so many places late, at times of the new order."""
+    """The same, each segment up to this many places late, with times in the new order."""
     places = [place + source.uniform(0, window) for place in range(len(segments))]
     order = sorted(range(len(segments)), key=places.__getitem__)
     return [
@@ -127,7 +127,7 @@ def test_where_ports_are_used_again_the_first_numbers_decide(exchanges: int, win
 
 
 def is_of(segment: Segment, made: Sent) -> bool:
-    """Whether a segment is one of a connection's, whose numbers are near to these alone."""
+    """Return whether a segment is one of a connection's, whose numbers are near to these alone."""
     first = next(one for one in made.segments if one.source == segment.source)
     return (segment.sequence - first.sequence) % MODULUS < NEAR_BYTES
 

@@ -1,4 +1,4 @@
-"""What is taken for the beginning of a frame, and what is not."""
+"""Which bytes count as the beginning of a frame, and which do not."""
 
 from __future__ import annotations
 

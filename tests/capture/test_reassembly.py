@@ -41,8 +41,8 @@ WINDOW = 8
 def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Segment]]:
     """Both streams of a connection, its handshake, and data segments as a capture may show them.
 
-    The segments are cut anywhere, some come twice or with other boundaries, and each stands at
-    most `WINDOW` places from where it was sent.
+    The segments are cut anywhere, and some come twice or with other boundaries. Each is at most
+    `WINDOW` places away from its place in the sent order.
     """
     sizes = draw(SIZES)
     streams = {
@@ -50,7 +50,7 @@ def conversations(draw: st.DrawFn) -> tuple[bytes, bytes, list[Segment], list[Se
         SERVER: b"".join(response(n, size) for n, size in enumerate(sizes)),
     }
     first = {CLIENT: draw(SEQUENCES), SERVER: draw(SEQUENCES)}
-    # What each side has acknowledged: nothing, so that every gap may still be filled.
+    # The acknowledgments of each side: none, so every gap may still be filled.
     known = {CLIENT: first[SERVER] + 1, SERVER: first[CLIENT] + 1}
     sent: list[Segment] = []
     for side, stream in streams.items():
@@ -112,7 +112,7 @@ def test_every_byte_is_in_exactly_one_frame_whatever_is_lost(
         found = of(frames, direction)
         assert sum(one.size for one in found) == len(stream)
         whole = [one.payload for one in found if one.error is None]
-        # What is given out as a frame is one, in the order in which they were sent.
+        # All returned frames are real frames, in the order in which they were sent.
         rest = iter(payloads(stream))
         assert all(payload in rest for payload in whole)
 
@@ -170,7 +170,7 @@ def test_both_directions_have_one_key_and_other_connections_another() -> None:
 def test_a_port_used_again_is_another_connection() -> None:
     one = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1)[:6])]
     two = [*handshake(70_000, 80_000), tcp(CLIENT, 70_001, request(2))]
-    # The first may go on beside the second, so its end comes last.
+    # The first may continue beside the second, so its end comes last.
     frames = sorted(assemble(one + two), key=lambda one: one.connection)
     assert [(f.connection, f.direction, f.index, f.error) for f in frames] == [
         (CONNECTION, "request", 0, None),

@@ -335,7 +335,8 @@ def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
         found = [
             i for one in pieces for i in RequestLogReader(Zone("UTC")).read(read_lines(one)) if i
         ]
-        # A refusal is told with the piece that it begins in, before the next one's first lines.
+        # A refusal is returned with the piece in which it begins, before the first lines of the
+        # next piece.
         assert sorted(found, key=_offset) == sorted(whole, key=_offset)
 
 
@@ -370,7 +371,7 @@ def test_a_refusal_is_not_looked_for_without_end(tmp_path: Path) -> None:
 def test_no_line_takes_longer_than_its_length(text: bytes, tmp_path: Path) -> None:
     # Patterns that try every place again would take hours.
     start = b"[2026-11-22 19:00:00,000] INFO Loading (kafka.log.LogManager)"
-    # The first bytes of a file say what it is.
+    # The first bytes of a file show its kind.
     lines = (text, start) if len(text) < 1 << 18 else (start, text)
     found = read(written(tmp_path / "server.log", *lines))
     assert {type(one) for one in found} <= {LoggedRequest}

@@ -1,4 +1,4 @@
-"""A capture of a part of the connections says so in each of its files, however it is read."""
+"""Each file of a capture with only a part of the connections says so, however it is read."""
 
 from __future__ import annotations
 

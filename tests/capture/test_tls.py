@@ -1,4 +1,4 @@
-"""Key logs open TLS: what comes out is what was sent, at its place, or is counted as missing."""
+"""Key logs decrypt TLS: all sent bytes are at their place, or are counted as missing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def exchanges(seed: int, count: int = 12) -> list[Flight]:
 
 
 def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCaptures:
-    """What becomes of packets; the key log is a file, or the secrets in the capture."""
+    """The changes to packets; the key log is a file, or the secrets are in the capture."""
     log = KeyLog()
     if not isinstance(keys, bytes):
         log.add_file(keys)
@@ -69,7 +69,7 @@ def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCapt
 
 
 def placed(done: OpenedCaptures) -> dict[str, dict[int, bytes]]:
-    """By end, what was sent, each part at its place in the stream."""
+    """By end: the sent bytes, each part at its place in the stream."""
     starts: dict[str, int] = {}
     parts: dict[str, dict[int, bytes]] = {"request": {}, "response": {}}
     for path in done.paths:
@@ -116,7 +116,7 @@ def test_after_a_loss_everything_is_in_its_place(
     tmp_path: Path, authority: Authority, version: ssl.TLSVersion, ciphers: str | None
 ) -> None:
     near, far = contexts(authority, tmp_path / "keys.log", version, ciphers)
-    # What comes last is not lost, so that it is known what is missing before it.
+    # The last bytes are not lost, so the missing bytes before them are known.
     last: list[Flight] = [("request", request(99)), ("response", response(99))]
     made, _ = converse(near, far, exchanges(2) + last, ends=())
     first = sum(len(packets([one], most=800, syn=False, ending=())) for one in made.flights[:5])

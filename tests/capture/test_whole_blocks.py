@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ends_of(data: bytes) -> list[int]:
-    """Where blocks end, as they are read."""
+    """The ends of blocks while they are read."""
     source = ForwardReader("", io.BytesIO(data))
     return [0, *(source.offset for _ in begin_blocks(source))]
 

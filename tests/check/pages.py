@@ -1,8 +1,8 @@
 """The examples on the rules' pages, as specs, and where they say that something is flagged.
 
-An example is one spec, or several, each behind its file's name in a comment, or fields alone, which
-stand then in a request of versions 0 to 3 that is flexible from 1 on. A "^" stands under the place
-that is flagged.
+An example is one spec, or several specs, each after a comment with its file's name. It may also be
+fields alone, which are then put into a request with versions 0 to 3 that is flexible from 1 on. A
+"^" is under the flagged place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE = re.compile(r"// (\w+\.json)")
 
 @dataclass(frozen=True)
 class Example:
-    """Files by name, and the file, line and column of what is flagged, if anything is."""
+    """Files by name, and the file, line and column of the flagged place, if there is one."""
 
     files: dict[str, str]
     flagged: tuple[str, int, int] | None

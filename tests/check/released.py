@@ -1,4 +1,4 @@
-"""Kafka's released spec files, as they stand in its releases but for prose, comments and spaces.
+"""Kafka's released spec files, without prose, comments and spaces.
 
 Write them anew from a directory of releases (``<release>/<module>/*.json``) with
 ``python -m tests.check.released DIRECTORY``.
@@ -45,7 +45,7 @@ def by_directory() -> dict[tuple[str, str], dict[str, str]]:
 
 
 def facts(text: str) -> str:
-    """Leave out of a spec what is prose.
+    """Remove the prose from a spec.
 
     >>> facts('// No.\\n{ "name": "a // b", "about": "The \\\\"x\\\\".", "tag": 1 }')
     '{"name":"a // b","tag":1}'

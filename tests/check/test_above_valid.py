@@ -1,4 +1,5 @@
-"""A field of a version that is not valid yet is told of; one of a version removed only if asked."""
+"""A field of a version that is not valid yet is reported; a field of a removed version only on
+request."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def leaves(fields: list[Spec], path: tuple[int, ...] = ()) -> Iterator[tuple[int
 
 
 def moved(text: str, path: tuple[int, ...], versions: str) -> str:
-    """A spec in which one field has other versions, and nothing else is said of it."""
+    """A spec in which one field has other versions, without other findings."""
     spec = json.loads(text)
     fields = spec["fields"]
     for place in path[:-1]:

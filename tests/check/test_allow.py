@@ -1,4 +1,4 @@
-"""Comments allow what a rule has against a line, and are findings where they do not."""
+"""Comments allow a finding in a line, and are findings themselves if they allow nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schema bench` names everything that differs between two sets of specs, and nothing else."""
+"""`schema bench` names all differences between two sets of specs, and nothing else."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_lint_shows_what_the_change_brings(sides: tuple[str, str], tmp_path: Pat
     comparison = compare_specs(sides[0], wrong)
     assert comparison.lint is not None
     assert {finding.rule for finding in comparison.lint} >= {"HEADER_VERSIONS_INCOMPLETE"}
-    # What the old specs have too is counted: the request has no response here.
+    # Findings that the old specs also have are counted: the request has no response here.
     assert comparison.lint_as_before == 1
 
 

@@ -58,7 +58,7 @@ def found(old: str, new: str) -> list[BreakingChange]:
     return find_changes(edition(old), edition(new), breaking_rules().values())
 
 
-# By rule: what is replaced and by what, the place, the versions; then what mends it.
+# By rule: the replaced text and its replacement, the place, the versions, and then the fix.
 CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, str]]]] = {
     "FIELD_REMOVED": (
         (ID, ""),
@@ -208,7 +208,7 @@ REQUEST = """{
   "apiKey": 500, "type": "request", "name": "PingRequest", "latestVersionUnstable": false,
   "validVersions": "2-4", "flexibleVersions": "2+", "fields": []
 }"""
-# By rule about a message's versions: what is replaced and by what, what is told, what mends it.
+# By rule about a message's versions: the replaced text and its replacement, the finding, the fix.
 OF_VERSIONS = {
     "VERSION_RESTORED": (
         ('"2-4"', '"0-4"'),
@@ -237,7 +237,7 @@ NEW_FIELD = (
 )
 TAGGED_FIELD = (NEW_FIELD[0], NEW_FIELD[1][:-2] + ', "taggedVersions": "3+", "tag": 0 }')
 SAID = REQUEST.replace('"fields"', '"headerVersions": {"0-3": "2", "4+": "3"}, "fields"')
-# By rule about headers: the old spec, what is replaced, what is told, what mends it.
+# By rule about headers: the old spec, the replaced text, the finding, the fix.
 OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str]]]] = {
     "HEADER_VERSION_CHANGED": (
         SAID,
@@ -304,7 +304,7 @@ def test_a_change_that_breaks_is_told_where_it_stands(rule: str) -> None:
     assert old in OLD
     changed = OLD.replace(old, new, 1)
     if rule == "TAG_REUSED":
-        # The field that had the tag must give it up for the spec to be one.
+        # The field that had the tag must lose it, or the spec would not be valid.
         changed = changed.replace('"tag": 1,\n', '"tag": 2,\n')
     told = [one for one in found(OLD, changed) if one.rule.id == rule]
     assert [(one.position.line, one.position.column) for one in told] == [place]
@@ -418,7 +418,7 @@ def layout(one: Edition, version: int) -> Any:
 
 
 def is_read_alike(old: Any, new: Any) -> bool:
-    """Whether bytes of the old layout are bytes of the new one, whatever the fields are called."""
+    """Return whether both layouts have the same bytes, whatever the names of fields."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         # Records are bytes, and some were declared so.
         return str(old).replace("RECORDS", "BYTES") == str(new).replace("RECORDS", "BYTES")

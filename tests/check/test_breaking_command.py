@@ -1,4 +1,4 @@
-"""`flexwire schema breaking`: what it compares, how it tells, and how it exits."""
+"""`flexwire schema breaking`: its input, its output, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What KIP-482's first draft says of compatibility, and mode draft alone.
+"""The compatibility rules of KIP-482's first draft, which apply only in mode draft.
 
 "In general, adding or removing an optional field is always a compatible operation, provided that we
 don't reuse a tag that was used for something else in a previous release. Changing the type or

@@ -1,4 +1,4 @@
-"""Comparing specs ends in time and tells what it should, whatever they are and wherever."""
+"""Comparing any specs ends in time, with the right findings."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ def test_a_range_may_name_branches_with_slashes(specs: Path) -> None:
     assert breaking("origin/main..HEAD~1:specs").exit_code == 0
     three = breaking("origin/main...HEAD:specs")
     assert three.exit_code == 2
-    assert "a range has two dots; for three, name what 'git merge-base' gives" in three.output
-    # What is on disk is no range.
+    assert "a range has two dots; instead of three dots, name the revision" in three.output
+    # A path that exists on disk is not read as a range.
     odd = specs / "a..b:c"
     odd.mkdir()
     (odd / "Foo.json").write_text(OLD, encoding="utf-8")
@@ -202,4 +202,4 @@ def test_a_rule_of_the_other_command_is_named_as_such() -> None:
 def test_lint_has_nothing_to_say_of_a_release() -> None:
     done: Any = CliRunner().invoke(app, ["schema", "lint", "release:4.0"])
     assert done.exit_code == 2
-    assert "release:4.0: the catalog has facts, and no texts to lint" in done.output
+    assert "release:4.0: the catalog has no text of specs, so lint cannot check it" in done.output

@@ -42,7 +42,7 @@ SEVERAL = newest()
 
 
 def split(one: FieldSpec, last: int) -> tuple[FieldSpec, ...]:
-    """Give a field another name up to a version; what stood there is told of in both."""
+    """Return a field another name up to a version; what stood there is told of in both."""
     whole = replace(one, fields=tuple(part for inner in one.fields for part in split(inner, last)))
     early, late = one.versions & Versions(0, last), one.versions & Versions(last + 1, HIGHEST)
     if one.tag is not None or not early:
@@ -66,7 +66,7 @@ def told(old: Edition, new: Edition) -> list[BreakingChange]:
 
 
 def renamed(spec: MessageSpec, last: int) -> set[int]:
-    """The versions up to the last in which a field stands that is not tagged."""
+    """The versions up to the last one with an untagged field."""
     return {
         version
         for version in spec.valid_versions

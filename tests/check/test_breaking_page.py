@@ -1,4 +1,4 @@
-"""The blocks of docs/breaking.md do what they show."""
+"""The blocks of docs/breaking.md have the shown output."""
 
 from __future__ import annotations
 

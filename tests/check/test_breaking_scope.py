@@ -1,4 +1,5 @@
-"""Only what was given is compared: a message is gone where what was given would have it."""
+"""Only the given specs are compared: a message counts as removed if the given input should have
+it."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
         names = [name for name, one in MESSAGES.items() if one.place.directory == module]
         for directory in ("", "common/message", module):
             given = {name: at(MESSAGES[name], InputKind.TREE, directory) for name in names}
-            # What is called as in the release, from the top on, is all that there is.
+            # If the directories are named as in the release, the input is the whole release.
             others = MESSAGES.keys() - names if directory == module else set()
             assert gone(MESSAGES, given) == others
             for name in names if len(names) > 1 else ():
@@ -113,7 +114,7 @@ CASES = [
     ("One Three", "", "", "Four Two"),
     ("a/One b/Four", "a b", "", "Three Two"),
     ("a/One b/Four", "a b", "a b c", "Three Two"),
-    # The whole of it, in which a directory is no longer there.
+    # The whole release, in which one directory no longer exists.
     ("a/One a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "", "", "Five Four Three"),
     ("x/y/a/One x/y/a/Two", "x/y", "", "Five Four Three"),

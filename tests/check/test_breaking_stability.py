@@ -1,4 +1,5 @@
-"""Ignorable fields, restored and unstable versions: in Kafka's history, and in one's own specs."""
+"""Ignorable fields, restored and unstable versions: in Kafka's history, and in a user's own
+specs."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
             (before, after)
             for before, after in combinations(RELEASES, 2)
             if order(before) <= order(last) and order(after) >= order(first)
-            # What 4.0.0 lacked is restored only against 4.0.0.
+            # Versions that 4.0.0 lacked are restored only compared with 4.0.0.
             if what[0] == "IGNORABLE_REMOVED" or before == last
         }
         for what, (last, first) in KNOWN.items()
@@ -227,7 +228,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
     )
     status, text = run("--unstable")
     assert (status, text.count("FIELD_TYPE_CHANGED"), "left out" in text) == (100, 2, False)
-    # The old side says what is unstable: a flag that comes with the change excuses nothing.
+    # The old side decides what is unstable: a flag that is added with the change excuses nothing.
     Path("old", "PingRequest.json").write_text(REQUEST.replace("true", "false"), encoding="utf-8")
     status, text = run()
     assert status == 100

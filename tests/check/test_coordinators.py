@@ -83,7 +83,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:
-    # Version 1 of the old is what is compared, and its field came with it.
+    # Version 1 of the old spec is compared, with the field that it added.
     later = [{"name": "At", "type": "int64", "versions": "1+"}]
     old = data("0-1", fields=KEY["fields"] + later)
     assert told(old, KEY | {"apiKey": 0}) == [

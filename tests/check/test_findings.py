@@ -1,4 +1,4 @@
-"""All findings are told in one run, and what follows from one is not told as another."""
+"""One run reports all findings, and a consequence of a finding is not reported as another one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_all_findings_are_told_in_the_order_of_the_text() -> None:
     ]
 
 
-# What cannot be read is told once, whatever would follow from any way of reading it.
+# A value that cannot be read is reported once, without the consequences of any way of reading it.
 ALONE = [
     (spec(field(tag=0, taggedVersions="x")), "VERSIONS_INVALID"),
     (spec(field(tag=0, taggedVersions=[])), "VALUE_INVALID"),
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_told_once_and_alone(text: str, rule: str) -> Non
 
 S = {"name": "S", "versions": "0+", "fields": [field()]}
 TAGGED = field(tag=0, taggedVersions="1+")
-# What the examples on the pages leave open: a spec, and all that is told of it.
+# Cases without an example on the pages: a spec, and all its findings.
 CASES_BESIDE_THE_PAGES: list[tuple[str, list[str]]] = [
     (spec(field(name="A"), TAGGED), []),
     (spec(field(versions="none")), []),
@@ -246,7 +246,7 @@ def test_a_mode_has_its_own_grammar(text: str, mode: Mode, rules: list[str]) -> 
     assert told(text, mode) == rules
 
 
-# One file each, or two: what is told of the directory.
+# One file each, or two: the findings about the directory.
 REQUEST = {"type": "request", "name": "ARequest", "apiKey": 1}
 RESPONSE = {"type": "response", "name": "AResponse", "apiKey": 1}
 
@@ -375,7 +375,7 @@ def test_the_first_draft_is_checked_by_the_same_rules(text: str, rules: list[str
 
 
 def refusal(text: str, mode: Mode) -> SpecError | None:
-    """What flexwire itself has against a spec, at whichever version."""
+    """flexwire's own findings about a spec, at any version."""
     try:
         parsed = parse_spec(text, "Foo.json", mode=mode)
         for version in turning_points(parsed):

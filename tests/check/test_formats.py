@@ -1,4 +1,4 @@
-"""Findings in every format that they are told in."""
+"""Findings in every output format."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_text_fits_the_terminal(width: int) -> None:
     assert all(len(line) <= width for line in lines[:-1])
     excerpt, mark = lines[-4:-2]
     assert excerpt[mark.index("^")] == "y"
-    # Where no terminal is, a finding is one line, and the excerpt fits one all the same.
+    # Without a terminal, a finding is one line, and the excerpt still fits into one.
     lines = formats.to_text(report_of(found, ("F.json",))).splitlines()
     assert lines[0] == str(found[0])
     assert len(lines[1]) <= 100

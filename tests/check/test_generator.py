@@ -1,4 +1,4 @@
-"""The verdict on a spec is that of Kafka's generator, but for what was decided otherwise."""
+"""The verdict on a spec is that of Kafka's generator, except for documented decisions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ VERDICT = frozenset(
     if rule.category in {Category.SYNTAX, Category.GENERATOR} and rule.directory is None
 )
 DECIDED = {
-    # Generators from 4.0 on take it: so a release says that it removed a message.
+    # Generators from 4.0 on accept it: it is how a release marks a removed message.
     ("valid-none", "GEN-FAIL"),
-    # VERSIONS_BACKWARDS tells of it, wherever it stands; Kafka's generator looks only here.
+    # VERSIONS_BACKWARDS reports it in any place; Kafka's generator checks only this one.
     ("validVersions=3-1", "GEN-FAIL"),
     # The generator writes Java of them that does not compile, or fails when it runs.
     ("def int8='0x-5'", "OK"),
@@ -38,7 +38,7 @@ MIXED_UP = {
     "def string='null'": '"nullableVersions"',
     "def []int8='null'": '"versions": "0+", "default": "null"}',
 }
-# Told besides, where the generator looks away.
+# Reported in addition, where the generator does not check.
 BESIDES = {
     "structarr-nofields": {"STRUCT_WITHOUT_FIELDS"},
     "def Foo='{}'": {"STRUCT_WITHOUT_FIELDS"},
@@ -143,6 +143,6 @@ def test_every_error_of_the_generator_has_its_rule() -> None:
     }
     # The generator of Kafka 4.5 has errors about header versions, which that of 2024 did not know.
     own = {rule for rule in own if not rule.startswith("HEADER_VERSION")}
-    # What Jackson and Java throw before the generator can speak.
+    # Exceptions of Jackson and Java that come before the generator's own checks.
     assert own - named == {"TEXT_NOT_JSON", "VALUE_INVALID", "VERSIONS_INVALID"}
     assert named <= own

@@ -14,7 +14,7 @@ from tests.check.pages import Example, example, findings
 from tests.each import each
 
 RULES = sorted(rules())
-# What no example of a page can show.
+# Cases that an example on a page cannot show.
 BUILT = {
     "STRUCTS_TOO_DEEP": (
         {
@@ -45,7 +45,7 @@ def deep(depth: int) -> str:
 
 
 def pair(rule: str) -> tuple[Example, Example]:
-    """Give what the rule flags, and its mended twin."""
+    """Return a spec that the rule flags, and the corrected spec."""
     if rule in BUILT:
         bad, good = {"Foo.json": deep(101)}, {"Foo.json": deep(100)}
         return Example(bad, ("Foo.json", 1, 1)), Example(good, None)
@@ -90,7 +90,7 @@ def test_the_parser_s_rules_are_those_that_it_names() -> None:
         and re.fullmatch(r"[A-Z]+(_[A-Z]+)+", node.value)
     }
     own = {rule.id for rule in rules().values() if rule.message is None and rule.directory is None}
-    # What cannot be parsed at all, and what only lint knows once all rules have spoken.
+    # Specs that cannot be parsed, and findings that lint can make only after all other rules.
     assert own - {"TEXT_NOT_JSON", "ALLOW_UNUSED"} == named & set(RULES)
 
 

@@ -1,4 +1,4 @@
-"""What `analyze` refuses before Spark starts."""
+"""The arguments that `analyze` refuses before Spark starts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_broker_that_is_not_an_address_is_a_usage_error(
 
 
 def test_an_option_of_the_command_has_the_default_that_it_has_in_python() -> None:
-    # `--tables` is `format` in Python; `--format` is what the command prints.
+    # `--tables` is `format` in Python; `--format` is the form of the command's output.
     told = {
         "format" if one.name == "tables" else one.name: one.default
         for one in command.params
@@ -80,12 +80,12 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
     assert asked == ["delta", "delta", "parquet", "parquet"]
     assert [one.exit_code for one in told] == [0, 0, 0]
     assert told[1].stdout == told[0].stdout
-    assert told[1].stderr == "--format delta is --tables delta now, and is taken as that\n"
+    assert told[1].stderr == "--format delta is now called --tables delta; it still works\n"
     form = json.loads(told[2].stdout)
     assert (form["traffic"]["frames"], form["report"]) == (
         SAMPLE.totals.frames,
         f"{tmp_path}/out/report.html",
     )
     assert [one["release"] for one in form["audit"]] == list(SAMPLE.audit.releases)
-    # What the text says of who breaks, JSON says in the same words.
+    # JSON has the same sentences about breaking clients as the text.
     assert all(said["sentence"] in told[0].stdout for one in form["audit"] for said in one["says"])

@@ -1,4 +1,4 @@
-"""`flexwire call`: JSON in and out, what is said beside it, and the exit code."""
+"""`flexwire call`: JSON in and out, messages on standard error, and the exit code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_request_is_json_and_so_is_its_answer(run: Run, address: str, answers:
     run("call", address, "Metadata", '{"topics": null}', "--version", "12")
     assert (run.code, run.err) == (0, "")
     assert json.loads(run.out)["brokers"] == []
-    # Whether the broker offers the version is asked before.
+    # The command first asks whether the broker offers the version.
     assert answers.names() == ["ApiVersions", "Metadata"]
     name, version, form = answers.asked[-1]
     assert (name, version, form["topics"]) == ("Metadata", 12, None)
@@ -96,7 +96,7 @@ def test_acks_0_waits_for_nothing(run: Run, address: str, answers: Answers) -> N
     answers.says["Produce"] = None
     run("call", address, "Produce", '{"acks": 0}', "-V", "9", "--yes")
     assert (run.code, run.out) == (0, "null\n")
-    assert run.err == "no answer is expected: acks is 0\n"
+    assert run.err == "no response is expected, because acks is 0\n"
 
 
 def test_header_tags_go_out_once_each(run: Run, address: str, answers: Answers) -> None:
@@ -141,7 +141,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     with served(sends(raw)) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
     assert run.code == 1
-    # What was read of it is printed.
+    # The part that could be read is printed.
     assert json.loads(run.out) == {
         "throttleTimeMs": 0,
         "errorCode": 0,
@@ -155,7 +155,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     assert run.code == 1
     assert "SaslAuthenticateResponse v2; 1 credential is withheld" in run.err
     assert "73 33 63" not in run.err
-    # What was sent is explained before no answer comes.
+    # The request is explained even if no response comes.
     with served(sends(b"")) as address:
         run("call", str(address), "ListGroups", "-V", "4", "--explain")
     assert "ListGroupsRequest v4" in run.err
@@ -296,7 +296,7 @@ def test_plain_without_tls_is_warned_of(run: Run, tmp_path: Path) -> None:
     with answering() as (address, _):
         run("call", address, "ListGroups", "--sasl", "plain", *given)
     assert run.code == 0
-    assert run.err.startswith("warning: PLAIN without TLS sends the password as it is")
+    assert run.err.startswith("warning: PLAIN without TLS sends the password unencrypted")
     assert "s3cret" not in run.err
 
 
@@ -376,7 +376,7 @@ def test_of_an_answer_that_breaks_off_all_fields_before_are_printed(
     whole = json.dumps(
         to_readable_json(message("MetadataResponse").decode(Cut.whole[5:], number), number)
     )
-    # What is printed is the beginning of the whole answer.
+    # The output is the beginning of the whole response.
     told = json.loads(run.out)
     assert list(told) == list(json.loads(whole))[: len(told)]
 
@@ -386,7 +386,7 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
     with answering(Answers(offered=offered)) as (address, answers):
         run("call", address, "Metadata", "-V", "13")
         assert (run.code, run.out) == (1, "")
-        assert "offers Metadata 0-12; Metadata 13 was asked for; --any-version sends it" in run.err
+        assert "Metadata 13 was asked for; use --any-version to send it anyway" in run.err
         run("call", address, "ListGroups", "-V", "4")
         assert "does not offer it; ListGroups 4 was asked for" in run.err
         assert "Metadata" not in answers.names()

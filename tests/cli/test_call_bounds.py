@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    # Hypothesis has a callback at each collection of garbage. What the timer raises in it is lost,
-    # and told; the timer then raises again.
+    # Hypothesis has a callback at each collection of garbage. The exception of the timer in it is
+    # lost and reported; the timer then raises again.
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function gc_cumulative_time"
         ":pytest.PytestUnraisableExceptionWarning"
@@ -37,7 +37,7 @@ METADATA = 3
 
 
 class Dense(Answers):
-    """Answers Metadata with as many empty topics as fit into so many bytes."""
+    """Responds to Metadata with as many empty topics as fit into this many bytes."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def test_whatever_computes_for_ever_is_ended() -> None:
 
 
 class Swallows:
-    """Its finalizer computes, and Python drops what is raised there."""
+    """Its finalizer takes time, and Python drops exceptions in a finalizer."""
 
     def __init__(self, compute: Callable[[], None]) -> None:
         self.compute = compute
@@ -106,7 +106,7 @@ class Swallows:
 
 @pytest.fixture
 def dropped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What Python reports of exceptions that it drops."""
+    """Python's reports of exceptions that it drops."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
     return told

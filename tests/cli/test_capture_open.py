@@ -1,4 +1,4 @@
-"""`flexwire capture open` says what became of the connections, and of secrets nothing."""
+"""`flexwire capture open` reports what happened to the connections, and shows no secrets."""
 
 from __future__ import annotations
 

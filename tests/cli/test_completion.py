@@ -1,4 +1,5 @@
-"""Shells complete what a person would otherwise look up, and examples in --help are commands."""
+"""Shells complete names that a person would have to look up, and examples in --help are
+commands."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ COMMANDS = dict(all_commands(app, "flexwire"))
 
 
 def _completed(*words: str) -> list[str]:
-    """What bash is given after these words; the last is what was begun."""
+    """The completions of bash after these words; the last word is incomplete."""
     environment = os.environ | {
         "_FLEXWIRE_COMPLETE": "bash_complete",
         "COMP_WORDS": shlex.join(["flexwire", *words[:-1]]) + f" {words[-1]}",

@@ -1,4 +1,4 @@
-"""Bytes as people have them: what tools print and editors copy is read to the bytes it was of."""
+"""Bytes in the forms that tools print and editors copy are read as the original bytes."""
 
 from __future__ import annotations
 

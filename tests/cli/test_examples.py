@@ -1,4 +1,4 @@
-"""What --help shows as an example does what a reader takes it to do."""
+"""The examples in --help do what a reader expects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WITHOUT = {
     "view": "needs a terminal; tests/cli/view/test_screen.py shows its screen",
     "warmup": "keeps Spark's classes; test_warmup.py runs it",
 }
-# What is found is the answer that was asked for: `specs` has two of all messages, and one more.
+# The result is the requested answer: `specs` has two of all messages, and one more.
 FINDINGS = {
     "flexwire schema lint specs",
     "flexwire schema breaking specs --against release:4.0",
@@ -71,7 +71,7 @@ RUN = [one for name, shown in examples().items() if name not in WITHOUT for one 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a directory with what the examples name."""
+    """Return a directory with what the examples name."""
     room = tmp_path_factory.mktemp("examples")
     (room / "captures").mkdir()
     traffic = Traffic(room / "captures")

@@ -1,8 +1,8 @@
-"""Every format that a command offers is what its name says, read through a pipe by its own parser.
+"""Every output format of a command is valid: its own parser reads it through a pipe.
 
-A file or a pipe is data: another program reads it. What a terminal must not obey is escaped where
-the format keeps the meaning (JSON), or where a terminal reads. A new command, or a new format of
-one, has a case here.
+A file or a pipe is data: another program reads it. Control characters are escaped if the format
+keeps the meaning (JSON), or if a terminal reads the output. A new command, or a new format of one,
+has a case here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# What a careless writer breaks: numbers, formulas, quotes, lines, and what a terminal obeys.
+# Texts that a careless writer breaks: numbers, formulas, quotes, lines, and control characters.
 VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
@@ -76,7 +76,7 @@ def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
         os.fdopen(writing, "w", encoding=encoding),
         io.TextIOWrapper(errors, "utf-8", write_through=True),
     )
-    # A pipe holds only so much, so all of it is read meanwhile.
+    # A pipe has a limited size, so it is read at the same time.
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(whole, reading)
         with streams[0], pytest.MonkeyPatch.context() as patched:
@@ -98,7 +98,7 @@ def whole(descriptor: int) -> bytes:
         return file.read()
 
 
-# How each format is read. Each gives what was in it, and raises where it is none.
+# How each format is read. Each returns the content, and raises an error if the format is wrong.
 def of_json(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 
@@ -201,7 +201,7 @@ READERS: dict[str, Callable[[bytes], Any]] = {
     "junit": of_junit,
     "sarif": of_sarif,
     "github-actions": of_actions,
-    # What they name is the format of tables; the summary is a text.
+    # They name the format of tables; the summary is a text.
     "parquet": of_text,
     "delta": of_text,
 }
@@ -214,7 +214,7 @@ HEADER = flexwire.message("RequestHeader")(client_id=CLIENT).encode(1).hex()
 
 def hostile_capture(place: Path) -> Path:
     """Write a capture with a client of a hostile name."""
-    # A name with controls is no evidence of Kafka, so another request comes first.
+    # A name with control characters is not evidence for Kafka, so another request comes first.
     sent = b"".join(
         framed(request_payload(3, 1, b"\xff" * 4, client_id=name)) for name in ("a", CLIENT)
     )
@@ -273,7 +273,7 @@ def room(place: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def surroundings(command: str) -> Iterator[dict[str, str]]:
-    """Have a command find what it asks of Spark, of a broker or of the network."""
+    """Replace the answers of Spark, of a broker or of the network for a command."""
     counts = TlsCounts(partly=Counter({SOME: 1}), unopened=Counter({SOME: 1}))
     counts.damaged.append(UnreadableBytes(SOME, 0, SOME))
     opened = OpenedCaptures((Path(IN_A_PATH),), counts)
@@ -376,7 +376,7 @@ def test_csv_in_a_pipe_is_that_of_the_file_with_every_value(tmp_path: Path) -> N
 
 
 class Terminal(io.BytesIO):
-    """What says that it is a terminal."""
+    """A stream that says that it is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -196,7 +196,7 @@ def test_a_response_that_is_read_as_a_request_gets_a_hint(run: Run, command: str
     payload = response_payload(3, 12, make("MetadataResponse"))
     ran = run(command, "--frame", _framed(payload))
     assert ran.code == 1
-    assert "this was read as a request; of a response name the API" in ran.err
+    assert "the bytes were read as a request; if they are a response" in ran.err
     asked = run(command, "--frame", _framed(payload[:9]), "--api", "Metadata", "-V", "12")
     assert asked.code == 1
     assert "read as a request" not in asked.err
@@ -227,12 +227,15 @@ def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, comm
     [
         (["--frame", "MetadataRequest", "00"], "give DATA alone"),
         (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
-        (["MetadataRequest", "00"], "--version is missing: it says of which version"),
+        (["MetadataRequest", "00"], "--version is missing: give the version"),
         (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
-        (["--frame", "00", "-V", "1"], "a request says its version"),
+        (["--frame", "00", "-V", "1"], "a request names its version"),
         (["--frame", "00", "--api", "Metadata"], "--api needs --version"),
-        (["--frame", "00", "--lenient"], "a frame is read as Kafka's releases write it"),
-        (["--frame", "x.pcap", "--frame-number", "1"], "--frame-number knows what a frame is"),
+        (["--frame", "00", "--lenient"], "frames are read with Kafka's own specs"),
+        (
+            ["--frame", "x.pcap", "--frame-number", "1"],
+            "--frame-number reads the message from the frame",
+        ),
         (["MetadataRequest", "00", "-V", "newest"], "'newest' is not a version"),
         (["MetadataRequest", "00", "-V", "32768"], "'32768' is not a version"),
     ],
@@ -378,7 +381,7 @@ def test_a_response_that_is_cut_off_is_not_shown_as_a_request(run: Run) -> None:
         ran = run("decode", "--frame", data)
         assert ran.code == 1
         assert f"its first 4 bytes announce {len(payload)} bytes, {cut} follow" in ran.err
-        assert "this was read as a request; of a response name the API" in ran.err
+        assert "the bytes were read as a request; if they are a response" in ran.err
         assert ran.out == ""
         named = run("decode", "--frame", data, "--api", "Metadata", "-V", "12")
         assert json.loads(named.out)["message"] == "MetadataResponse"

@@ -1,4 +1,5 @@
-"""`flexwire generate` prints messages that decode, and damaged ones with what is wrong."""
+"""`flexwire generate` prints messages that decode, and damaged ones with a description of the
+damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line loads before it knows which command it is to run."""
+"""The modules that the command line loads before it knows which command to run."""
 
 from __future__ import annotations
 

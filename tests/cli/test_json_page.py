@@ -1,4 +1,5 @@
-"""Every command prints JSON, and docs/json.md says of what shape (`tools/pages/json_output.py`)."""
+"""Every command prints JSON, and docs/json.md describes its shape
+(`tools/pages/json_output.py`)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ def test_a_tap_says_where_it_listens_and_then_what_it_counted() -> None:
     assert listening["type"] == "listening"
     assert listening["address"] == "127.0.0.1:19092"
     assert stopped["type"] == "stopped"
-    # A count of nothing is said too, unlike in text.
+    # Unlike text, JSON also has counts of 0.
     assert (stopped["requests"], stopped["notCaptured"]) == (3, 0)
     assert "openConnections" not in stopped
 

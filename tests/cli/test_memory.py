@@ -1,4 +1,4 @@
-"""What ``--memory`` and ``--worker-memory`` take: sizes as Java reads them, and no smaller ones."""
+"""The values of ``--memory`` and ``--worker-memory``: sizes in Java's notation, above a minimum."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FORM = {
 
 
 class Run:
-    """Runs the command line in this process and keeps what it said."""
+    """Runs the command line in this process and keeps its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -100,7 +100,7 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
     # Of a large file the beginning is looked at.
     text.write_bytes(b"00" * 4_000_000 + b"0")
     assert "looks like hex" not in run("decode", "RequestHeader", str(text), "-V", "2").err
-    # What is raw is nearly never hex.
+    # Raw bytes are almost never hex.
     text.write_bytes(bytes.fromhex(HEADER))
     assert run("decode", "RequestHeader", str(text), "-V", "2").err == ""
 
@@ -119,7 +119,7 @@ def test_encode_names_all_that_is_missing_and_fills_it_in_when_asked_to(run: Run
     ran = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        "--defaults fills in what the spec says\n"
+        "use --defaults to fill in the defaults of the spec\n"
         "MissingFieldsError: RequestHeader v2 at requestApiKey:\n"
         "  missing, and mandatory in this version, as are requestApiVersion, clientId\n"
     )
@@ -132,8 +132,8 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     form = json.dumps({"topics": [{"topic": "a", "partitions": [partition]}], "rackId": "r"})
     ran = run("encode", "FetchRequest", form, "-V", "4", "--defaults")
     assert ran.err == (
-        "version 4 does not have topics[].partitions[].logStartOffset and rackId; the spec lets "
-        "that be left out\n"
+        "version 4 does not have topics[].partitions[].logStartOffset and rackId; the spec "
+        "allows leaving it out\n"
     )
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults", "-q").err == ""
     assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
@@ -253,7 +253,7 @@ FAULTS = [
     (["encode", "RequestHeader", "{]", "-V", "2"], 1, "the JSON given: "),
     (["encode", "RequestHeader", "{}", "-V", "2"], 1, "at requestApiKey:\n  missing"),
     (["encode", "RequestHeader", "/no/such/file", "-V", "2"], 1, "neither JSON nor a file"),
-    (["decode", "RequestHeader", "00"], 2, "--version is missing: it says of which"),
+    (["decode", "RequestHeader", "00"], 2, "--version is missing: give the version"),
     (["decode", "RequestHeader", "00", "-V", "x"], 2, "is not a version: 0 to 32767, or latest"),
     (["frobnicate"], 2, "No such command 'frobnicate'"),
 ]

@@ -20,7 +20,7 @@ __all__ = ["run"]
 
 SPEC = str(Path(__file__).parents[2] / "src/flexwire/schema/bundled/clients/FetchRequest.json")
 
-# By command and parameter: arguments with a slip in this name, and what is suggested.
+# By command and parameter: arguments with a mistake in this name, and the suggestion.
 SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("decode", "words"): (["decode", "FetchRequst", "00", "-V", "4"], "FetchRequest"),
     ("decode", "api"): (["decode", "--api", "Metadta", "00", "-V", "4"], "'Metadata'"),
@@ -77,7 +77,7 @@ SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("view", "only_apis"): (["view", SPEC, "--only-api", "Metadta"], "'Metadata'"),
     ("records dump", "release"): (["records", "dump", SPEC, "--release", "4.9"], "4.4.0"),
 }
-# What takes text that no list has: files, places, addresses, patterns, names that users give.
+# Parameters for free text: files, places, addresses, patterns, names that users choose.
 FREE = {
     "analysis",
     "source", "specs", "paths", "out", "captures", "vectors", "against", "config", "keys", "files",

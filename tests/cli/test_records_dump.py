@@ -1,4 +1,4 @@
-"""`flexwire records dump`: what its options leave in, how it ends, and how it reads."""
+"""`flexwire records dump`: the effect of its options, its exit code, and its reading."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Run:
-    """Runs the command in this process and keeps what it said."""
+    """Runs the command in this process and keeps its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -125,7 +125,7 @@ def test_offsets_within_a_wrapper(run: Run, root: Path, magic: int) -> None:
 def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
     rows = run.rows(root / ORDERS, "--deep", "--time", times)
     assert [row["offset"] for row in of(rows, "record")] == offsets
-    # A batch without any such record is not told either.
+    # A batch without such a record is not shown either.
     for batch in of(rows, "batch"):
         assert any(batch["baseOffset"] <= one <= batch["lastOffset"] for one in offsets)
 
@@ -137,7 +137,7 @@ def test_times_by_the_headers_of_batches(run: Run, root: Path) -> None:
     appended = run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746181")
     assert [row["baseOffset"] for row in of(appended, "batch")] == [0, 1]
     assert of(run.rows(root / f"append-0/{BASE}.log", "--time", "/1795252746165"), "batch") == []
-    # A delete horizon is later than any record, and stands where the first timestamp was.
+    # A delete horizon is later than any record, and replaces the first timestamp.
     compacted = run.rows(root / f"compacted-0/{BASE}.log", "--time", "/1795252754325")
     assert [row["baseOffset"] for row in of(compacted, "batch")] == [32]
 
@@ -195,7 +195,7 @@ def test_gaps_between_offsets(run: Run, root: Path) -> None:
     assert of(run.rows(log, "--deep"), "gap") == [
         {"type": "gap", "file": str(log), "after": 10, "before": 21}
     ]
-    # Compaction leaves gaps, so they are no damage.
+    # Compaction leaves gaps, so gaps are not damage.
     assert run.code == 0
     assert of(run.rows(log, "--deep", "--offsets", "9-22"), "gap") == []
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 METADATA = "__cluster_metadata-0"
 SNAPSHOT, SEGMENT = f"{186:020}-0000000001.checkpoint", f"{0:020}.log"
 # So many letters that no part of one is found by chance.
-SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it stands for one
+SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it is only a placeholder
 OF_METADATA = {name for names in framed_messages(InternalTopic.METADATA.module).values()
                for name in names}  # fmt: skip
 SECRETS = [one for one in CREDENTIALS if one.message_name in OF_METADATA]
@@ -135,7 +135,7 @@ def test_standard_input_is_no_way_around(
 
 
 def test_records_of_others_are_shown_as_they_are(tmp_path: Path, run: Run) -> None:
-    # It begins as one of the metadata, and is none.
+    # It begins like a record of the metadata, but is not one.
     path = written(tmp_path / "orders-0" / SEGMENT, [VALUES["ConfigRecord"] + b"!", b"plain"])
     shown = run(path, "--deep", "--value", "hex").out
     assert SECRET.encode().hex() in shown

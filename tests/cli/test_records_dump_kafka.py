@@ -1,4 +1,4 @@
-"""What `flexwire records dump` tells is all that Kafka's own classes and its tool tell."""
+"""`flexwire records dump` shows everything that Kafka's own classes and its tool show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 LOGS = [path for path in vectors() if path.endswith((".log", ".checkpoint"))]
 INDEXES = [path for path in vectors() if path.endswith("index")]
 SNAPSHOTS = [path for path in vectors() if path.endswith(".snapshot")]
-# Kafka's tool gives up, or takes a magic that there is not for 2: see test_records_dump_damage.
+# Kafka's tool stops, or reads an unknown magic as 2: see test_records_dump_damage.
 UNREADABLE = {"magic-0", "length-0", "zeros-0", "index-position-0", "cut-header-0"}
 WHOLE = [path for path in vectors() if path.split("/", maxsplit=1)[0] not in UNREADABLE]
 
@@ -47,7 +47,7 @@ _BATCH_FIELDS = (
     "crc",
     "isValid",
 )
-# What a message set does not tell before its records are read.
+# Facts that a message set does not show before its records are read.
 _UNTOLD = ("baseOffset", "count")
 
 
@@ -97,7 +97,7 @@ def test_every_byte_of_every_record_is_what_kafka_reads(root: Path, path: str) -
         for name in ("key", "value"):
             content = record[name]
             assert row[f"{name}Size"] == (-1 if content is None else len(in_bytes(content)))
-            # What is decoded is compared with the tool's words, below.
+            # The decoded values are compared with the tool's output below.
             if name in row and not is_message(row[name]):
                 assert in_base64(row[name]) == content
 
@@ -134,9 +134,9 @@ BEGINNINGS = ("Log starting offset", "Snapshot end offset", "KRaft bootstrap sna
 
 def in_order(line: str) -> str:
     """Write the JSON in a line of the tool anew, so that spaces and order do not matter."""
-    # The tool of 4.0 says type for the version of what share groups' state is.
+    # For the state of share groups, the tool of 4.0 prints the version as the type.
     line = re.sub(r'( payload: \{)"type"(:.*"snapshotEpoch")', r'\1"version"\2', line)
-    # The crc of every message within a wrapper is checked, but not told.
+    # The crc of every message within a wrapper is checked, but not shown.
     line = re.sub(r"^(\|.*) isValid: true crc: \d+\}", r"\1", line)
     return _TOOL_JSON.sub(lambda match: plain(json.loads(match[0])), line)
 
@@ -155,7 +155,7 @@ def tool_lines(row: Row, found: list[Row]) -> list[str]:
 
 
 def later_tool(row: Row, found: list[Row]) -> list[str]:
-    """Write what the tool of 4.3 does: transactions as JSON too, and a new leader's message."""
+    """Write the same as the tool of 4.3: transactions also as JSON, and a new leader's message."""
     control = row.get("control", {})
     if control.get("name") == "LEADER_CHANGE":
         [line] = tool_lines(row, found)

@@ -1,4 +1,4 @@
-"""`flexwire records dump` on what a broker of 4.4 wrote, and of a release that is named."""
+"""`flexwire records dump` on the logs of a broker of 4.4, and with a named release."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def on_a_terminal(path: Path, environment: dict[str, str]) -> bytes:
 
 
 def test_a_progress_bar_leaves_the_output_alone(tmp_path: Path) -> None:
-    # The name is what rich would take for markup.
+    # The library rich would read this name as markup.
     log = write(tmp_path, f"[red]-0/{BASE}.log", data_of(f"orders-none-0/{BASE}.log") * 400)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "flexwire", "records", "dump", "--format", "json", str(log)]

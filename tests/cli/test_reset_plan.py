@@ -1,4 +1,4 @@
-"""A plan for Kafka's own tool has every offset that is known, and counts what it leaves out."""
+"""A plan for Kafka's own tool has every known offset, and counts the rows that are left out."""
 
 from __future__ import annotations
 

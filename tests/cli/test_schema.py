@@ -137,7 +137,7 @@ def test_errors_lists_codes_by_name_and_number() -> None:
         *["6", "NOT_LEADER_OR_FOLLOWER", "2.4", "retriable"],
         *["NOT_LEADER_FOR_PARTITION", "before", "2.6"],
     ]
-    # What a code means is said where some are asked for, in lines of 80 columns.
+    # If some codes are requested, their meanings are printed in lines of 80 columns.
     assert " ".join(line.strip() for line in former[1:-2]) == MEANINGS["NOT_LEADER_OR_FOLLOWER"]
     meant = [line for line in told("schema", "errors", "_").splitlines() if line[:6].isspace()]
     assert max(map(len, meant)) <= 80
@@ -151,5 +151,5 @@ def test_errors_lists_codes_by_name_and_number() -> None:
         "renamed": None,
         "meaning": MEANINGS["UNKNOWN_TOPIC_ID"],
     }
-    # What there is none of is an error, with the nearest (tests/cli/test_names.py).
+    # An unknown name is an error that suggests the nearest one (tests/cli/test_names.py).
     assert told("schema", "errors", "nothing") == ""

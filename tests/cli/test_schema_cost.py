@@ -96,7 +96,7 @@ def test_an_api_is_its_requests_and_responses_of_all_versions(tmp_path: Path) ->
         assert api[side]["max"] == max(one["whole"][side]["max"] for one in mine)
     assert api["saved"]["total"] == sum(one["saved"]["total"] for one in mine)
     assert api["saved"]["median"] == sorted(one["saved"]["median"] for one in mine)[1]
-    # Where every API is one line already, the text does not say it twice.
+    # If every API already has one line, the text does not repeat it.
     assert "by API" in run("--vectors", path, *ENCODINGS).output
     alone = vectors(tmp_path, asked)
     assert "by API" not in run("--vectors", alone, *ENCODINGS).output
@@ -171,7 +171,7 @@ def test_specs_are_compared_with_specs(capture: Path, tmp_path: Path) -> None:
     command = (capture, "--specs", tmp_path / "HeartbeatResponse.json")
     told = json.loads(run(*command, "--against", "release:4.4.0", "--format", "json").output)
     (row,) = told["messages"]
-    # What was at the newest version before is at the newest one now.
+    # Messages at the newest version before are at the newest one now.
     assert (row["oldVersion"], row["newVersion"], row["saved"]["total"]) == (4, 5, 12)
     assert row["dropped"] == {}
     assert [one["reason"] for one in told["uncompared"] if one["what"] == "HeartbeatRequest 4"] == [

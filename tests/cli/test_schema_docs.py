@@ -1,4 +1,4 @@
-"""schema docs: the web site; what it writes as Markdown is tested in tests/docs."""
+"""schema docs: the web site; tests/docs tests the Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# What is there, and is no file: made at a path.
+# Something that exists at a path and is not a file.
 NO_FILES = [lambda path: path.symlink_to("elsewhere"), lambda path: path.mkdir(), os.mkfifo]
 
 
@@ -86,7 +86,7 @@ def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_bundled_specs_as_files_have_the_same_fields(tmp_path: Path) -> None:
-    """The catalog's own words, read as somebody's specs, give the same tables."""
+    """The catalog's own specs, read as a user's specs, give the same tables."""
     specs = tmp_path / "specs"
     specs.mkdir()
     for name in ("HeartbeatRequest", "HeartbeatResponse"):
@@ -154,7 +154,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
     told = docs("release:3.8.1", "--format", "markdown", "--out", tmp_path)
     assert told.exit_code == 2
-    assert "leave PATH and --capture out" in told.output
+    assert "leave out PATH and --capture" in told.output
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_link_a_directory_or_a_pipe_beside_the_pages_stays(
     beside = tmp_path / "site" / "message" / "beside.html"
     beside.parent.mkdir(parents=True)
     make(beside)
-    # What it leads to may be a page.
+    # Its target may be a page.
     for _ in range(2):
         docs(tmp_path / "specs", "--out", tmp_path / "site")
         shutil.copy(tmp_path / "site" / "index.html", beside.with_name("elsewhere"))

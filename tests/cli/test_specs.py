@@ -1,4 +1,4 @@
-"""--specs: a message of one's own, decoded, encoded and explained at once."""
+"""--specs: a user's own message is decoded, encoded and explained."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OF_A_TAP = "the tap runs on, and reads it again when it is told to"
 DIRECTORY = "a directory"
-# What names a file, a directory or data, and is not standard input; with the reason.
+# Parameters for a file, a directory or data that cannot be standard input, with the reason.
 WITHOUT = {
     "--catalog": DIRECTORY,
     "--out": DIRECTORY,
@@ -75,7 +75,7 @@ SPEC: dict[str, Any] = {
 
 
 class Ran:
-    """Runs a command in this process with bytes as its standard input, and keeps what it said."""
+    """Runs a command in this process with bytes as its standard input, and keeps its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -190,7 +190,7 @@ def test_a_catalog_and_tagged_errors_and_a_guide_of_a_spec(run: Ran, tmp_path: P
 
 def test_segments(run: Ran, tmp_path: Path) -> None:
     write_all(tmp_path)
-    # Alone: an index beside a log is compared with it.
+    # Alone, because an index beside a log is compared with the log.
     path = (tmp_path / "orders-none-0" / f"{BASE}.log").rename(tmp_path / f"{BASE}.log")
     code, out, _ = run("records", "dump", path, "--deep", "--format", "json")
     told = run("records", "dump", "-", "--deep", "--format", "json", stdin=path.read_bytes())
@@ -227,7 +227,7 @@ def test_captures_and_key_logs(run: Ran, tmp_path: Path) -> None:
     assert "1 opened" in told[0][1]
     both = run("capture", "open", "-", "--keys", "-", "--out", tmp_path / "none", stdin=b"")
     assert both[0] == 2
-    assert "standard input can be read once, so give - once" in both[2]
+    assert "standard input can be read only once, so give - only once" in both[2]
 
 
 def test_vectors_of_a_cost(run: Ran, tmp_path: Path) -> None:

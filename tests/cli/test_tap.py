@@ -1,4 +1,4 @@
-"""`flexwire tap` under TLS: its options become contexts, and what it tells can be followed."""
+"""`flexwire tap` under TLS: its options become contexts, and its messages are useful."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
 
 
 def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
-    """What the command makes of its options, without running a tap."""
+    """The configuration that the command makes from its options, without running a tap."""
     found: list[dict[str, Any]] = []
 
     async def run_tap(*_: Any, **given: Any) -> TapStatistics:
@@ -73,7 +73,7 @@ def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
 
 
 def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
-    """What the command makes of its options about TLS."""
+    """The configuration that the command makes from its TLS options."""
     security: TapSecurity = told(patch, out, *options)["security"]
     return security
 
@@ -92,7 +92,7 @@ def test_a_command_without_options_runs_the_tap_that_python_has_by_default(
     assert config(**told(monkeypatch, tmp_path)) == config()
 
 
-# A value that an option may have, as it is given and as the field has it.
+# A value of an option, as the user gives it and as the field has it.
 VALUES: dict[str, tuple[str | None, Any]] = {
     "advertised_host": ("tap.example", "tap.example"),
     "keep_addresses": (None, True),
@@ -226,7 +226,7 @@ def test_faults_are_those_of_options_and_of_a_file_in_this_order(
         (["--fault", "Fetch"], None, "--fault: expected one of error"),
         (["--fault", "Fetch close", "--pretend", "4.4"], None, "either --fault or --pretend"),
         (["--fault", "Fetch close", "--header-tag", "10042=x"], None, "either --fault or --header"),
-        (["--fault", "Fetch close", "--processes", "2"], None, "leave --processes out"),
+        (["--fault", "Fetch close", "--processes", "2"], None, "leave out --processes"),
         (["--fault-file"], b"Fetch close\nFetch", "faults.txt: line 2: expected one of error"),
         (["--fault-file"], b"\xff", "expected text in UTF-8"),
         (["--fault-file"], b"Fetch close\n" * 101, "at most 100"),

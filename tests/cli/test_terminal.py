@@ -41,11 +41,12 @@ OBEYED = [
 ]
 # One of each kind, where the whole list would only be long.
 SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202e\u2066\u2069"
-# What a line would begin with that is not flexwire's: for a reader, and for GitHub's runners.
+# The beginning of a line that does not look like flexwire's own, for a reader and for GitHub's
+# runners.
 FORGED = "::error::forged"
 SOME += f"\ufeff\U000e0041\n{FORGED}\n"
 IN_UTF8 = "".join(char for char in OBEYED if unicodedata.category(char) != "Cs")
-# Bytes that are no text are halves of characters in Python's arguments and paths.
+# Bytes that are not text are surrogates in Python's arguments and paths.
 IN_A_PATH = SOME.replace("\x00", "") + "\udcff"
 
 
@@ -70,7 +71,7 @@ def test_every_character_is_escaped_and_what_prints_is_left_alone() -> None:
 
 
 class _Run:
-    """What one command line printed."""
+    """The output of one command line."""
 
     def __init__(self, arguments: tuple[str, ...], patch: pytest.MonkeyPatch) -> None:
         out, err = io.BytesIO(), io.BytesIO()
@@ -264,7 +265,7 @@ def _specs(place: Path) -> Path:
         f"{IN_A_PATH}Request": spec,
     }
     for name, one in written.items():
-        # As escapes they are texts of the spec; as they are, they are no JSON.
+        # With escapes they are valid texts of a spec; without escapes they are not JSON.
         text = json.dumps(one) if name != "RawRequest" else f"// {SOME}\n{json.dumps(one)}"
         (place / f"{name}.json").write_text(text, encoding="utf-8")
     return place

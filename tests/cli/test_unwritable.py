@@ -1,4 +1,4 @@
-"""Where a command may not write it names the file, exits with 1, and changes nothing."""
+"""If a command may not write, it names the file, exits with 1, and changes nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.own_process
 
-# Every command that writes files, but for what needs Spark. OUT may not be written to, nor may the
-# directories in HALF.
+# Every command that writes files, except those that need Spark. OUT may not be written to, nor may
+# the directories in HALF.
 WRITING = [
     "schema docs SPECS --out OUT",
     "schema docs SPECS --out OUT/new",
@@ -41,7 +41,7 @@ WRITING = [
     "tap --upstream 127.0.0.1:1 --listen 127.0.0.1:0 --out OUT/new",
     "tap --upstream 127.0.0.1:1 --listen ssl://127.0.0.1:0 --throwaway-ca OUT --out ELSEWHERE",
 ]
-# What writes nothing works where nothing may be written: its inputs, its directory, its home.
+# Commands that write nothing work although nothing is writable: inputs, directory, home.
 READING = [
     "schema resolve MetadataRequest --version 0",
     "schema errors 3",
@@ -59,7 +59,7 @@ READING = [
     "who CAPTURE",
     "vectors check KEPT --decode-only --case */full --codec cat",
 ]
-# What needs Spark, a broker, a terminal or a program that asks, or is there to write where it may.
+# Commands that need Spark, a broker, a terminal or a client program, or whose purpose is to write.
 LEFT_OUT = {"analyze", "answers", "demo", "call", "conform", "mcp", "view", "warmup"}
 LEFT_OUT |= {"tables compact", "tables retain", "tables undo", "tables vacuum"}
 
@@ -68,7 +68,7 @@ FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """What commands are given, all of it read-only, with the working directory and the home."""
+    """The input of commands, all read-only, including the working directory and the home."""
     names = {"SPECS": "specs", "OUT": "out", "ELSEWHERE": "elsewhere", "LOG": "log/orders-0"}
     found = {name: tmp_path / path for name, path in names.items()}
     found |= {"CAPTURE": tmp_path / "log" / "a.pcap", "KEYS": tmp_path / "log" / "keys"}
@@ -115,7 +115,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 
 def below(place: Path) -> dict[str, bytes | None]:
-    """Everything below a directory: the bytes of files, and None for what is a directory."""
+    """Everything below a directory: the bytes of files, and None for a directory."""
     return {
         str(path.relative_to(place)): path.read_bytes() if path.is_file() else None
         for path in place.rglob("*")

@@ -18,7 +18,7 @@ def warmup(*options: str) -> str:
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no archive made."""
+    """Prevent making an archive."""
     monkeypatch.setattr(archive, "make_archive", lambda _: Path("kept"))
 
 
@@ -30,7 +30,7 @@ def test_it_says_which_kernels_there_are_and_keeps_the_classes_of_spark() -> Non
 
 def test_a_java_that_keeps_no_classes_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "make_archive", lambda _: None)
-    assert warmup().splitlines()[-1].startswith("Spark's classes: not kept, because this Java")
+    assert warmup().splitlines()[-1].startswith("Spark's classes: not stored, because this Java")
 
 
 def test_without_spark_there_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:

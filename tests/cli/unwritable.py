@@ -19,7 +19,7 @@ _HEAD, _DATA = struct.Struct("=Ii"), struct.Struct("=6I")
 
 @contextlib.contextmanager
 def obeying_modes() -> Iterator[None]:
-    """Have this thread obey the modes of files as any user does, root too.
+    """Make this thread respect the modes of files, even as root.
 
     A test needs the marker ``own_process``.
     """

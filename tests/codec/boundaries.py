@@ -32,22 +32,22 @@ INTEGERS = {
     "uint32": ">I",
     "int64": ">q",
 }
-# A length at each end of what its prefix can tell in so many bytes, and of what a string may have.
+# Lengths at each end of the range of each size of the prefix, and the longest of a string.
 LENGTHS = [0, 1, 125, 126, 127, 128, 129, 16382, 16383, 16384, 32766, 32767]
 LONGEST_STRING = 32767
-# Many of what takes long to make are enough where the prefix of a count grows.
+# Counts of elements that are slow to make: enough for the prefix of a count to grow.
 COUNTS = [one for one in LENGTHS if one <= 16383]
 NAN = struct.pack(">Q", 0x7FF8_0000_0000_0000)
 
 
 def ends_of(kind: str) -> tuple[int, int]:
-    """Give the lowest and the highest value of an integer type."""
+    """Return the lowest and the highest value of an integer type."""
     bits = 8 * struct.calcsize(INTEGERS[kind])
     return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def integers(kind: str) -> tuple[list[Any], list[Any]]:
-    """Give values that an integer type has and others that it has not."""
+    """Return values that an integer type has and others that it has not."""
     low, high = ends_of(kind)
     around = high - low + 1
     sound = sorted({low, low + 1, *(one for one in (-1, 0, 1) if low <= one), high - 1, high})
@@ -58,7 +58,7 @@ def integers(kind: str) -> tuple[list[Any], list[Any]]:
 
 
 def strings() -> tuple[list[Any], list[Any]]:
-    """Give strings of every length at an end, in characters of one to four bytes, and others."""
+    """Return strings of every length at an end, in characters of one to four bytes, and others."""
     sound = ["x" * length for length in LENGTHS]
     sound += ["\0", "ß" * 63, "ß" * 64, "ß" * 16383, "€" * 10922, "\U0001f600" * 8191, "\uffff"]
     wrong = ["x" * 32768, "x" * 65535, "x" * 65536, "ß" * 16384, "€" * 10923, "\U0001f600" * 8192]
@@ -66,7 +66,7 @@ def strings() -> tuple[list[Any], list[Any]]:
 
 
 def values_of(kind: str) -> tuple[list[Any], list[Any]]:
-    """Give values that a type has, and others that it has not."""
+    """Return values that a type has, and others that it has not."""
     if kind in INTEGERS:
         return integers(kind)
     largest = b"\x00" * 65536
@@ -118,7 +118,7 @@ class Case:
 
 @cache
 def message_with(kind: str, place: str) -> type[Message]:
-    """Give a message whose only field is of a type."""
+    """Return a message whose only field is of a type."""
     field: dict[str, Any] = {"name": "Value", "type": kind, "versions": "0+"}
     if place == NULLABLE:
         field["nullableVersions"] = "0+"
@@ -181,7 +181,7 @@ def _places(kind: str) -> Iterator[tuple[str, int]]:
 
 
 def encoded() -> Iterator[Case]:
-    """Give every case of a value to be written."""
+    """Yield every case of a value to be written."""
     for kind in KINDS:
         sound, wrong = values_of(kind)
         for place, version in _places(kind):
@@ -256,7 +256,7 @@ def _wrong_tags() -> Iterator[Case]:
 
 
 def decoded() -> Iterator[Case]:
-    """Give every case of bytes to be read; REFUSED stands where their value would."""
+    """Yield every case of bytes to be read; REFUSED stands where their value would."""
     yield from _cut_and_followed()
     yield from _wrong_values(NON_FLEXIBLE, b"")
     yield from _wrong_values(FLEXIBLE, b"\x00")

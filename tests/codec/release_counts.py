@@ -11,7 +11,8 @@ from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
 
 
 def table() -> str:
-    """Give one line a release: versions of messages, vectors, and how many hold by executor."""
+    """Return a line for each release: its message versions, its vectors, and how many each executor
+    passes."""
     rows: list[list[object]] = [["release", "versions", "vectors", *EXECUTORS]]
     for release in releases():
         vectors = of_release(release)

@@ -77,7 +77,7 @@ def releases() -> list[str]:
 
 
 def of_release(release: str, executor: str = "") -> list[ReleaseVector]:
-    """Give the vectors that a release wrote; of these, what an executor is judged by."""
+    """Return the vectors that a release wrote; of these, what an executor is judged by."""
     return [
         vector
         for vector in release_vectors()
@@ -89,7 +89,7 @@ _CLASSES: dict[tuple[str, int, int], type[Message]] = {}
 
 
 def class_in(vector: ReleaseVector, release: str) -> type[Message]:
-    """Give a class that reads the vector by the spec that its version has in the release.
+    """Return a class that reads the vector by the spec that its version has in the release.
 
     Releases with the same spec of that version share the class, so that it is compiled once.
     """
@@ -105,7 +105,7 @@ Faults = list[str | None]
 
 
 def faults(executor: str, release: str) -> dict[ReleaseVector, str]:
-    """Give the vectors of a release that an executor does not read, or writes otherwise."""
+    """Return the vectors of a release that an executor does not read, or writes otherwise."""
     outcomes = _outcomes(executor)
     found = {}
     for vector in of_release(release, executor):
@@ -197,7 +197,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
 
 
 def without_unknown(form: Any, path: str, unknown: Tags) -> Any:
-    """Give a JSON form without unknown tagged fields, which go into ``unknown`` by their path."""
+    """Return a JSON form without unknown tagged fields, which go into ``unknown`` by their path."""
     if isinstance(form, list):
         return [without_unknown(one, f"{path}[{at}]", unknown) for at, one in enumerate(form)]
     if not isinstance(form, dict):

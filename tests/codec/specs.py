@@ -33,8 +33,8 @@ STRUCT_NAMES = (
     *("Refusal", "UUID", "Message", "Int", "None", "Struct", "Decode", "C_", "Topic_1", "Sample_"),
     *(f"Struct{number}" for number in range(200)),
 )
-# None of them is an unknown tag of `tests.codec.values`; the last is the highest of a draft's form
-# but one.
+# `tests.codec.values` uses none of them as an unknown tag. The last is the second highest tag that
+# a draft's encoding allows.
 TAGS = (*range(6), 127, 128, 129, 300, 16_383, 16_384, 32_766)
 NULLABLE = frozenset({"string", "bytes", "records"})
 # Not NaN, which is no value's default: it cannot be left out of a version without the field.

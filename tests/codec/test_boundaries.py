@@ -34,7 +34,7 @@ def public_bytes(case: Case) -> Any:
 
 
 def json_bytes(case: Case) -> Any:
-    """Give the bytes of the JSON form; of what is refused, it is written here."""
+    """Return the bytes of the JSON form; of what is refused, it is written here."""
     try:
         sound = case.raw is not REFUSED
         form = case.holder.to_json(case.version) if sound else {"value": case.value}

@@ -315,9 +315,9 @@ def test_fixed_cannot_write_a_tagged_field_that_is_not_at_its_default(ignorable:
 def test_fixed_cannot_write_an_unknown_tagged_field(depth: int) -> None:
     unknown = {"unknown_tagged_fields": {9: b"x"}}
     value = Foo(bars=[Foo.Bar(**unknown)]) if depth else Foo(**unknown)
-    with pytest.raises(EncodeError, match="so encoded, has no tag section"):
+    with pytest.raises(EncodeError, match="has no tag section in this encoding"):
         value.encode(1, encoding=Encoding.FIXED)
-    with pytest.raises(EncodeError, match="so encoded, has no tag section"):
+    with pytest.raises(EncodeError, match="has no tag section in this encoding"):
         value.encode(0, encoding=Encoding.OPTIONAL_BUFFERS)
 
 

@@ -18,7 +18,7 @@ SEEDS = range(2)
 
 
 def pairs(name: str) -> list[tuple[Any, int]]:
-    """Give the class and every version, and every layout that only a release reaches."""
+    """Return the class and every version, and every layout that only a release reaches."""
     entry = catalog().entry(name)
     found: list[tuple[Any, int]] = [(message(name), version) for version in entry.versions]
     for release, versions in entry.releases.items():

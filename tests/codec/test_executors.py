@@ -1,4 +1,4 @@
-"""The two executors agree, on what they take and on what they refuse."""
+"""The two executors agree on the bytes that they accept and refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skipping and walking read what the reference reads, in every version of every message."""
+"""Skipping and walking read the same fields as the reference, in every version of every message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The functions for many messages do what the methods do, with kernels and without."""
+"""The functions for many messages have the same results as the methods, with and without
+kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _ONE = """{"name": "One", "type": "data", "validVersions": "0", "flexibleVersion
 
 @pytest.fixture(params=["kernels", "no kernels"])
 def functions(request: pytest.FixtureRequest) -> Any:
-    """Give what makes the functions, with and without kernels."""
+    """Return what makes the functions, with and without kernels."""
     if request.param == "kernels":
         assert load_kernels()
         return functions_of

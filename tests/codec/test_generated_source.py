@@ -1,4 +1,5 @@
-"""Generated source of specs that nobody would write: names that it needs itself, and thousands."""
+"""Generated source of odd specs: with names that the source itself needs, and with thousands of
+fields."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ NOTHING = made([])
 
 @dataclass(frozen=True)
 class Hostile:
-    """Bytes with what a peer makes of them, and how they are refused here."""
+    """Bytes with the result of another library, and our refusal."""
 
     peer: str
     message: Any
@@ -156,7 +156,7 @@ HOSTILE = {
 
 
 def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
-    """Give the two ways in, both used once so that what they compile is there."""
+    """Return the two ways in, both used once so that what they compile is there."""
     found = {"decode": lambda data: kind.decode(data, version), "kernels": kind.decoder(version)}
     for read in found.values():
         read(kind().encode(version))
@@ -164,7 +164,7 @@ def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
 
 
 def peak(read: Callable[[bytes], Any], data: bytes) -> tuple[DecodeError | None, int]:
-    """Give the error of reading, if any, and the most memory that was in use on the way."""
+    """Return the error of reading, if any, and the most memory that was in use on the way."""
     refused = None
     with traced() as memory:
         try:

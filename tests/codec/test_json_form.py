@@ -1,4 +1,5 @@
-"""The JSON form keeps what Kafka's converters lose and says where JSON goes wrong."""
+"""The JSON form keeps values that Kafka's converters lose, and names the place of errors in
+JSON."""
 
 from __future__ import annotations
 

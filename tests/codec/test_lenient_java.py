@@ -1,4 +1,5 @@
-"""The lenient reader takes exactly what Kafka's Java takes, and reads the same out of it.
+"""The lenient reader accepts exactly the bytes that Kafka's Java accepts, and reads the same
+values.
 
 ``lenient.jsonl.gz`` holds damaged messages and what Java made of them: the generated classes and
 JSON converters of Kafka 4.3.0, and those of 4.1.0 and 3.9.1 for modules and versions that its
@@ -46,7 +47,7 @@ def _class_of(vector: dict[str, Any]) -> type[Message]:
 
 
 def _in_java(form: Any) -> Any:
-    """Give a JSON form with the tags as Java's int32, sorted, a repeated one in wire order."""
+    """Return a JSON form with the tags as Java's int32, sorted, a repeated one in wire order."""
     if isinstance(form, list):
         return [_in_java(item) for item in form]
     if not isinstance(form, dict):

@@ -1,4 +1,4 @@
-"""Message classes: what they keep, refuse, and survive."""
+"""Message classes: kept values, refused values, and unusual uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for Kafka's messages holds for any spec: all executors agree, and nothing is lost.
+"""The laws for Kafka's messages are true for any spec: all executors agree, and nothing is lost.
 
 The specs are the same in every run. ``FLEXWIRE_EXAMPLES=5000`` tries so many others instead, new
 ones each time: ``FLEXWIRE_EXAMPLES=5000 pytest tests/codec/test_random_specs.py``.
@@ -48,7 +48,7 @@ law = settings(
 
 
 def compiled(spec: MessageSpec) -> Any:
-    """Give the class of a spec that has been through its text."""
+    """Return the class of a spec that has been through its text."""
     text = write_spec(spec)
     note(text)
     again = parse_spec(text, "Sample.json", mode="strict")
@@ -57,7 +57,7 @@ def compiled(spec: MessageSpec) -> Any:
 
 
 def outcome(decode: Any, *arguments: Any, **options: Any) -> str:
-    """Give what decoding made or why it refused, as text: NaN is not equal to itself."""
+    """Return what decoding made or why it refused, as text: NaN is not equal to itself."""
     try:
         return repr(decode(*arguments, **options))
     except DecodeError as error:
@@ -105,7 +105,7 @@ def test_what_is_encoded_decodes_to_the_same_in_every_encoding(
 
 
 def structures(value: Any, schema: Schema) -> Iterator[Any]:
-    """Give an object and all in the fields that its version has."""
+    """Yield an object and all in the fields that its version has."""
     yield value
     for one in schema.fields:
         inner = None if one.presence is Presence.ABSENT else struct_of(one.type)
@@ -180,7 +180,7 @@ def test_damaged_bytes_are_read_or_refused_by_all_alike(spec: MessageSpec, seed:
 
 
 def tagged_field(form: TagForm, tag: int) -> bytes:
-    """Give a tagged field of four bytes as it stands among others."""
+    """Return a tagged field of four bytes as it stands among others."""
     alone = join(form, {tag: b"deep"})
     return alone[:-1] if form is TagForm.BUFFER else alone[1:]
 

@@ -1,4 +1,4 @@
-"""Messages that are made up are valid, and damaged ones differ from them in what is said."""
+"""Generated messages are valid, and damaged ones differ in the described way."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"
 
 @cache
 def load() -> dict[str, list[dict[str, Any]]]:
-    """Give the vectors by message name."""
+    """Return the vectors by message name."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with gzip.open(VECTORS, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -33,12 +33,12 @@ def load() -> dict[str, list[dict[str, Any]]]:
 
 
 def has_changed(vector: dict[str, Any]) -> bool:
-    """Whether the version is laid out in another way since the release that the vector is of."""
+    """Return whether the layout of the version changed after the vector's release."""
     entry, version = catalog().entry(vector["message"]), vector["version"]
     then, now = (entry.spec(version, release) for release in (vector["release"], None))
     return not same_bytes(resolve(then, version), resolve(now, version))
 
 
 def class_of(vector: dict[str, Any]) -> type[Message]:
-    """Give the class for a vector: the newest layout, but where that has changed since."""
+    """Return the class for a vector, with the newest layout unless it has changed since."""
     return message(vector["message"], vector["release"] if has_changed(vector) else None)

@@ -1,4 +1,4 @@
-"""`flexwire vectors check`: what it prints, how it exits, and what it takes."""
+"""`flexwire vectors check`: its output, its exit code, and its arguments."""
 
 from __future__ import annotations
 

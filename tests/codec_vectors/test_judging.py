@@ -1,4 +1,4 @@
-"""What an answer of a codec is worth, by what Apache Kafka did with the bytes."""
+"""The verdict for an answer of a codec, from the behavior of Apache Kafka."""
 
 from __future__ import annotations
 

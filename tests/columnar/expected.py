@@ -1,4 +1,4 @@
-"""What the reference executor makes of messages, as columns."""
+"""The result of the reference executor for messages, as columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def decoded(
     *,
     absent: str = "null",
 ) -> tuple[pa.Array, list[Any]]:
-    """Give the column and, for each row, its error or None."""
+    """Return the column and, for each row, its error or None."""
     served = schemas_of(message)
     values: list[Any] = []
     errors: list[Any] = []
@@ -45,7 +45,7 @@ def decoded(
 def written(
     message: Any, rows: Sequence[Any], versions: Sequence[int], encoding: Encoding = Encoding.KAFKA
 ) -> tuple[list[bytes | None], list[Any]]:
-    """Give each row's bytes or None, and its error or None."""
+    """Return each row's bytes or None, and its error or None."""
     served = schemas_of(message)
     values: list[bytes | None] = []
     errors: list[Any] = []

@@ -50,7 +50,7 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Give the last bytes before the guard; ``lie`` of them lie behind it."""
+        """Return the last bytes before the guard; ``lie`` of them lie behind it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)
@@ -101,7 +101,7 @@ class Areas:
 
 
 class Stripes:
-    """Messages in one column, each against a page of its own that is protected.
+    """Messages in one column; each ends at a protected page of its own.
 
     The rows between them are the pages, and null.
     """
@@ -115,7 +115,7 @@ class Stripes:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def put(self, messages: list[bytes], lie: int) -> pa.Array:
-        """Give the column; a lying one has one byte more for each message."""
+        """Return the column; a lying one has one byte more for each message."""
         offsets = np.zeros(2 * len(messages) + 1, np.int32)
         for row, message in enumerate(messages):
             end = (row + 1) * self.stride - PAGE
@@ -130,7 +130,7 @@ class Stripes:
 
 
 def offset(buffer: pa.Buffer, number: int) -> np.ndarray[Any, Any]:
-    """Give one of the offsets in a buffer, to be changed."""
+    """Return one of the offsets in a buffer, to be changed."""
     place = (ctypes.c_int32 * 1).from_address(buffer.address + 4 * number)
     return np.frombuffer(memoryview(place), np.int32)
 
@@ -209,7 +209,7 @@ def main() -> None:
     while done < rounds:
         run(run.source.choice(samples), min(ROWS, rounds - done))
         done += ROWS
-    print(f"{done} messages, {run.refused} refused, {run.lied} columns that lied")  # noqa: T201 - what the test reads
+    print(f"{done} messages, {run.refused} refused, {run.lied} columns that lied")  # noqa: T201 - the test reads this
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ Draw = Any
 
 
 def is_valid(array: pa.Array) -> bool:
-    """Whether pyarrow's full look finds nothing."""
+    """Return whether pyarrow's full look finds nothing."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

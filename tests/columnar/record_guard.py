@@ -39,11 +39,11 @@ class Rooms:
         self.taken = 0
 
     def take(self, size: int) -> Any:
-        """Give a room that ends, but for alignment, at its guard."""
+        """Return a room that ends, but for alignment, at its guard."""
         return _array(self._next(size), size)
 
     def take_buffer(self, size: int) -> pa.Buffer:
-        """Give such a room as a buffer."""
+        """Return such a room as a buffer."""
         return pa.foreign_buffer(self._next(size), size, self)
 
     def _next(self, size: int) -> int:
@@ -58,7 +58,7 @@ def _array(address: int, size: int) -> Any:
 
 
 def batches(source: random.Random) -> list[bytes]:
-    """Give sound batches of all kinds of records."""
+    """Return sound batches of all kinds of records."""
     return [
         encode_batch(
             [
@@ -112,7 +112,7 @@ def main(rounds: int, lie: str | None) -> None:
         count += counted
         assert rows <= cut
         read += rows
-    print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - the test reads this
 
 
 class _Elsewhere(Inflater):

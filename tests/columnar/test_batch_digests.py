@@ -1,4 +1,4 @@
-"""A batch digested by the kernel is what objects make of it."""
+"""The kernel's digest of a batch equals the digest from Python objects."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def is_held(case: Case, kind: pa.DataType) -> bool:
-    """Whether the column that a field has can hold the value at all."""
+    """Return whether the column that a field has can hold the value at all."""
     kind = kind.value_type if pa.types.is_list(kind) else kind
     try:
         pa.array(map(in_arrow, flat(case.value)), kind)
@@ -60,7 +60,7 @@ def column_of(cases: list[Case]) -> pa.Array:
 
 
 def agreed(raw: Any) -> Any:
-    """Give the null that stands for what is refused."""
+    """Return the null that stands for what is refused."""
     return None if raw is REFUSED else raw
 
 
@@ -100,7 +100,7 @@ def test_what_its_column_cannot_hold_is_refused(group: Group) -> None:
 
 
 def wider(value: Any) -> pa.Array | None:
-    """Give a column that holds an integer which the field's own does not; None for others."""
+    """Return a column that holds an integer which the field's own does not; None for others."""
     numbers = flat(value)
     if not all(isinstance(one, int) for one in numbers):
         return None

@@ -76,7 +76,7 @@ def body(records: list[bytes]) -> bytes:
 
 
 def agree(data: bytes) -> tuple[int, int]:
-    """Give how many rows and errors there are, the same of columns and objects."""
+    """Return how many rows and errors there are, the same of columns and objects."""
     rows, errors, unread = in_columns(data, columns=ALL)
     assert (rows, errors, unread) == in_objects(data)
     return len(rows), len(errors)

@@ -1,4 +1,4 @@
-"""What the columnar decoder gives is what the reference executor gives, errors included."""
+"""The columnar decoder has the same results and errors as the reference executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columnar encoder writes is what the reference executor writes, errors included."""
+"""The columnar encoder has the same results and errors as the reference executor."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
 def check_written(
     made: Any, structs: pa.Array, rows: list[Any], versions: list[int], encoding: Encoding
 ) -> int:
-    """Hold what is written to what the reference writes; gives how many rows were refused."""
+    """Hold what is written to what the reference writes; return how many rows were refused."""
     expected, errors = written(made, rows, versions, encoding)
     found = encode_messages(made, structs, versions, encoding=encoding, mode="PERMISSIVE")
     found.values.validate(full=True)

@@ -1,4 +1,4 @@
-"""Compressed batches as columns are what their objects are, whoever inflates them."""
+"""Compressed batches have the same content as columns and as objects, whatever inflates them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONTENTS = [b"", b"x", b"flexwire " * 900, _noise, _noise * 3, bytes(200_000)]
 
 
 def sealed(batch: bytes, body: bytes) -> bytes:
-    """Give a batch with other records in it, and the length and crc that are theirs."""
+    """Return a batch with other records in it, and the length and crc that are theirs."""
     rest = batch[21:61] + body
     length = (len(rest) + 9).to_bytes(4, "big")
     crc = int(google_crc32c.value(rest)).to_bytes(4, "big")

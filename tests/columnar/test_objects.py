@@ -1,4 +1,4 @@
-"""Columns of objects hold what the reference executor reads of Kafka's own bytes."""
+"""Columns of objects equal the values that the reference executor reads from Kafka's own bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no Arrow array, or no record, is refused; nothing is written that was not asked for."""
+"""Invalid Arrow arrays and values that are not records are refused; nothing else is written."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def as_bytes(value: Any) -> Any:
 
 
 def asked_for(batch: pa.RecordBatch) -> list[tuple[Any, ...]] | None:
-    """Give the records as pyarrow tells them; None where there is a header that is none."""
+    """Return the records as pyarrow tells them; None where there is a header that is none."""
     found = []
     for row in batch.to_pylist():
         pairs = row.get("headers") or []
@@ -97,7 +97,7 @@ def check_records(columns: Odd, first: int, each: int) -> None:
 
 
 def outcome(encode: Callable[[], Any]) -> Any:
-    """Give what comes back, or the error that does."""
+    """Return what comes back, or the error that does."""
     try:
         return encode()
     except CodecError as error:

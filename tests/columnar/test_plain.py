@@ -1,4 +1,5 @@
-"""What most of a message is: text, arrays of numbers, no tagged fields, at each length and edge.
+"""The frequent parts of messages: text, arrays of numbers, no tagged fields, at each length and
+edge.
 
 The kernels have ways of their own for what is short; the reference executor has none.
 """

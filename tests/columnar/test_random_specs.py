@@ -1,4 +1,4 @@
-"""What holds for Kafka's messages holds for any spec: columns are what the reference makes of it.
+"""The laws for Kafka's messages are true for any spec: columns equal the result of the reference.
 
 ``FLEXWIRE_EXAMPLES=5000`` tries so many other specs, new ones each time.
 """

@@ -1,4 +1,4 @@
-"""Records that a kernel counts are those that objects count, whatever their sizes are."""
+"""A kernel and Python objects count the same records, whatever their sizes are."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def batch(chance: random.Random, count: int, sizes: Iterable[int | None], first:
 def counted(
     data: bytes, groups: tuple[str, ...] = GROUPS, *, mode: Mode = "FAILFAST", **wanted: Any
 ) -> tuple[Sums, Sums, Sums, int]:
-    """Count by the kernel, and what it refused by rows; gives how many rows these were too."""
+    """Count by the kernel, and what it refused by rows; return how many rows these were too."""
     sums = RecordSizeSums(groups)
     reader = RecordReader(data, RecordSelection(COLUMNS, **wanted), mode=mode)
     reader.count_into(sums)

@@ -67,7 +67,7 @@ def in_columns(data: Any, **wanted: Any) -> tuple[list[Row], list[str], int]:
 
 
 def moment(timestamp: int) -> datetime | None:
-    """Give the date that Python has for a timestamp, if it has one."""
+    """Return the date that Python has for a timestamp, if it has one."""
     try:
         return None if timestamp == -1 else EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:
@@ -106,7 +106,7 @@ def as_rows(batch: RecordBatch) -> list[Row]:
 
 
 def in_objects(data: bytes, **options: Any) -> tuple[list[Row], list[str], int]:
-    """Give the rows of the batches that `records dump` finds, the errors, and their bytes."""
+    """Return the rows of the batches that `records dump` finds, the errors, and their bytes."""
     rows: list[Row] = []
     errors: list[RecordError] = []
     unread = 0
@@ -287,7 +287,7 @@ def test_lengths_that_lie_are_the_errors_of_the_objects(
 
 
 def in_objects_of(data: bytes) -> tuple[list[Row], list[str], int]:
-    """Give what `in_columns` does without asking for the batch's facts."""
+    """Return what `in_columns` does without asking for the batch's facts."""
     rows, errors, unread = in_objects(data)
     return [row[: len(RECORD_COLUMNS)] for row in rows], errors, unread
 

@@ -1,4 +1,4 @@
-"""Columns of texts that repeat are what a take from the texts would be."""
+"""A column of repeated texts equals the result of `take` from the texts."""
 
 from __future__ import annotations
 

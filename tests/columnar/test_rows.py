@@ -38,7 +38,7 @@ TAGS: list[Any] = [
 
 
 def change(value: Any, kind: pa.DataType, source: random.Random) -> Any:
-    """Put something odd somewhere into a value, of the type that its column has."""
+    """Put an odd value of its column's type at some place in a value."""
     if pa.types.is_struct(kind) and value is not None and source.random() < 0.95:
         name = source.choice([one.name for one in kind])
         if name == "unknown_tagged_fields":

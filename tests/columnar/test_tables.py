@@ -23,7 +23,7 @@ COUNTS = [0, 1, 2, 3, 4, 5, 8, 100]
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Give a message with an array of numbers of every type, and arrays of int32 before more."""
+    """Return a message with an array of numbers of every type, and arrays of int32 before more."""
     home: Path = tmp_path_factory.mktemp("specs")
     kinds = [*KINDS, *reversed(KINDS), "int64", "int64", "int64"]
     row = [
@@ -170,7 +170,7 @@ def test_nothing_is_written_behind_the_output(tables: Any, monkeypatch: pytest.M
 
 
 def numbers(home: Path) -> Any:
-    """Give a message that is an array of numbers, and many of them side by side."""
+    """Return a message that is an array of numbers, and many of them side by side."""
     many = [{"name": f"Field{at}", "type": "int64", "versions": "0+"} for at in range(40)]
     rows = {"name": "Rows", "type": "[]Row", "versions": "0+", "fields": many[:3]}
     spec = {"name": "NumbersData", "type": "data", "validVersions": "1", "flexibleVersions": "1+"}

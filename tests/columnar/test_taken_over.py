@@ -30,7 +30,7 @@ class PlantedError(Exception):
 
 
 def by_columns(data: bytes, columns: tuple[str, ...]) -> pa.Table:
-    """Give what is taken over by its columns, however small it is."""
+    """Return what is taken over by its columns, however small it is."""
     with patch.object(record_columns, "_SMALL", -1):
         return decode_records(data, columns=columns)
 

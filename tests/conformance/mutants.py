@@ -49,7 +49,7 @@ class Mutation(NamedTuple):
     broken: Callable[[Case], set[ConformanceRule]]
     fits: Callable[[Case], bool]
     is_slow: bool = False
-    """Whether nothing, or less than an answer, comes."""
+    """True if nothing, or less than an answer, comes."""
 
 
 class Impossible(Exception):  # noqa: N818 - it is the tests' own
@@ -57,7 +57,7 @@ class Impossible(Exception):  # noqa: N818 - it is the tests' own
 
 
 def taken(case: Case) -> bool:
-    """Whether a broker has to take the request."""
+    """Return whether a broker has to take the request."""
     return case.expected is CaseExpectation.TAKEN
 
 

@@ -1,4 +1,4 @@
-"""The badge says what the run says and no more, and it is a picture that needs nothing else."""
+"""The badge shows exactly the result of the run, and is a self-contained picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases are what they say: readable by the spec, with unknown tags everywhere, or damaged."""
+"""Cases match their description: readable by the spec, with unknown tags everywhere, or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second broker stands beside the first: the same cases, the same judge, and each difference."""
+"""A second broker beside the first: the same cases, the same rules, and each difference."""
 
 from __future__ import annotations
 

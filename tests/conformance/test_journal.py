@@ -1,4 +1,4 @@
-"""A run that was stopped goes on where it stopped, and a journal of another run is refused."""
+"""A stopped run continues where it stopped, and a journal of another run is refused."""
 
 from __future__ import annotations
 

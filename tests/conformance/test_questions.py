@@ -1,4 +1,4 @@
-"""What is sent only reads, in its own version and in the one that it names."""
+"""The requests only read, in their own version and in the version that they name."""
 
 from __future__ import annotations
 

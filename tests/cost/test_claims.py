@@ -1,4 +1,4 @@
-"""What KIP-482 and KIP-636 say about bytes, beside what is measured."""
+"""The claims of KIP-482 and KIP-636 about bytes, compared with measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that fails is a failure by name; test_traffic.py has what they all do."""
+"""A client that fails is reported by name; test_traffic.py has the actions of all clients."""
 
 from __future__ import annotations
 

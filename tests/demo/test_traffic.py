@@ -1,4 +1,5 @@
-"""The demo's traffic through the tap: what was captured is what the clients and brokers said."""
+"""The demo's traffic through the tap: the capture agrees with the reports of clients and
+brokers."""
 
 from __future__ import annotations
 

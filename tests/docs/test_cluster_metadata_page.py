@@ -1,4 +1,5 @@
-"""docs/cluster-metadata.md does what it shows, and names every view and every argument."""
+"""The blocks of docs/cluster-metadata.md have the shown output, and it names every view and
+argument."""
 
 from __future__ import annotations
 

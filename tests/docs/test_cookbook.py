@@ -1,4 +1,4 @@
-"""Every recipe does what it shows, one after another in one directory."""
+"""Every recipe has the shown output, one after another in one directory."""
 
 from __future__ import annotations
 

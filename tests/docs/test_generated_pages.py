@@ -1,4 +1,4 @@
-"""Every page that is made from the code is what the code says.
+"""Every page that is generated from the code is up to date.
 
 `python -m tools.pages` writes all of them, `python -m tools.pages.NAME` those of one module.
 """

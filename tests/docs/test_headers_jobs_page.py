@@ -1,4 +1,4 @@
-"""docs/headers-jobs.md: each of its jobs finds what it says."""
+"""docs/headers-jobs.md: each of its jobs has the shown result."""
 
 from __future__ import annotations
 

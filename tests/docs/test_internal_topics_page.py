@@ -1,4 +1,4 @@
-"""docs/internal-topics.md does what it shows, and has every view."""
+"""The blocks of docs/internal-topics.md have the shown output, and it has every view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/releases.md does what it shows."""
+"""The blocks of docs/releases.md have the shown output."""
 
 from __future__ import annotations
 

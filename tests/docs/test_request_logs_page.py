@@ -1,4 +1,4 @@
-"""docs/request-logs.md does what it shows."""
+"""The blocks of docs/request-logs.md have the shown output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/scale.md computes what a day takes from what it says was measured."""
+"""docs/scale.md computes the cost of a day from its measured figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/sizes.md has the sizes that people find in their logs, and what each of them is."""
+"""docs/sizes.md has the sizes that people find in their logs, and the meaning of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/spark-delta.md does what it shows: a stream into a table of Delta, each record once."""
+"""docs/spark-delta.md: its stream writes each record once into a Delta table."""
 
 from __future__ import annotations
 

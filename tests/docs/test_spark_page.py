@@ -1,4 +1,4 @@
-"""docs/spark.md does what it shows, and says every option and column that there is."""
+"""The blocks of docs/spark.md have the shown output, and it has every option and column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""docs/spark-platforms.md: what it asks workers runs, and it says who has followed it."""
+"""docs/spark-platforms.md: the code that the page asks workers to run does run, and the page says
+who has followed it."""
 
 from __future__ import annotations
 

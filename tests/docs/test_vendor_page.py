@@ -1,4 +1,4 @@
-"""docs/vendor.md: a catalog with an API of one's own, and traffic that uses it."""
+"""docs/vendor.md: a catalog with a vendor's own API, and traffic that uses it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_its_limits_are_those_of_the_command() -> None:
     assert f"keeps {MOST_FRAMES:,} frames" in PAGE
     assert f"previous {PAGE_ROWS:,} frames" in PAGE
     assert f"keeps {HELD_BYTES >> 20} MiB" in PAGE
-    assert f"shows {MOST_LINES:,} lines" in PAGE
+    assert f"shows at most {MOST_LINES:,} lines" in PAGE
     help_text = app.commands["view"].help or ""
     assert f"keeps {MOST_FRAMES:,} frames" in help_text
     assert f" {PAGE_ROWS:,} frames" in help_text

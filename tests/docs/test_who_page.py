@@ -1,4 +1,4 @@
-"""docs/who.md: its program and its commands do what it shows, and it names every column."""
+"""docs/who.md: its program and its commands have the shown output, and it names every column."""
 
 from __future__ import annotations
 

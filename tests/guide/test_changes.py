@@ -68,7 +68,7 @@ def test_every_other_layout_leads_to_the_one_of_the_page() -> None:
             for layout in version.support.otherwise:
                 found = list(follow(layout.rows, version.rows, layout.steps))
                 assert plain(found) == plain(version.rows)
-                # What is shown there is never nothing.
+                # The shown text is never empty.
                 shown = list(describe_steps(layout.rows, version.rows, layout.steps))
                 assert shown or layout.flexible != version.flexible
 
@@ -144,7 +144,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
-    """The data of a page says for any two versions what `steps` says, in places of its tables."""
+    """For any two versions, the data of a page has the same changes as `steps`."""
     told = data_of(page.path)
     assert [one["name"] for one in told] == [one.name for one in page.messages]
     for side, message in zip(told, page.messages, strict=True):
@@ -179,7 +179,7 @@ def mark(message: Any, version: MessageVersion) -> str:
 
 @pytest.mark.slow
 def test_the_history_tells_every_change_without_a_script() -> None:
-    """Each version says what is otherwise than in the one before it."""
+    """Each version shows its differences from the version before it."""
     text = site()[page_of("FetchRequest")]
     history = text.split('<section id="history"')[1]
     for number in range(1, 19):

@@ -1,4 +1,4 @@
-"""Every field of every version of every message is on its page, with what `resolve` says of it."""
+"""Every field of every version of every message is on its page, with the facts of `resolve`."""
 
 from __future__ import annotations
 

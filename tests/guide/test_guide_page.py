@@ -1,4 +1,4 @@
-"""docs/guide.md does what it shows, and the figures on it hold."""
+"""The commands in docs/guide.md have the shown output, and its figures are right."""
 
 from __future__ import annotations
 

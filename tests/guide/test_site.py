@@ -186,7 +186,7 @@ def test_the_search_index_has_every_page_and_every_field() -> None:
 
 @cache
 def given(text: str, client_id: str | None = None) -> dict[str, str]:
-    """A guide in which a text stands wherever foreign text may, as a client id of traffic too."""
+    """A guide with one text in every place for foreign text, including client ids."""
     field = {
         "name": "Text",
         "type": "string",

@@ -1,4 +1,4 @@
-"""Who sends which field: counted in columns, the same as by the objects of the same messages."""
+"""Counting in columns which clients send which field gives the same result as counting objects."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def tree(place: Path, patches: list[Path]) -> Path:
 
 
 def apply(patch: Path, place: Path) -> subprocess.CompletedProcess[str]:
-    """Apply a patch to files that are in no repository of git, as a source tree is in none."""
+    """Apply a patch to files outside of a git repository, like a source tree."""
     nowhere = os.environ | {"GIT_CEILING_DIRECTORIES": str(place.parent)}
     command = ["git", "apply", str(patch)]
     return subprocess.run(

@@ -23,7 +23,8 @@ CLOCKS = {
 LIMITED = {"run", "check_call", "check_output", "call", "communicate", "wait", "join", "result"}
 LIMITED |= {"get", "wait_for"}
 PATIENCE = 300
-"""Seconds that a test waits at least for what must come; `tests/ending.py` ends the whole run."""
+"""The least seconds that a test waits for an expected event; `tests/ending.py` ends the whole
+run."""
 
 
 def hurries(text: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ from tests import conftest, ending
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
-"""A run that goes on for longer has not ended: a test of it waits for longer than that."""
+"""If a run takes longer, it has not ended; its test waits for longer than that."""
 
 CONFTEST = "from tests.conftest import *\n"
 # One test waits in each of two workers, and many more would come after them.
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 def session(
     room: Path, files: dict[str, str], *arguments: str, minutes: float = 0
 ) -> subprocess.CompletedProcess[str]:
-    """Run these files as a session of their own, with what all tests share."""
+    """Run these files in their own session, with the common settings of all tests."""
     for name, text in ({"conftest.py": CONFTEST, "pytest.ini": INI} | files).items():
         (room / name).write_text(text)
     environment = {

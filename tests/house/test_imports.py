@@ -1,4 +1,4 @@
-"""What files that no type checker reads import of flexwire is there."""
+"""Files that no type checker reads import only names that exist in flexwire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is packed of the project, and with which compiler its kernels are built."""
+"""The files in the project's packages, and the compiler of its kernels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from setuptools import build_meta
 from tools.package import backend, extension
 
 ROOT = Path(__file__).parents[2]
-# What kernels are made of, and what only a run leaves.
+# The sources of kernels, and files that only a run leaves.
 _LEFT_OUT = {".pyx", ".pxd", ".h", ".so", ".pyc"}
 _COMPILERS = ("cc", "gcc", "clang")
 
 
 def setup(*arguments: str, **variables: str) -> str:
-    """Run setup.py; gives what it said."""
+    """Run setup.py; return what it said."""
     done = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *arguments],
         cwd=ROOT,

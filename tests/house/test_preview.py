@@ -1,4 +1,5 @@
-"""`make preview`: what a source tree brings, and what flexwire would misread of it."""
+"""`make preview`: the additions of a source tree, and the parts that flexwire would read
+incorrectly."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A test that changes its whole process, or measures it, runs in a process of its own.
 
 Other threads live in a worker of pytest-xdist: the one that talks to the run, and those of servers
-that other tests share. What a test does to its process it does to them.
+that other tests share. A change that a test makes to its process affects them too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CHANGES = {
 WHOLE = {f"{module}.{name}" for module, names in CHANGES.items() for name in names.split()}
 # Of CPython's own tests, whatever it is imported as.
 ANYWHERE = {"set_nomemory", "remove_mem_hooks"}
-# Files that change a process and are no tests, and why they may.
+# Files that are not tests and change a process, with the reason.
 MAY = {
     "collecting.py": "what it sets for all tests holds until their process ends",
     "conftest.py": "where Java is holds for the session of Spark",
@@ -62,7 +62,7 @@ MAY = {
 
 
 def names(tree: ast.AST) -> dict[str, str]:
-    """Return what each imported name stands for."""
+    """Return the meaning of each imported name."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -84,7 +84,7 @@ def dotted(node: ast.AST, imported: dict[str, str]) -> str:
 
 
 def changes(node: ast.AST, imported: dict[str, str]) -> Iterator[str]:
-    """Yield what in a piece of code changes the whole process."""
+    """Yield the calls in a piece of code that change the whole process."""
     for one in ast.walk(node):
         if isinstance(one, ast.Name | ast.Attribute):
             name = dotted(one, imported)
@@ -127,7 +127,7 @@ def unsafe(text: str) -> Iterator[str]:
         | {part.arg for part in ast.walk(one) if isinstance(part, ast.arg)}
         for name, one in functions.items()
     }
-    # What a function does, whoever uses it does.
+    # A caller has the same effects as the function that it calls.
     grew = any(found.values())
     while grew:
         grew = False

@@ -33,7 +33,7 @@ _MARK = "-- end of output, with status"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, its line, and why it is not to be run, if so."""
+    """A fenced block: its language, its text, its line, and the reason if it must not be run."""
 
     language: str
     text: str
@@ -69,7 +69,7 @@ def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) 
 
 
 def check(block: Block, directory: Path, *, is_here: bool = False) -> None:
-    """Run one block in ``directory``; what it shows must be what happens.
+    """Run one block in ``directory``; its output must be as shown.
 
     Where ``is_here``, an analysis that a block begins with takes the session of this process.
     """
@@ -131,7 +131,7 @@ def run(commands: list[str], directory: Path) -> list[tuple[str, int]]:
 
 
 def matches(expected: str, output: str) -> bool:
-    """Whether the output is what is shown; "…" stands for any text, and line ends are trimmed."""
+    """Return whether the output is as shown; "…" is any text, and line ends are trimmed."""
     pattern = ".*?".join(re.escape(part) for part in tidy(expected).split("…"))
     return re.fullmatch(pattern, tidy(output), re.DOTALL) is not None
 
@@ -142,7 +142,8 @@ def tidy(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a reader follows the page: later blocks find the files that earlier ones wrote."""
+    """The directory of a reader who follows the page: later blocks find the files of earlier
+    ones."""
     return tmp_path_factory.mktemp("readme")
 
 

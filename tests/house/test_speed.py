@@ -1,4 +1,4 @@
-"""What takes long carries a marker: `make fast` leaves it all out, and `make test` the longest."""
+"""Slow tests carry a marker: `make fast` leaves out all of them, and `make test` the slowest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def recipe(target: str) -> str:
 
 def test_make_fast_leaves_out_all_that_is_marked_and_make_test_the_longest() -> None:
     (expression,) = re.findall(r'-m "not \((.+)\)"', recipe("fast"))
-    # What has a process of its own takes no longer for it.
+    # A test does not take longer because it has its own process.
     assert expression.split(" or ") == [one for one in markers() if one != MARKER]
     assert " -m " not in recipe("test").replace(" -m pytest", "")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -92,7 +92,7 @@ class Acts:
             yield
 
     def fenced(self) -> dict[int, bool]:
-        """Whether each broker is; 3.9 names only those that are not, so we know the second."""
+        """Return whether each broker is fenced; 3.9 names only brokers that are not."""
         body = {"includeClusterAuthorizedOperations": False, "endpointType": 1}
         if self.version.startswith("3."):
             said = self.ask(60, "DescribeCluster", 1, body)
@@ -201,7 +201,7 @@ _PRODUCER = {
 
 
 def act_with_two(acts: Acts) -> None:
-    """What takes two brokers: replicas that move, and leaders with them."""
+    """Cases that need two brokers: replicas that move, together with their leaders."""
     done(acts.admin.create_topics([NewTopic("both", 4, 2)]))
     reassign(acts, "orders", 0, [2])
     reassign(acts, "orders", 1, [1, 2])

@@ -1,4 +1,4 @@
-"""What a broker says of its groups and transactions, asked in Kafka's own protocol."""
+"""A broker's own view of its groups and transactions, in Kafka's protocol."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _LOGIN = "org.apache.kafka.common.security"
 _PLAIN = f"{_LOGIN}.plain.PlainLoginModule required"
 _SCRAM = f"{_LOGIN}.scram.ScramLoginModule required"
-PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is no secret
-_SECRET = "for tests"  # noqa: S105 - it is no secret
+PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
+_SECRET = "for tests"  # noqa: S105 - it is not a secret
 # By SCRAM's mechanism: its number in Kafka, and its hash.
 SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS = 4096
@@ -131,7 +131,7 @@ def separate(release: str, directory: Path) -> Iterator[Separate]:
 
 
 def add_scram_users(address: str) -> None:
-    """Let a broker know "alice" by both SCRAM mechanisms, as its own tool would."""
+    """Create the user "alice" with both SCRAM mechanisms, as the broker's own tool would."""
     with Broker.connect(address) as asked:
         for number, digest in SCRAM.values():
             salt = os.urandom(16)

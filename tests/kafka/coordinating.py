@@ -1,4 +1,4 @@
-"""Groups of every type and transactions of every fate, and what a broker says of them."""
+"""Groups of every type and transactions with every outcome, and the broker's view of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LASTING = {"transaction.timeout.ms": 900_000}
 
 @dataclass
 class Said:
-    """What the broker said at a moment, and a copy of its log directory then.
+    """The broker's view at a moment, and a copy of its log directory at that moment.
 
     ``early`` is what it said of commits at ``early_time``, and ``early_ends`` where the log of
     commits ended.
@@ -62,7 +62,7 @@ class Coordinated:
         self._admin = admin
 
     def make(self, logs: Path) -> Said:
-        """Make everything, and give what the broker says."""
+        """Create everything, and return the broker's view."""
         said = Said(logs.parent / "copy")
         self._produce()
         first = self._member("g-classic", "orders")
@@ -91,7 +91,7 @@ class Coordinated:
         return said
 
     def close(self) -> None:
-        """Let clients go; a producer's open transaction is the broker's to end."""
+        """Drop clients; the broker must end a producer's open transaction."""
         self._kept.clear()
 
     def _produce(self) -> None:
@@ -130,7 +130,7 @@ class Coordinated:
             self._produce()
             taken += len(made.poll(timeout=2) or [])
             assert time.monotonic() < end, "the share group has no record"
-        # What was delivered last is acknowledged by asking for more.
+        # Asking for more acknowledges the last delivered records.
         while {
             one["startOffset"] < 0 for topic in self._shared() for one in topic["partitions"]
         } != {False}:
@@ -138,7 +138,7 @@ class Coordinated:
             assert time.monotonic() < end, "the share group has acknowledged nothing"
 
     def _shared(self) -> list[dict[str, Any]]:
-        """What the broker says of each partition of the share group, by topic."""
+        """The broker's view of each partition of the share group, by topic."""
         wanted = [{"groupId": "g-share", "topics": None}]
         told = self._said("DescribeShareGroupOffsets", groups=wanted)
         topics: list[dict[str, Any]] = told["groups"][0]["topics"]

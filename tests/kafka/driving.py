@@ -42,7 +42,7 @@ def compiled(release: str, directory: Path) -> Path:
 
 
 def drive(cluster: Sidecars) -> Said:
-    """Ask a cluster everything; gives what Kafka's clients say, by the first word of each line."""
+    """Ask a cluster everything; return what Kafka's clients say, by the first word of each line."""
     plain, release = cluster.address("PLAINTEXT"), cluster.release
     said: Said = defaultdict(list)
     places = (plain, cluster.address("SASL"), str(len(cluster.nodes)))
@@ -77,7 +77,8 @@ def _run(release: str, program: str, *given: str, said: Said) -> None:
 
 
 def by_librdkafka(address: str) -> None:
-    """What Java's clients do not send: AlterConfigs, and each partition of a transaction."""
+    """Requests that Java's clients do not send: AlterConfigs, and one for each partition of a
+    transaction."""
     told: dict[str, Any] = {"bootstrap.servers": address, "client.id": "librdkafka", "log_level": 2}
     admin: Any = confluent_admin
     client = admin.AdminClient(told)

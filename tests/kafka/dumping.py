@@ -1,4 +1,4 @@
-"""What Kafka's own dump tool prints of log segments."""
+"""The output of Kafka's own dump tool for log segments."""
 
 from __future__ import annotations
 

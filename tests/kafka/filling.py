@@ -137,7 +137,7 @@ def write_transactions(broker: Broker) -> None:
             if (number + turn) % 3:
                 producer.commit_transaction(MOST_SECONDS)
             else:
-                # What is still in its queue would never be sent.
+                # Records that are still in its queue would never be sent.
                 producer.flush(MOST_SECONDS)
                 producer.abort_transaction(MOST_SECONDS)
     producers[0].begin_transaction()
@@ -179,7 +179,7 @@ def oldest(broker: Broker, topic: str, partition: int) -> int:
 
 
 def consumed(broker: Broker, topic: str) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
-    """What librdkafka's consumer gives: partition, offset, time, key and value, in order."""
+    """The records of librdkafka's consumer: partition, offset, time, key and value, in order."""
     consumer, found = broker.consumer("reads all"), []
     partitions = consumer.list_topics(topic, MOST_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, one, 0) for one in partitions])

@@ -39,7 +39,7 @@ CALL = "flexwire call"
 
 @dataclass
 class Reached:
-    """What captures hold: by API and whether it is a response, versions and how many messages."""
+    """The content of captures: by API and direction, the versions and the number of messages."""
 
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     called: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -72,7 +72,7 @@ def reach(paths: Iterable[Path]) -> Reached:
 
 
 def ask_every_version(address: str) -> dict[tuple[str, int], str]:
-    """Send every API's every version, with an empty body; gives what was not answered, and why."""
+    """Send every API's every version, with an empty body; return what was not answered, and why."""
     with Broker.connect(address, client_id=CALL) as broker:
         offered = broker.offered
     silent = {}

@@ -1,4 +1,4 @@
-"""What `flexwire call` is answered, in the words in which `Drive.java` prints what it is told."""
+"""The responses to `flexwire call`, in the same notation as the output of `Drive.java`."""
 
 from __future__ import annotations
 

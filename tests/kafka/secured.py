@@ -132,7 +132,7 @@ def tapping(
 
 
 def by_librdkafka(address: str, ca: Path, mechanism: str, prefix: str) -> list[str]:
-    """Produce and consume; gives what was read."""
+    """Produce and consume; return what was read."""
     told: dict[str, Any] = {"bootstrap.servers": address, "ssl.ca.location": str(ca)}
     told |= {"security.protocol": "ssl" if mechanism == "none" else "sasl_ssl", "log_level": 2}
     if mechanism != "none":

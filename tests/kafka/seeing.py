@@ -1,4 +1,5 @@
-"""What was seen of real brokers' APIs, as data, and why some of them are not seen."""
+"""The traffic that was seen for the APIs of real brokers, as data, and why some APIs are
+missing."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tests.kafka.reaching import Reached
 
 SEEN: Final = Path(__file__).with_name("seen.json")
-# Where a run leaves what it saw.
+# The directory for the observations of a run.
 LAST: Final = ROOT / ".build" / "seen"
 # They are sent at moments that no test can bring about, and may be seen or not.
 SOMETIMES: Final = {
@@ -69,7 +70,7 @@ def _ranges(found: dict[str, set[int]]) -> dict[str, str]:
 
 
 def last_seen(release: str, reached: Reached) -> Path:
-    """Write down what a run saw of a release, and give the file."""
+    """Write the observations of a run with a release to a file, and return the file."""
     LAST.mkdir(parents=True, exist_ok=True)
     path = LAST / f"{release}.json"
     path.write_text(json.dumps(seen(reached)), encoding="utf-8")
@@ -77,7 +78,7 @@ def last_seen(release: str, reached: Reached) -> Path:
 
 
 def take_over() -> None:
-    """Make what the last runs saw what is said to be seen."""
+    """Replace the kept observations with those of the last runs."""
     told: dict[str, Any] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     for path in sorted(LAST.glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """A cluster of combined nodes with a tap before every listener, so that nothing passes unseen.
 
 The taps have the names and ports that nodes advertise, as docs/tap.md has them beside brokers: so
-requests of clients, of brokers to each other and of nodes to the controller are all captured.
+all requests of clients, between brokers and from nodes to the controller are captured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 _SHARE_STATE = "share.coordinator.state.topic"
-# Of groups of all types; in 4.0 those that share are early access, and its protocol's versions too.
+# The settings that allow groups of all types. In 4.0 share groups and their APIs are early access.
 _OF_RELEASE = {
     "4.0": {
         "group.coordinator.rebalance.protocols": "classic,consumer,share",
@@ -65,7 +65,7 @@ class Sidecars:
 
 @contextlib.contextmanager
 def sidecars(release: str, count: int, directory: Path, plug_ins: Path) -> Iterator[Sidecars]:
-    """Start so many combined nodes of a release, and their taps."""
+    """Start this many combined nodes of a release, and their taps."""
     ports = iter(range(first := free_ports(6 * count), first + 6 * count))
 
     def places() -> dict[str, HostPort]:

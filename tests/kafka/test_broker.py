@@ -1,4 +1,5 @@
-"""What `make kafka` stands on: jars are had or the command fails, and no broker is left over."""
+"""The basis of `make kafka`: jars are available or the command fails, and no broker is left
+over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A client of Spark Connect reads a broker's log, and gets what librdkafka's consumer gets."""
+"""A client of Spark Connect reads a broker's log, and gets the same records as librdkafka's
+consumer."""
 
 from __future__ import annotations
 

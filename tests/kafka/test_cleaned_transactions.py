@@ -1,4 +1,5 @@
-"""A broker's log cleaner removes what `storage` counts as superseded or aborted, and no more."""
+"""A broker's log cleaner removes exactly the records that `storage` counts as superseded or
+aborted."""
 
 from __future__ import annotations
 

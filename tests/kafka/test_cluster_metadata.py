@@ -1,4 +1,4 @@
-"""What the log of a cluster's metadata says is what Kafka's admin client said at that moment."""
+"""The views of a cluster's metadata log agree with Kafka's admin client at that moment."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def epochs(acts: Acts) -> dict[tuple[str, int], tuple[Any, ...]]:
 
 
 def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str], str | None]:
-    """What is set, by resource and name; None for a value that the broker does not tell."""
+    """The configurations by resource and name; None for a value that the broker does not show."""
     wanted = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     wanted += [ConfigResource(ResourceType.BROKER, "1")]
     found = {}

@@ -1,4 +1,5 @@
-"""A log of commits that a broker's cleaner compacted: what is known of it is exact, and no more."""
+"""A log of commits that a broker's cleaner compacted: the views are exact where they claim to
+be."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ Commits = dict[tuple[str, int], int]
 
 
 class Committing:
-    """Groups that commit, and what the broker says of it."""
+    """Groups that commit, and the broker's view of their commits."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -66,7 +67,7 @@ class Committing:
         assert said["responses"][0]["errorCode"] == 0, said
 
     def said(self) -> Commits:
-        """What the broker says of all commits, as the admin client asks."""
+        """The broker's view of all commits, as the admin client gets it."""
         names = (*GROUPS, STILL, GONE)
         asked = [
             {"groupId": one, "memberId": None, "memberEpoch": -1, "topics": None} for one in names
@@ -86,7 +87,7 @@ class Committing:
 
 
 def cleaned(logs: Path) -> dict[int, int]:
-    """What the broker wrote down of how far it compacted."""
+    """The broker's checkpoint of its compaction."""
     path = logs / "cleaner-offset-checkpoint"
     lines = [one.split() for one in path.read_text().splitlines()[2:]] if path.exists() else []
     return {int(number): int(at) for topic, number, at in lines if topic == LOG}

@@ -94,7 +94,7 @@ def state(address: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def seen(kafka: tuple[str, str]) -> tuple[ConformanceRun, dict[str, Any], dict[str, Any]]:
-    """A run of all cases, and what the cluster says before and after it."""
+    """A run of all cases, and the state of the cluster before and after it."""
     release, address = kafka
     before = state(address)
     run = conform(address, Asking(release, hostile=True), timeout=SECONDS)

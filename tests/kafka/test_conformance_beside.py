@@ -1,4 +1,4 @@
-"""Apache Kafka beside itself does the same in each case, and a run that was stopped goes on."""
+"""Apache Kafka compared with itself does the same in each case, and a stopped run can continue."""
 
 from __future__ import annotations
 

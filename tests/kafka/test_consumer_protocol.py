@@ -1,4 +1,5 @@
-"""What brokers say when a member of the consumer protocol comes to a classic group (KIP-848)."""
+"""The reaction of brokers when a member of the consumer protocol joins a classic group
+(KIP-848)."""
 
 from __future__ import annotations
 

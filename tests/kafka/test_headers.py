@@ -1,4 +1,5 @@
-"""Headers and messages in rows of Spark's own Kafka source, from a broker, are what was sent."""
+"""Headers and messages in rows of Spark's own Kafka source, from a broker, equal those that were
+sent."""
 
 from __future__ import annotations
 

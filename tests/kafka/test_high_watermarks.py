@@ -1,4 +1,4 @@
-"""What brokers write down of high watermarks, and the lag up to them."""
+"""The high watermarks in brokers' checkpoints, and the lag up to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of internal topics are what the broker said of its groups and transactions at the time."""
+"""Views of internal topics agree with the broker's own view of its groups and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A broker's log, read by ``kafka-log``, is what Spark's own Kafka source gets from the broker."""
+"""``kafka-log`` reads the same rows from a broker's log as Spark's own Kafka source from the
+broker."""
 
 from __future__ import annotations
 

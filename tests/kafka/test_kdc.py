@@ -1,4 +1,4 @@
-"""The realm that tests of GSSAPI stand on: its programs are had or it is said why not."""
+"""The realm for tests of GSSAPI: its programs are available, or the error says why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an analysis says of a broker's own directory is what the broker's consumers get."""
+"""An analysis of a broker's own directory agrees with the broker's consumers."""
 
 from __future__ import annotations
 

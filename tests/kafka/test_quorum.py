@@ -1,4 +1,4 @@
-"""The voters that the log of a cluster's metadata has are those that Kafka says it has."""
+"""The voters in the log of a cluster's metadata are those that Kafka names."""
 
 from __future__ import annotations
 

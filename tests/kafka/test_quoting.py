@@ -1,4 +1,5 @@
-"""What real brokers quote of a secret configuration that they refuse is in no capture of a tap."""
+"""If real brokers quote a secret configuration that they refuse, no capture of a tap has the
+secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tap before 3.9.2 that rehearses a release, beside a real broker of that release."""
+"""A tap before 3.9.2 that rehearses a release, compared with a real broker of that release."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def by_old_producer(address: str) -> bool:
-    """Whether a client that does not ask for versions, and writes as brokers of 0.10, works."""
+    """Return whether a client works that writes as for 0.10 without asking for versions."""
     producer = KafkaProducer(
         bootstrap_servers=address,
         client_id="old-producer",

@@ -1,4 +1,4 @@
-"""A broker's request log says of its clients what a capture of the same traffic says."""
+"""A broker's request log shows the same about its clients as a capture of the same traffic."""
 
 from __future__ import annotations
 

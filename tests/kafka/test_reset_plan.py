@@ -1,4 +1,4 @@
-"""Kafka's own tool sets every offset of a plan, whatever groups are called."""
+"""Kafka's own tool sets every offset of a plan, whatever the names of groups."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_kafkas_tool_takes_a_plan(
         commit(address, 3)
         lost = committed(address)
         asked = ("--reset-offsets", "--all-groups", "--execute", "--from-file")
-        # The answer's own CSV is no plan, and the tool ends with status 0 all the same.
+        # The answer's own CSV is not a plan, but the tool still ends with status 0.
         done = tool(of_tool, address, *asked, str(out / "answers" / "group_offsets.csv"))
         assert (done.returncode, committed(address)) == (0, lost), done.stdout
         done = tool(of_tool, address, *asked, str(plan))

@@ -55,7 +55,7 @@ def test_stamped_traffic(spark: SparkSession, kafka: Broker, tmp_path: Path) -> 
     assert after.stats.stamped == 0
     sent, arrived = of_clients(before.capture_paths), of_clients(after.capture_paths)
     assert not any(tags for requests in sent.values() for _, tags in requests)
-    # What the first tap says that it sent on is what the second one got.
+    # The second tap got the requests that the first tap recorded as forwarded.
     stamps = [one.tags for path in before.capture_paths for one in read_stamps(path)]
     got = [tags for requests in arrived.values() for _, tags in requests if tags]
     assert len(stamps) == len(got) == before.stats.stamped

@@ -1,4 +1,4 @@
-"""Groups of Kafka Streams (KIP-1071): views of their records are what the broker says of them."""
+"""Groups of Kafka Streams (KIP-1071): views of their records agree with the broker."""
 
 from __future__ import annotations
 

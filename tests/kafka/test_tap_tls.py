@@ -1,4 +1,4 @@
-"""A tap before real brokers with TLS: clients notice nothing, and the capture has what was said."""
+"""A tap before real brokers with TLS: clients notice nothing, and the capture has the traffic."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_without_a_certificate_where_brokers_ask_for_one_their_reason_is_logged(
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
     (one,) = said
     assert one.startswith(f"{broker.listeners['MTLS']}: closed, as TLS could not be begun: ")
-    assert one.endswith("does not take our certificate, or asks for one and we have none")
+    assert one.endswith("does not accept our certificate, or requires one and we have none")
     # The client tries again until the end, and its last connection may end with the tap.
     assert tap.stats.connections - tap.stats.broker_handshakes_failed <= 1
     assert tap.stats.reset == 0

@@ -158,7 +158,7 @@ def test_all_three_have_the_same_requests_but_those_that_no_log_has(
     assert without(logged, ASKED) == without(tapped, *SASL, ASKED)
     assert {"Produce", "Fetch", "JoinGroup", "OffsetCommit"} <= {key[1] for key in logged}
     assert {*SASL, ASKED} <= {key[1] for key in tapped}
-    # What is asked before the login is in no log; Kafka's own client asks again after it.
+    # Requests before the login are not in the log; Kafka's own client asks again after it.
     asked = logged.keys() - without(logged, ASKED)
     assert asked < tapped.keys() - without(tapped, ASKED)
     assert not [key for key in asked if key[0] == "rdkafka"]

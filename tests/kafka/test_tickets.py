@@ -1,4 +1,4 @@
-"""GSSAPI of a real KDC before real brokers, by way of the tap: what docs/tap.md says of it."""
+"""GSSAPI with a real KDC and real brokers through the tap, as docs/tap.md describes it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def warned(caplog: pytest.LogCaptureFixture, *, of_names: bool) -> Iterator[None
         yield
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
     assert len(said) == of_names, said
-    assert all("holds only where the tap has the broker's own name" in one for one in said)
+    assert all("so the tap needs the broker's own name" in one for one in said)
 
 
 def all_is_well(tap: Tap) -> bool:

@@ -50,7 +50,7 @@ def local_starts(logs: Path) -> list[int]:
 
 
 def begin_from(logs: Path, start: int) -> bool:
-    """Whether the broker has given up what is before an offset, in all partitions."""
+    """Return whether the broker has given up what is before an offset, in all partitions."""
     return min(local_starts(logs)) >= start
 
 
@@ -92,7 +92,7 @@ def segments_agree(spark: SparkSession, address: str, logs: Path, tier: Path) ->
 
 
 def is_settled(tier: Path, logs: Path) -> bool:
-    """Whether all that is not the last segment is in the tier, and is not here any more."""
+    """Return whether all that is not the last segment is in the tier, and is not here any more."""
     starts = sorted(local_starts(logs))
     ends: dict[int, int] = {}
     for partition, base, _ in segments_in(tier).values():

@@ -1,4 +1,4 @@
-"""What Spark's own Kafka source reads of internal topics is typed as the broker's logs are."""
+"""Records of internal topics from Spark's own Kafka source are decoded like the broker's logs."""
 
 from __future__ import annotations
 

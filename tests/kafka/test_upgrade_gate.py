@@ -1,4 +1,5 @@
-"""A cluster of 3.9.2 that becomes a 4.x: brokers do what the gate of its metadata log says."""
+"""A cluster of 3.9.2 is upgraded to 4.x: brokers behave as the gates of its metadata log
+predict."""
 
 from __future__ import annotations
 

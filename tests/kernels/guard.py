@@ -1,7 +1,7 @@
 """Reads messages that end against a page that nobody may read; run as a program, it may crash.
 
-``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that one byte
-more is there, which is the proof that the page guards.
+``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie`` the kernel is told that there is
+one more byte, which proves that the page guards the memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def protect(page: int) -> None:
-    """Let nobody touch a page."""
+    """Forbid all access to a page."""
     change = _libc.mprotect
     change.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     if change(page, mmap.PAGESIZE, 0):
@@ -88,14 +88,14 @@ class Reader:
 
 
 def of_kafka() -> list[Sample]:
-    """Give Kafka's own vectors."""
+    """Return Kafka's own vectors."""
     vectors = (vector for vectors in load_vectors().values() for vector in vectors)
     samples = [(class_of(one), one["version"], bytes.fromhex(one["hex"])) for one in vectors]
     return [sample for sample in samples if len(sample[2]) < PAGES * 500]
 
 
 def of_any_spec() -> list[Sample]:
-    """Give messages of random specs."""
+    """Return messages of random specs."""
     samples: list[Sample] = []
 
     @given(message_specs(), SEEDS)
@@ -129,7 +129,7 @@ def main(rounds: int, *, lie: bool) -> None:
                 )
         data = bytes(raw[: source.randint(0, len(raw))] if source.random() < 0.5 else raw)
         sound += reader(guarded.put_bytes(data, lie=lie))
-    print(f"{rounds} rounds, {sound} messages")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {sound} messages")  # noqa: T201 - the test reads this
 
 
 if __name__ == "__main__":

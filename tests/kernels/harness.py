@@ -21,7 +21,7 @@ REFUSED = object()
 def functions(
     made: type[Message], version: int
 ) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Give the kernels' decode and encode of one message version; both give REFUSED."""
+    """Return the kernels' decode and encode of one message version; both give REFUSED."""
     definition = made.definition
     program = objects.Program(definition.schema(version), definition.classes)
     return (
@@ -31,7 +31,7 @@ def functions(
 
 
 def full_message() -> Any:
-    """Give a message with a value of every type in version 1."""
+    """Return a message with a value of every type in version 1."""
     kind: Any = everything()
     return kind(
         id=uuid.UUID(int=7),
@@ -59,12 +59,12 @@ _ROWS = [
 
 @cache
 def hooked() -> Any:
-    """Give a message whose rows run Python code while version 2 of it is encoded: see `row`."""
+    """Return a message whose rows run Python code while version 2 of it is encoded: see `row`."""
     return made(_ROWS)
 
 
 def row(act: Callable[[], object]) -> Any:
-    """Give a row that calls a function when it is encoded, and is encoded whatever that does."""
+    """Return a row that calls a function when it is encoded, and is encoded whatever that does."""
 
     class Acts:
         __hash__ = None  # type: ignore[assignment]  # as Python does where __eq__ is
@@ -78,7 +78,7 @@ def row(act: Callable[[], object]) -> Any:
 
 
 def has_unordered_tags(value: Any) -> bool:
-    """Whether unknown tagged fields stand anywhere in it in another order than on the wire."""
+    """Return whether unknown tagged fields anywhere have another order than on the wire."""
     if isinstance(value, list):
         return any(map(has_unordered_tags, value))
     names = getattr(value, "__struct_fields__", ())

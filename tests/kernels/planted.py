@@ -1,9 +1,9 @@
 """``python -m tests.kernels.planted``: a mistake planted in each kernel is found by the sanitizers.
 
-It says whether the runs of `tests/kernels/test_sanitized.py` would find a mistake, so it is needed
-when a kernel changes, or what runs them. `make guard` runs it. If every mistake is found, it writes
-what the kernels were into ``planted.txt`` beside it, and a test compares that with the kernels that
-there are. It takes a minute of a processor.
+It shows whether the runs of `tests/kernels/test_sanitized.py` would find a mistake. Run it when a
+kernel changes, or when these runs change. `make guard` runs it. If every mistake is found, it
+writes what the kernels were into ``planted.txt`` beside it, and a test compares that with the
+kernels that there are. It takes a minute of a processor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRITES = (
     "tests/records/test_batch_kernels.py::test_sizes_at_the_edges_of_the_buffer",
     "tests/spark/test_record_sums.py::test_kernel_and_objects_agree_on_any_bytes",
 )
-"""What writes, and what hashes: the boundaries of each type, and of each size of a buffer."""
+"""Kernels that write or hash: the boundaries of each type, and of each size of a buffer."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tests.kernels.harness import REFUSED, functions
 
 
 def agreed(given: Any) -> Any:
-    """Give the room's own word for what a kernel refuses."""
+    """Return the value that marks a refusal of a kernel in this room."""
     return REFUSED if given is boundaries.REFUSED else given
 
 

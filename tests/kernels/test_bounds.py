@@ -1,4 +1,4 @@
-"""No kernel reads or writes a byte beyond what it was given."""
+"""No kernel reads or writes a byte outside of its memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What Python code puts into a message is written alike by all executors, or refused alike.
+"""All executors write the objects in a message as the same bytes, or all refuse them.
 
-Kernels read objects by address. So at every place of a message stands, once, what does not belong
-there: other types, subclasses, values out of range, and objects whose methods raise or change the
-message while it is written.
+Kernels read objects by address. So every place of a message once holds an object that does not
+belong there: other types, subclasses, values out of range, and objects whose methods raise or
+change the message while it is written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MadeUp: Any = everything()
 
 
 class PlantedError(Exception):
-    """What a hostile object raises; it is the caller's own, and reaches the caller."""
+    """The exception of a hostile object; it belongs to the caller, and reaches the caller."""
 
 
 def _raise(*_: object) -> Any:
@@ -73,14 +73,14 @@ def subclass(kind: type, *arguments: Any, **more: Any) -> Any:
 
 
 def hostile() -> list[Any]:
-    """Give what belongs in no field or in few, made anew."""
+    """Return what belongs in no field or in few, made anew."""
     return [
         *(None, True, 0, -1, 2**15, 2**31, 2**63, -(2**63) - 1, 10**400, subclass(int, 5)),
         *(Index(7), Index(2**40), 1.5, float("nan"), float("inf"), subclass(float, 0.5), 1j),
         *("text", "\ud800", "x" * 32_767, "ß" * 20_000, subclass(str, "text")),
         *(b"bytes", bytearray(b"bytes"), memoryview(b"bytes"), subclass(bytes, b"bytes")),
         *(("t",), [], {"name": "t"}, subclass(list, [1]), subclass(dict, {1: b""})),
-        # As long as an empty list, and not one.
+        # These are no lists, though some have an empty list's length.
         *("", b"", (), {}, set(), bytearray(), Raises(), odd_uuid(2**128), odd_uuid(None)),
         *(int, Holder, Holder(), message("RequestHeader")(client_id="a")),
         *([one] for one in (None, True, 2**63, "", b"", 0.5, "\udfff", [], {}, object())),
@@ -90,7 +90,7 @@ def hostile() -> list[Any]:
 
 
 def hostile_tags() -> list[Any]:
-    """Give what may stand for unknown tagged fields and mostly is none."""
+    """Return what may stand for unknown tagged fields and mostly is none."""
     return [
         *(None, 0, 5, "", "tags", b"", [], [(9, b"")], (), {9_000: b"x", "y": b""}, Raises()),
         *({tag: b"x"} for tag in (-1, 2**31 - 1, 2**31, 2**70, True, 9.0, None, "9", b"")),
@@ -101,7 +101,7 @@ def hostile_tags() -> list[Any]:
 
 
 def structures(value: Any) -> Iterator[Any]:
-    """Give an object and all within it."""
+    """Yield an object and all within it."""
     if isinstance(value, list):
         for one in value:
             yield from structures(one)
@@ -125,7 +125,7 @@ def spoil(value: Any, source: random.Random) -> None:
 
 
 def outcome(encode: Callable[..., bytes], *arguments: Any) -> bytes | str:
-    """Give the bytes, or the only errors there may be."""
+    """Return the bytes, or the only errors there may be."""
     try:
         return encode(*arguments)
     except EncodeError as error:

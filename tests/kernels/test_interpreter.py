@@ -112,7 +112,7 @@ def test_another_exception_is_the_fallback_s_business(kind: type[Exception]) -> 
 
 
 def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
-    # So nothing else runs meanwhile: no other thread, and no handler of a signal.
+    # So nothing else runs during that time: no other thread, and no signal handler.
     decode, encode = functions(MadeUp, 1)
     value = full_message()
     raw = encode(value)
@@ -188,7 +188,7 @@ assert sys.kept[0](sys.kept[1](header(client_id="a"))).client_id == "a"
 
 
 def test_functions_may_outlive_everything_but_the_interpreter() -> None:
-    # What is freed is overwritten, so that using it shows.
+    # Freed memory is overwritten, so that a use of it is noticed.
     done = subprocess.run(
         [sys.executable, "-c", OUTLIVED],
         env={**os.environ, "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "2"},

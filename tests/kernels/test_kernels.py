@@ -1,4 +1,4 @@
-"""The kernels say what the reference says, or refuse; they never say anything else."""
+"""The kernels have the same result as the reference, or refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class's ``decode`` is a C function once its process runs on kernels, and says what it said."""
+"""A class's ``decode`` is a C function once its process runs on kernels, with the same results."""
 
 from __future__ import annotations
 

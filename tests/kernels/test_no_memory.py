@@ -1,4 +1,5 @@
-"""Without memory, kernels over objects give what is right or a `MemoryError`, and leak nothing."""
+"""Without memory, kernels over objects return the right result or raise `MemoryError`, and leak
+nothing."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
         tried(first)
     gc.collect()
     grown = []
-    # What leaks does so each time; other threads of the process may keep something meanwhile.
+    # A leak appears each time; other threads of the process may keep some memory once.
     for _ in range(4):
         before = sys.getallocatedblocks()
         right = [tried(first) for first in range(1, MOST)]

@@ -1,4 +1,4 @@
-"""What Cython and Python both have, they have alike: numbers of formats, and rows in memory."""
+"""Numbers of formats and rows in memory are equal in Cython and in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "batches": (*_WIRE, "columnar.batch_table"),
     "hashing": ("columnar.value_hash",),
 }
-# Of the same name, and another meaning: a magic as its bytes stand, and not the lowest first.
+# These have the same name, but another meaning: a magic in the order of its bytes, not in little
+# endian.
 _OTHERS = {"LZ4_MAGIC", "ZSTD_MAGIC"}
 _ENUM = re.compile(r"^cdef enum ?\w*:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 _DEFINED = re.compile(r"^ +#define (\w+) ((?:0x)?[0-9A-F]+)(?:U?LL)?$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Kernels compiled with sanitizers touch nothing else; mistakes planted in them were found."""
+"""Kernels compiled with sanitizers use only their own memory; planted mistakes were found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mypy is told of the extension is what Cython compiles."""
+"""The stubs for mypy agree with the extension that Cython compiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Names = dict[str, list[str]]
 
 
 def compiled(source: str) -> Names:
-    """Give the public names of a file in Cython: what functions take, and what classes have."""
+    """Return the public names of a file in Cython: what functions take, and what classes have."""
     names = {one[1]: arguments(one[2]) for one in _FUNCTION.finditer(source)}
     for one in _CLASS.finditer(source):
         names[one[1]] = sorted(_FIELD.findall(one[2]))
@@ -35,7 +35,7 @@ def compiled(source: str) -> Names:
 
 
 def arguments(written: str) -> list[str]:
-    """Give the names of arguments, without their types and defaults."""
+    """Return the names of arguments, without their types and defaults."""
     plain = re.sub(r"\[.*?\]|not None", "", written)
     words = (one.partition("=")[0].split() for one in plain.split(","))
     names = [one[-1] for one in words if one]
@@ -47,7 +47,7 @@ def public(names: Names) -> Names:
 
 
 def told(stub: str) -> Names:
-    """Give what a stub says of the same."""
+    """Return what a stub says of the same."""
     names: Names = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.FunctionDef):

@@ -19,7 +19,7 @@ OTHER = 7
 
 
 def level(tag: int, versions: str) -> dict[str, Any]:
-    """Give a tagged field of some versions; they share tags with what is unknown."""
+    """Return a tagged field of some versions; they share tags with what is unknown."""
     common = {"type": "int32", "taggedVersions": versions, "tag": tag, "ignorable": True}
     return {"name": f"Level{tag}", "versions": versions, **common}
 

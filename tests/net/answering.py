@@ -1,4 +1,4 @@
-"""A broker in a thread, for clients that block: it answers what a test says, or with defaults."""
+"""A broker in a thread, for blocking clients: it responds as a test says, or with defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker of a few lines, a client of fewer, and what a capture says of them."""
+"""A small broker, a small client, and the content of a capture of their traffic."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 class Broker:
-    """Answers requests with what ``answer`` gives for each; keeps the bytes that came."""
+    """Responds to each request with the result of ``answer``; keeps the received bytes."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

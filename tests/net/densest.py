@@ -1,4 +1,5 @@
-"""The densest messages: as many elements as fit into so many bytes, in each array of a message."""
+"""The densest messages: as many elements as fit into a number of bytes, in each array of a
+message."""
 
 from __future__ import annotations
 

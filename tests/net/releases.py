@@ -1,4 +1,4 @@
-"""Brokers of a few lines that offer, read and refuse what those of a release do."""
+"""Small brokers that offer, read and refuse the same versions as those of a release."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_acks_0_does_not_wait() -> None:
         assert answer.to_json() is None
         assert not answer.error_codes
         assert not answer.is_moved
-        # The connection goes on.
+        # The connection still works.
         assert broker.call("ListGroups", {}, 4).response is not None
     assert answers.names() == ["Produce", "ListGroups"]
 

@@ -1,4 +1,4 @@
-"""Records as JSON: what is written arrives, and what is shown can be sent again."""
+"""Records as JSON: written records arrive, and shown records can be sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a request goes: as the cluster says at that moment, and again where it went wrong."""
+"""The broker for a request: the one that the cluster names, looked up again after a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOVED = {"topics": [{"partitions": [{"errorCode": 6}]}]}
 
 
 class Nodes:
-    """Two brokers, 1 and 2; what they say of the cluster names ``leader``, which may change."""
+    """Two brokers, 1 and 2; their responses about the cluster name ``leader``, which may change."""
 
     def __init__(self, addresses: dict[int, HostPort], answers: dict[int, Answers]) -> None:
         self.addresses = addresses

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import asyncio
 
 # The first is RFC 7677's; the others are what brokers of 4.4.0 answered to this password.
-PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is no secret
+PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
 VECTORS = {
     "RFC 7677": (
         "SCRAM-SHA-256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO",
@@ -145,7 +145,7 @@ def test_a_wrong_password_is_not_shown_nor_is_the_right_one(mechanism: str) -> N
 
 
 def test_a_login_that_failed_is_not_tried_again() -> None:
-    # Brokers lock out whoever fails too often.
+    # Brokers lock out clients that fail too often.
     security = Security(login=Login("PLAIN", "alice", "mistaken"))
     answers = Answers(SaslAuthenticate={"errorCode": 58})
     with (

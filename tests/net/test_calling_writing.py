@@ -1,4 +1,4 @@
-"""What may change something on a broker is sent only where the caller says so."""
+"""A request that may change something on a broker is sent only if the caller allows it."""
 
 from __future__ import annotations
 

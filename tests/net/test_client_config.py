@@ -1,4 +1,4 @@
-"""A properties file says what it says to Kafka's own clients, and no error shows a secret."""
+"""A properties file means the same as for Kafka's own clients, and no error shows a secret."""
 
 from __future__ import annotations
 
@@ -225,14 +225,14 @@ def test_a_broker_of_another_authority_or_name_is_not_trusted(tmp_path: Path) ->
     found = config(tmp_path, security_protocol="SSL", **pem_file(other, tmp_path))
     with (
         answering(tls=listening(authority)) as (address, _),
-        pytest.raises(CallError, match="its certificate is of an authority that is not trusted"),
+        pytest.raises(CallError, match="its certificate is from an authority that is not trusted"),
     ):
         Broker.connect(address, found.security)
     stores = pem_file(authority, tmp_path)
     elsewhere = listening(authority, hosts=("elsewhere.example",))
     with answering(tls=elsewhere) as (address, _):
         checks = config(tmp_path, security_protocol="SSL", **stores)
-        with pytest.raises(CallError, match="its certificate does not hold: "):
+        with pytest.raises(CallError, match="its certificate is not valid: "):
             Broker.connect(address, checks.security)
         stores["ssl_endpoint_identification_algorithm"] = ""
         any_name = config(tmp_path, security_protocol="SSL", **stores)

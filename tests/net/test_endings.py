@@ -1,4 +1,4 @@
-"""How connections end and fail to begin is told apart, counted, and said once."""
+"""The different ends and failures of connections are distinguished, counted, and logged once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_client_that_closes_before_its_answer_has_not_reset(
             await settled(lambda: tap.stats.open_connections == 0)
             stats = tap.stats
             assert (stats.reset, stats.left_early) == ((0, 1) if polite else (1, 0))
-            # What the broker said to nobody is captured nevertheless.
+            # A broker's response is captured even if the client has left.
             said = captured(tap.capture_paths).get((upstream.port, client.port), b"")
             assert not polite or said.startswith(answer[:100_000])
 

@@ -1,4 +1,4 @@
-"""Faults of a tap: what each does, and that nothing else is touched."""
+"""Faults of a tap: the effect of each, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -429,7 +429,7 @@ def test_a_delay_holds_its_connection_and_no_other(point: str, tmp_path: Path) -
         assert await client.receive() == said_by_broker(early)
         async with connected(tap.listen_address) as other:
             assert await other.ask(early) == said_by_broker(early)
-        # What is late goes out when the tap stops: nothing is lost.
+        # Delayed frames are sent when the tap stops: nothing is lost.
         if point == "before":
             assert bytes(broker.received[0]) == frame(early)
             await tap.close()

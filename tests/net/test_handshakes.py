@@ -96,13 +96,17 @@ async def expired(address: HostPort, made: Made, _path: Path) -> None:
 CLIENTS = [
     (plain, "not_tls", "the other side does not speak TLS"),
     (http, "not_tls", "the other side does not speak TLS"),
-    (nothing, "handshakes_left", "the other side left during the TLS handshake"),
-    (in_hello, "handshakes_left", "the other side left during the TLS handshake"),
-    (distrusting, "handshakes_left", "it does not take our certificate and does not say so"),
+    (nothing, "handshakes_left", "the other side closed the connection during the TLS handshake"),
+    (in_hello, "handshakes_left", "the other side closed the connection during the TLS handshake"),
+    (distrusting, "handshakes_left", "it refused our certificate without saying so"),
     (hanging, "handshakes_failed", "the TLS handshake took longer than"),
     (nameless, "handshakes_failed", "the other side came without a certificate"),
-    (of_others, "handshakes_failed", "its certificate is of an authority that is not trusted here"),
-    (expired, "handshakes_failed", "its certificate does not hold: certificate has expired"),
+    (
+        of_others,
+        "handshakes_failed",
+        "its certificate is from an authority that is not trusted here",
+    ),
+    (expired, "handshakes_failed", "its certificate is not valid: certificate has expired"),
 ]
 
 
@@ -179,10 +183,10 @@ def broker_of(what: str, made: Made, path: Path) -> tuple[Any, ssl.SSLContext | 
 
 PLAIN_BROKERS = {"closes": closes, "plain": answers_in_plain, "hangs": says_nothing}
 BROKERS = [
-    ("unknown", "its certificate is of an authority that is not trusted here"),
-    ("expired", "its certificate does not hold: certificate has expired"),
+    ("unknown", "its certificate is from an authority that is not trusted here"),
+    ("expired", "its certificate is not valid: certificate has expired"),
     ("name", "certificate is not valid for '127.0.0.1'"),
-    ("closes", "the other side left during the TLS handshake"),
+    ("closes", "the other side closed the connection during the TLS handshake"),
     ("plain", "the other side does not speak TLS"),
     ("hangs", "the TLS handshake took longer than"),
 ]
@@ -246,7 +250,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
     [
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "asks for a certificate and we have none"),
         ("TLSV1_ALERT_UNKNOWN_CA", "does not trust the authority of our certificate"),
-        ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "does not take our certificate"),
+        ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "does not accept our certificate"),
         ("NO_SHARED_CIPHER", "no cipher in common"),
         ("SOMETHING_NEW", "what OpenSSL said"),
     ],

@@ -1,4 +1,5 @@
-"""The capture of a tap over its socket: what readers get, and what they cannot do to the tap."""
+"""The capture of a tap over its socket: the data of readers, and the limits on their effect on the
+tap."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def test_who_reads_a_running_tap(tmp_path: Path) -> None:
             tapped(upstream, tmp_path / "out", live=str(path)) as tap,
             connected(tap.listen_address) as client,
         ):
-            # What passed before it came is not given.
+            # The reader does not get traffic from before its connection.
             await client.ask(asking(NOTHING))
             reader = ActivityReader()
             with closing(LiveCaptures([path])) as live:

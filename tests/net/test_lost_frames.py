@@ -1,4 +1,5 @@
-"""A tap whose capture fails: clients go on, every frame is captured or counted, and it is said."""
+"""A tap whose capture fails: clients continue, every frame is captured or counted, and the tap
+reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a monitor gets from a tap, and that nobody else gets anything from it for long."""
+"""The metrics of a tap for a monitor, and the limits for all other connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a process of the tap, or on the way to it, stays with what it is about."""
+"""A failure in a process of the tap, or on the way to it, affects only its own connections."""
 
 from __future__ import annotations
 

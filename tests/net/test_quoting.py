@@ -1,4 +1,4 @@
-"""What a request has withheld is in nothing that is kept or shown of its response."""
+"""A value that was withheld in a request is withheld in its response too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rehearsal does with each request and each list: its rules, without a connection."""
+"""The rules of a rehearsal for each request and each list of versions, without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A tap that rehearses a release: each client meets that release, and nothing else is touched."""
+"""A tap that rehearses a release: each client sees the versions of that release, and nothing else
+changes."""
 
 from __future__ import annotations
 
@@ -222,7 +223,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
             connected(tap.listen_address) as client,
         ):
             if only is None:
-                # The rehearsal is over, and its connections go on.
+                # The rehearsal is over, and its connections continue.
                 await client.ask(asks(4))
                 tap.end_rehearsal()
             for payload in [asks(version) for version in (0, 4, 5, 99)]:
@@ -235,7 +236,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
 
 
 async def all_pass(tap: Tap, processes: int) -> bool:
-    """Whether a request that was refused passes in every process: each has one of these clients."""
+    """Return whether a refused request passes in every process; each has one of these clients."""
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(connected(tap.listen_address)) for _ in range(processes)

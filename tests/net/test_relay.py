@@ -406,7 +406,7 @@ def test_what_was_held_of_a_response_is_not_lost_where_a_client_speaks_tls(tmp_p
     hello = bytes.fromhex("16030100c8010000c40303") + bytes(200)
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Too few bytes to say of which response they are.
+        # Too few bytes to decide which response they belong to.
         writer.write(b"\0\0\0\x09ear")
         await writer.drain()
         assert await reader.readexactly(len(hello)) == hello

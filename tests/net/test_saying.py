@@ -1,4 +1,5 @@
-"""What a peer or a failure can repeat without bound is logged once a second, with a count."""
+"""An event that a peer or a failure can repeat without limit is logged once a second, with a
+count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A stamped request is what the client sent, and the tags; all else is what came, and counted."""
+"""A stamped request has the client's bytes and the tags; all other requests pass unchanged and are
+counted."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_ring_counts_what_it_lets_go(tmp_path: Path) -> None:
     assert len(tap.capture_paths) == 2
     assert tap.stats.removed_frames + len(frames(tap.capture_paths)) == 18
     assert tap.stats.removed_bytes >= 100 * tap.stats.removed_files
-    # What was let go as asked for is not lost.
+    # Frames that the tap dropped as its options say are not counted as lost.
     assert tap.stats.is_captured
 
 

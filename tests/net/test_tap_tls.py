@@ -1,4 +1,4 @@
-"""The tap under TLS: what goes through it, where it leads, and as whom."""
+"""The tap under TLS: the traffic through it, the brokers that it reaches, and the principal."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def test_gssapi_is_counted_and_said_once_where_its_ticket_cannot_be_for_the_tap(
         assert not any(b"secret" in path.read_bytes() for path in tap.capture_paths)
 
     run(job())
-    assert caplog.text.count("a client asks for GSSAPI") == (0 if keeps else 1)
+    assert caplog.text.count("a client uses Kerberos (GSSAPI)") == (0 if keeps else 1)
 
 
 # How connections end.
@@ -582,6 +582,6 @@ def test_a_tap_that_leaves_tls_behind_warns(
     run(start(f"ssl://{here}", f"ssl://{there}", TapSecurity(made.listen)))
     run(start(here, there, TapSecurity()))
     run(start(here, f"ssl://{there}", TapSecurity()))
-    assert "from it on there is none" not in caplog.text
+    assert "the tap uses none to the brokers" not in caplog.text
     run(start(f"ssl://{here}", there, TapSecurity(made.listen)))
-    assert "from it on there is none" in caplog.text
+    assert "the tap uses none to the brokers" in caplog.text

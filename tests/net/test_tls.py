@@ -1,4 +1,5 @@
-"""Our side of TLS: whom a client trusts, as whom it comes, and how a wrong file is worded."""
+"""Our side of TLS: which servers a client trusts, its own certificate, and the errors for wrong
+files."""
 
 from __future__ import annotations
 

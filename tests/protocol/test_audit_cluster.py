@@ -1,4 +1,4 @@
-"""The cluster's gate: what each kind of evidence says of each release."""
+"""The cluster's gates: the verdict of each kind of evidence for each release."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_gate_is_told_of_on_every_release_from_4_on_and_none_before() -> N
         assert [one.verdict for one in found] == sorted(
             (one.verdict for one in found), key=VERDICTS.index
         )
-        # Nobody takes what was not looked at for what is open.
+        # A gate that was not checked does not count as passed.
         for one in found:
             assert one.reason
             assert (one.verdict != NOT_SAID) or one.remedy

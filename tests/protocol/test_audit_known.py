@@ -1,4 +1,5 @@
-"""What is known of software is told of that software, in those versions, on those releases."""
+"""Known facts about software are reported only for that software, in these versions, on these
+releases."""
 
 from __future__ import annotations
 

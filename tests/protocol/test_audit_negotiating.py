@@ -1,4 +1,4 @@
-"""Nobody is told "it negotiates" of an API for which there is nothing to negotiate."""
+"""The audit does not say "it negotiates" about an API without a version in common."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def test_the_remedy_of_a_version_that_is_too_new_does_not_send_the_client_furthe
     assert (found.verdict, found.evidence) == ("will break", "does not negotiate")
     assert found.remedy == (
         "change Config.Version, Config.ApiVersionsRequest so that it speaks Fetch 0-12 (Sarama), "
-        "or upgrade to Sarama 1.46.0 or newer, which heeds what the broker offers, or keep it on "
-        "brokers of Kafka 3.1.2 or newer"
+        "or upgrade to Sarama 1.46.0 or newer, which uses only versions that the broker offers, "
+        "or keep it on brokers of Kafka 3.1.2 or newer"
     )
     (found,) = judge(client(None), Conduct("client", (use("Fetch", 13, "never"),)), "2.8")
     assert found.remedy.startswith("remove the setting that pins the version, if one does (")

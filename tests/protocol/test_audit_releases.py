@@ -1,4 +1,4 @@
-"""Who sends what only brokers send; which release answers ApiVersions like that."""
+"""Clients that send requests of brokers, and the release that an ApiVersions response shows."""
 
 from __future__ import annotations
 

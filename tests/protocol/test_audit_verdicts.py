@@ -1,4 +1,4 @@
-"""Each kind of evidence gives its verdict, and no other evidence does."""
+"""Each kind of evidence leads to its verdict, and no other evidence does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASES = [
     (FETCH, 3, {"closed": True, **NEVER}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **UNSEEN}, (), "broke", "closed"),
     (FETCH, 99, {"closed": True, "offered": ALL, **NEVER}, (), "broke", "closed"),
-    # What a broker advertises is not what it reads: 4.x has Produce 0-13, and closes on 2.
+    # A broker may not read all versions that it advertises: 4.x has Produce 0-13, and closes on 2.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 13)}, ("4.3.1",), "broke", "closed"),
     # A broker that reads the version closed for another reason; so may one that is not known.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, ("3.9.2",), "will break", "offered"),
@@ -58,7 +58,7 @@ CASES = [
     (FETCH, 3, {}, (), "cannot say", "range not seen"),
     (FETCH, 3, UNSEEN, (), "cannot say", "range not seen"),
     (FETCH, 99, UNSEEN, (), "cannot say", "asking not seen"),
-    # The release lacks the API, and nobody knows what the client does then.
+    # The release lacks the API, and it is not known what the client does then.
     (999, 0, UNSEEN, (), "cannot say", "API missing"),
     (999, 0, {}, (), "cannot say", "API missing"),
     (999, 0, NEVER, (), "will break", "API missing"),

@@ -1,4 +1,4 @@
-"""The client instance id, whoever gives it: the header, a body, or the broker's response.
+"""The client instance id from any source: the header, a body, or the broker's response.
 
 Source: KIP-714 for the bodies, KIP-1313 for request header 3.
 """

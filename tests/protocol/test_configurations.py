@@ -48,7 +48,7 @@ def test_what_is_gone_was_known_before_and_is_not_now() -> None:
             since = find_removal(kind, name, release)
             assert (since is None) == (
                 name in known_names(kind, release)
-                # What a later release brings is not gone before it.
+                # A name that a later release adds was not removed before it.
                 or not any(
                     name in known_names(kind, one)
                     for one in known_releases()

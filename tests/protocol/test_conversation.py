@@ -1,4 +1,4 @@
-"""What each frame of a connection is, and of which pair, by those that came before it."""
+"""The kind and the pair of each frame of a connection, from the frames before it."""
 
 from __future__ import annotations
 

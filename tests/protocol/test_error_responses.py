@@ -1,4 +1,4 @@
-"""An error response is what Kafka's own class of the request builds; and errors set in a response.
+"""An error response equals the one that Kafka's own class builds; and errors set in a response.
 
 `tools/error_response_vectors.py` wrote the vectors. Texts of errors are Kafka's prose and belong
 to a release: here they are null in what Java wrote too.

@@ -1,4 +1,4 @@
-"""Records of internal topics: which message each key and value is, and what is refused."""
+"""Records of internal topics: the message of each key and value, and the refusals."""
 
 from __future__ import annotations
 

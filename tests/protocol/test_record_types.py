@@ -27,7 +27,7 @@ def int16(value: int) -> bytes:
 
 
 def type_of(key: ReleaseVector) -> int:
-    """Give the record type that the spec of the release's own jar says for a key."""
+    """Return the record type that the spec of the release's own jar says for a key."""
     if key.type == "data":
         return key.version
     api_key = catalog().entry(key.message).api_key

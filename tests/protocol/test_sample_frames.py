@@ -1,4 +1,4 @@
-"""Frames that are made up are read as what they were made from, and damaged ones are refused."""
+"""Generated frames are read as their original messages, and damaged ones are refused."""
 
 from __future__ import annotations
 

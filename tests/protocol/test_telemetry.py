@@ -1,4 +1,5 @@
-"""Pushed metrics are what OpenTelemetry's classes wrote, and any bytes give only our errors."""
+"""Pushed metrics equal those that OpenTelemetry's classes wrote, and any bytes raise only our
+errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frame is read with its length and without, and a response by what says which it answers."""
+"""A frame is read with and without its length, and a response by its API or request."""
 
 from __future__ import annotations
 

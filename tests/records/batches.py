@@ -81,7 +81,7 @@ _RIGHT = {
 
 
 def with_part(part: str, wrong: bytes) -> bytes:
-    """Give a batch of one record in which one part is what it is told to be."""
+    """Return a batch of one record in which one part has a given value."""
     content = b"".join(wrong if name == part else right for name, right in _RIGHT.items())
     return batch(write_varint(len(content)) + content, 1)
 

@@ -1,7 +1,8 @@
 """Reads records that end against a page that nobody may read; run as a program, it may crash.
 
 ``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches`` whole batches; with
-``--lie`` the kernel is told that one byte more is there, which is the proof that the page guards.
+``--lie`` the kernel is told that there is one more byte, which proves that the page guards the
+memory.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main(rounds: int, *, lie: bool) -> None:
             parts = [part for one in found for part in (one.key, one.value) if part]
             assert sum(map(len, parts)) <= len(data)
             sound += 1
-    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this
 
 
 def main_batches(rounds: int, *, lie: bool) -> None:
@@ -71,7 +72,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
             sound += read_batch(one) is not REFUSED
             one.data = b""
         del ahead, given
-    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def _refuse(*_: Any) -> Any:
 
 @cache
 def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Give the kernels' `read_records` and `write_records`; both give REFUSED."""
+    """Return the kernels' `read_records` and `write_records`; both give REFUSED."""
     return (
         record_objects_read.records_reader(CLASSES, _refuse),
         record_objects_write.records_writer(CLASSES, _refuse),
@@ -32,7 +32,7 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 @cache
 def batch_functions() -> tuple[Callable[..., Any], ...]:
-    """Give the kernels' `read_fetch`, `read_batch` and `write_batch`."""
+    """Return the kernels' `read_fetch`, `read_batch` and `write_batch`."""
     return (
         record_objects_read.fetch_reader(CLASSES, _refuse),
         record_objects_read.batch_reader(CLASSES, _refuse),
@@ -42,11 +42,11 @@ def batch_functions() -> tuple[Callable[..., Any], ...]:
 
 @cache
 def iterate() -> Callable[..., Any]:
-    """Give the kernels' `iterate`; its iterators give REFUSED where they would not go on."""
+    """Return the kernels' `iterate`; its iterators give REFUSED where they would not go on."""
     return record_objects_iterate.iterator_maker(CLASSES, _refuse, _refuse)
 
 
 def read_ahead(*arguments: Any) -> Any:
-    """Give what the kernels are sure of, or REFUSED."""
+    """Return what the kernels are sure of, or REFUSED."""
     found = iterate()(*arguments)
     return found if found is REFUSED else list(takewhile(lambda one: one is not REFUSED, found))

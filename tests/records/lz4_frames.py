@@ -18,7 +18,7 @@ RAW = 1 << 31
 
 
 def header(flags: int, size_code: int = 4, content_size: int = 0) -> bytes:
-    """Give a frame header whose checksum is right."""
+    """Return a frame header whose checksum is right."""
     head = bytes([0x40 | flags, size_code << 4])
     if flags & CONTENT_SIZE:
         head += content_size.to_bytes(8, "little")
@@ -26,13 +26,13 @@ def header(flags: int, size_code: int = 4, content_size: int = 0) -> bytes:
 
 
 def frame(*blocks: bytes, flags: int = INDEPENDENT, size_code: int = 4) -> bytes:
-    """Give a frame of compressed blocks."""
+    """Return a frame of compressed blocks."""
     parts = [len(block).to_bytes(4, "little") + block for block in blocks]
     return header(flags, size_code) + b"".join(parts) + bytes(4)
 
 
 def contents(source: random.Random) -> Iterator[bytes]:
-    """Give contents that compress in every way: runs of each period, text, noise, and mixed."""
+    """Yield contents that compress in every way: runs of each period, text, noise, and mixed."""
     yield from (b"", b"x", b"flexwire", bytes(100_000), source.randbytes(70_000))
     for period in (*range(1, 20), 31, 64):
         pattern = source.randbytes(period)
@@ -46,7 +46,7 @@ def contents(source: random.Random) -> Iterator[bytes]:
 
 
 def library_frames(content: bytes) -> Iterator[bytes]:
-    """Give the frames that the library writes of it, with and without each of what it can have."""
+    """Yield the frames that the library writes of it, with and without each of what it can have."""
     yield bytes(cramjam.lz4.compress(content))
     for level in (1, 4, 12):
         for checksum in (False, True):

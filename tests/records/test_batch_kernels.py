@@ -1,4 +1,4 @@
-"""Kernels for whole batches say what Python's code says, or nothing."""
+"""Kernels for whole batches have the same result as the Python code, or refuse."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def no_kernels() -> Iterator[None]:
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
-    """Give all that decoding says, step by step, errors included."""
+    """Return all that decoding says, step by step, errors included."""
     found: list[Any] = []
     iterator = decode_batches(data, **options)
     for _ in range(20):
@@ -168,7 +168,7 @@ def test_positions_and_the_partial_end_are_told_as_the_iteration_goes() -> None:
 
 
 def ahead(data: bytes) -> int:
-    """Give how many objects are made before the first batch is given."""
+    """Return how many objects are made before the first batch is given."""
     # Python keeps some objects that nobody has any more, until it collects garbage.
     gc.collect()
     before = sys.getallocatedblocks()

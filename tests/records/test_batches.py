@@ -1,4 +1,5 @@
-"""Magic 2: what is in a batch is read whole, cut anywhere, followed by anything, and lied about."""
+"""Magic 2: the content of a batch is read whole, cut anywhere, followed by other bytes, and with
+wrong lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""confluent-kafka reads what flexwire writes, from a broker of a few lines."""
+"""confluent-kafka reads the records that flexwire writes, from a small broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def records(magic: int, first: int = 0) -> list[Record]:
 
 
 def logs() -> dict[str, tuple[bytes, list[Record]]]:
-    """Give for each partition the bytes that it holds, and the records in them."""
+    """Return for each partition the bytes that it holds, and the records in them."""
     made: dict[str, tuple[bytes, list[Record]]] = {}
     for magic in (0, 1, 2):
         for compression in list(Compression)[: 5 if magic > 1 else 4]:

@@ -1,4 +1,4 @@
-"""What all conventions have in common, and those of one page each."""
+"""The common laws of all conventions, and the pages of single ones."""
 
 from __future__ import annotations
 

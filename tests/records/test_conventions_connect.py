@@ -1,4 +1,4 @@
-"""Kafka Connect's text: what Java loses, what is written, and what is bounded."""
+"""Kafka Connect's text: the losses of Java, writing, and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`detect` shows its evidence and leaves the choice; the page about it all does what it shows."""
+"""`detect` shows its evidence and leaves the choice to the user; the blocks of its page have the
+shown output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Java wrote reads as Java reads it; made with connect-api 4.1.0 and spring-kafka 4.0.0."""
+"""Headers that Java wrote are read as Java reads them; made with connect-api 4.1.0 and spring-kafka
+4.0.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compressed inflates to what it was, in the form that Kafka's own readers want."""
+"""Compressed data inflates to the original, in the form that Kafka's own readers expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written reads back as it was given; what cannot be written is named."""
+"""Written records are read back unchanged; the error names records that cannot be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Blocks of every kind, one after the other, at every bit: the library makes what zlib makes."""
+"""Blocks of every kind, one after the other, at every bit: the library has the same result as
+zlib."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ DISTANCES += [((2 + at % 2 << at // 2) + 1, at // 2) for at in range(2, 28)]
 
 
 def lengths_of(source: random.Random, symbols: Sequence[int], count: int) -> list[int]:
-    """Give these symbols codewords of a complete code, and others of so many none."""
+    """Return these symbols codewords of a complete code, and others of so many none."""
     lengths = [0]
     while len(lengths) < len(symbols):
         at = source.choice([at for at, length in enumerate(lengths) if length < 15])

@@ -1,4 +1,5 @@
-"""The library that inflates gzip takes what zlib takes, to the same bytes, and nothing else."""
+"""The library that inflates gzip accepts exactly the streams that zlib accepts, with the same
+bytes."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def by_zlib(stream: bytes) -> bytes | None:
 
 
 def texts(source: random.Random) -> list[bytes]:
-    """Give contents of few letters and of many, short and long, whose codes are short and long."""
+    """Return short and long contents of few and of many letters, with short and long codes."""
     uneven = [0.5 ** (at % 24) for at in range(256)]
     return [
         *contents(source),
@@ -116,7 +117,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
 
 
 def is_the_same(stream: bytes) -> bool:
-    """Whether zlib takes a stream; the library does as zlib does, and makes the same of it."""
+    """Return whether zlib accepts a stream; the library must have the same result."""
     expected = by_zlib(stream)
     with suppress(zlib.error):
         content = expected or zlib.decompressobj(-15).decompress(stream, ROOM)
@@ -146,7 +147,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
 
 
 def complete(source: random.Random, count: int) -> list[int]:
-    """Give the lengths of a complete code with so many codewords, some as long as may be."""
+    """Return the lengths of a complete code with so many codewords, some as long as may be."""
     lengths = [0]
     while len(lengths) < count:
         short = [at for at, length in enumerate(lengths) if length < 15]
@@ -157,7 +158,7 @@ def complete(source: random.Random, count: int) -> list[int]:
 
 
 def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
-    """Give some symbols lengths, the others none."""
+    """Return some symbols lengths, the others none."""
     found = [0] * count
     for at, length in zip(source.sample(range(count), len(lengths)), lengths, strict=True):
         found[at] = length
@@ -165,7 +166,7 @@ def placed(source: random.Random, lengths: list[int], count: int) -> list[int]:
 
 
 def without_rest(stream: bytes) -> bytes:
-    """Give a stream without what stands after its last block, as zlib sees it."""
+    """Return a stream without what stands after its last block, as zlib sees it."""
     inflater = zlib.decompressobj(-15)
     with suppress(zlib.error):
         inflater.decompress(stream, ROOM)

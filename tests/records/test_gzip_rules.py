@@ -28,7 +28,7 @@ WORDS = codewords(REPEATS)
 
 
 def fixed(*parts: str) -> bytes:
-    """Give the bytes of a last block by the fixed code."""
+    """Return the bytes of a last block by the fixed code."""
     return to_bytes("110" + "".join(parts) + symbols([END], FIXED))
 
 
@@ -97,20 +97,20 @@ RULES: dict[str, tuple[bytes, bytes | None]] = {
 
 
 def repeating(lengths: str, data: str = "", **given: Any) -> bytes:
-    """Give a block of so many literals and two distances whose lengths are written by WORDS."""
+    """Return a block of so many literals and two distances whose lengths are written by WORDS."""
     counts = given.pop("counts", (257, 2))
     return to_bytes(dynamic([], [], data, lengths=lengths, code=REPEATS, counts=counts, **given))
 
 
 def zeros(count: int) -> str:
-    """Give zeros, as few symbols as may be."""
+    """Return zeros, as few symbols as may be."""
     if count > 10:
         return WORDS[18] + number(min(count, 138) - 11, 7) + zeros(count - min(count, 138))
     return WORDS[17] + number(count - 3, 3) if count >= 3 else WORDS[0] * count
 
 
 def again(count: int) -> str:
-    """Give the last length 3 to 6 times more."""
+    """Return the last length 3 to 6 times more."""
     return WORDS[16] + number(count - 3, 2)
 
 

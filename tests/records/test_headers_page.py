@@ -1,4 +1,4 @@
-"""Every block of the page on typed headers does what it shows."""
+"""Every block of the page on typed headers has the shown output."""
 
 from __future__ import annotations
 

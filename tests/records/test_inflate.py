@@ -1,4 +1,4 @@
-"""Compressed bytes inflate to what was compressed, never beyond the limit, or are an error."""
+"""Compressed bytes inflate to the original, never beyond the limit, or raise an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other clients write reads to what they were given, and they read what is written here."""
+"""flexwire reads the records of other clients, and they read the records of flexwire."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_kafka_python(magic: int, codec: Compression) -> None:
 
 
 def _read_by(reader: Any, data: bytes) -> list[Record]:
-    """Give what another client's reader finds, its crc checks passed."""
+    """Return what another client's reader finds, its crc checks passed."""
     found = reader(data)
     records: list[Record] = []
     while found.has_next():

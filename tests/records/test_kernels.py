@@ -1,4 +1,4 @@
-"""The kernels say what Python's code says, or refuse; they never say anything else."""
+"""The kernels have the same result as the Python code, or refuse."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def mutated(data: bytes, changes: list[Change]) -> bytes:
 
 
 def read_everything(data: bytes, *, check_crc: bool) -> int:
-    """Read messages and headers, on behind every error; gives how many messages there were."""
+    """Read messages and headers, on behind every error; return how many messages there were."""
     found = decode_message_set(data, check_crc=check_crc, max_inflated=_LIMIT)
     count, position = 0, -1
     while position < len(data):

@@ -1,4 +1,4 @@
-"""The fast way without kernels takes what the checked way takes, to the same, or refuses."""
+"""The fast path without kernels has the same result as the checked path, or refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of an answer: one picture, one table, what to do; and nothing of what was not seen."""
+"""The part of an answer: one picture, one table, and advice; and nothing about missing data."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_column_without_a_value_is_left_out_and_named() -> None:
         WHO, shown=tuple((*row[:5], None, None, *row[7:]) for row in WHO.shown)
     )
     shown = Page(render(dataclasses.replace(EMPTY, answers=(silent,)))).words()
-    assert "Left out here, as no row has a value: Seen, Took." in shown
+    assert "Columns left out because no row has a value: Seen, Took." in shown
     assert "Left out here" not in page().words()
 
 
@@ -127,7 +127,7 @@ def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
 def test_what_was_not_seen_is_named_and_not_shown() -> None:
     words = page().words()
     assert UNSEEN.question not in words
-    assert "Also asked, but the input has nothing about it: Unseen." in words
+    assert "Questions without an answer, because the input has no data for them: Unseen." in words
 
 
 def test_yes_and_no_take_no_room_of_texts() -> None:

@@ -55,15 +55,18 @@ def test_why_these_releases_is_told() -> None:
     def why(told: Audit, *releases: str) -> str:
         return audit.chosen(dataclasses.replace(EMPTY, audit=told, releases=releases))
 
-    assert "By what they offer, the captured brokers may be Kafka 3.9.2" in why(AUDIT)
+    assert (
+        "According to the versions that they offer, the captured brokers may be Kafka 3.9.2"
+        in why(AUDIT)
+    )
     unknown = dataclasses.replace(AUDIT, brokers=())
     assert "asked for. The captured brokers' release is unknown" in why(unknown)
     by_brokers = dataclasses.replace(AUDIT, asked=False)
-    assert "of each major from the brokers' on" in why(by_brokers)
+    assert "of each major version, from the brokers' version on" in why(by_brokers)
     assert "--release" in why(Audit(("4.4.0",)))
     assert "preview" not in why(AUDIT, "4.4.0", "mine")
     told = why(AUDIT, "4.4.0", "4.5.0-SNAPSHOT")
-    assert told.endswith(" 4.5.0-SNAPSHOT is a preview: nothing is judged by 4.5.0-SNAPSHOT.")
+    assert told.endswith(" 4.5.0-SNAPSHOT is a preview: no verdict is about 4.5.0-SNAPSHOT.")
 
 
 def test_the_question_names_the_releases() -> None:

@@ -1,4 +1,4 @@
-"""The page and its facts stay small whatever a capture holds, and count what they leave out."""
+"""The page and its facts stay small for any capture, and count the entries that they leave out."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def test_facts_keep_the_first_of_very_many_and_count_the_others(
     words = Page(render(Facts.from_json(json.loads(json.dumps(facts.to_json()))))).words()
     assert "and 12 more rows not shown here" in words  # of 14 APIs
     assert (
-        "The table below has the gravest findings; 13 more are in the table of the audit" in words
+        "The table below has the most serious findings; 13 more are in the table of the audit"
+        in words
     )
 
 

@@ -206,13 +206,13 @@ def test_failures_beyond_the_sample_are_counted() -> None:
 def test_batches_beyond_a_bound_are_counted() -> None:
     for batches, told in (
         (0, ""),
-        (1, "1 record batch among them inflates beyond a bound, and no record of it was read."),
-        (7, "7 record batches among them inflate beyond a bound, and no record of them was read."),
+        (1, "1 record batch among them inflates beyond a limit, and no record of it was read."),
+        (7, "7 record batches among them inflate beyond a limit, and no record of them was read."),
     ):
         totals = dataclasses.replace(SAMPLE.totals, batches_beyond_bounds=batches)
         words = Page(render(dataclasses.replace(SAMPLE, totals=totals))).words()
         assert told in words
-        assert ("beyond a bound" in words) == bool(told)
+        assert ("beyond a limit" in words) == bool(told)
 
 
 def test_captures_of_a_part_are_said_before_everything_else() -> None:
@@ -249,7 +249,7 @@ def test_what_decodes_only_leniently_is_no_failure() -> None:
     assert "Decode failures 0 every frame decoded, 11 only leniently" in words
     assert "No frame failed to decode." in words
     assert "11 frames break their message spec" in words
-    assert "What decodes only leniently" not in Page(rendered("empty")).words()
+    assert "Frames that decode only leniently" not in Page(rendered("empty")).words()
 
 
 def test_a_topic_known_only_by_its_id_is_shown_as_an_id() -> None:

@@ -1,4 +1,5 @@
-"""Lazy frames of Polars, and DuckDB by Arrow: what engines leave out, and what they do not."""
+"""Lazy frames of Polars, and DuckDB through Arrow: the columns and rows that the engines leave
+out."""
 
 from __future__ import annotations
 

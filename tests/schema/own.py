@@ -1,4 +1,4 @@
-"""A catalog of one's own: Kafka as it is bundled, and a release 4.5 made up."""
+"""A user's own catalog: the bundled releases of Kafka, and an invented release 4.5."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PING = 900
 
 
 def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:
-    """Give the text of a request's or response's spec."""
+    """Return the text of a request's or response's spec."""
     kind = "request" if name.endswith("Request") else "response"
     return json.dumps(
         {
@@ -52,6 +52,6 @@ def clients_jar(directory: Path) -> Path:
 
 
 def own_catalog(directory: Path) -> Path:
-    """Write the catalog; gives its directory."""
+    """Write the catalog; return its directory."""
     import_specs(clients_jar(directory), directory / "own", base=bundled_catalog())
     return directory / "own"

@@ -1,4 +1,4 @@
-"""KIP-636: what tagging the errors does to a spec's text, and to the bytes of its messages."""
+"""KIP-636: the effect of tagged errors on a spec's text, and on the bytes of its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each version of a request or response has one header version, whoever says so."""
+"""Each version of a request or response has one header version, and all sources agree on it."""
 
 from __future__ import annotations
 

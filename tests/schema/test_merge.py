@@ -1,4 +1,4 @@
-"""What the specs of a message together say of a field, each for the versions it serves."""
+"""The facts about a field from all specs of a message, each for its own versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog of one's own: made of a jar, used by everything, and nothing taken from elsewhere."""
+"""A user's own catalog: made from a jar, used by everything, without data from other catalogs."""
 
 from __future__ import annotations
 

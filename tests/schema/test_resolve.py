@@ -1,4 +1,4 @@
-"""resolve decides presence, compactness, nullability, tags and defaults, and nothing else does."""
+"""Only resolve decides presence, compactness, nullability, tags and defaults."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def put(source: Path, place: str, name: str, valid: str, *fields: Any, **more: A
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Two releases: what one message can go through between them, each once."""
+    """Two releases, with each possible change of a message between them once."""
     root = tmp_path / "specs"
     # Grows by a version: the newer spec serves both releases.
     put(root, f"{OLD}/clients", "Grows", "0-1", field("A", about="Words."))

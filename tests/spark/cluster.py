@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-# A bound for what hangs, and none for a machine that is busy.
+# A limit for a test that hangs, high enough for a busy machine.
 PATIENCE = 300
 LOOPBACK = (
     "--conf=spark.driver.host=127.0.0.1",
@@ -63,7 +63,7 @@ class Cluster:
             self.start_worker()
 
     def start_connect(self) -> str:
-        """Start a server of Spark Connect that runs its tasks on the workers; gives its address."""
+        """Start a Spark Connect server that runs its tasks on the workers; return its address."""
         options = [f"--conf=spark.executorEnv.PYTHONPATH={python_path()}", "--master", self.url]
         bound = ["--conf=spark.connect.grpc.binding.address=127.0.0.1"]
         server = self._start(
@@ -201,7 +201,7 @@ class Driver:
         self.close()
 
     def is_gone(self) -> bool:
-        """Whether all has ended that it started: Java, and the workers of that."""
+        """Return whether all has ended that it started: Java, and the workers of that."""
         return not any(_session(one) == self._process.pid for one in Path("/proc").glob("[0-9]*"))
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def python_path() -> str:
 
 
 def main(master: str, conf: dict[str, str]) -> None:
-    """Answer what comes, a line of JSON each, until nothing more does."""
+    """Answer each line of JSON on standard input, until its end."""
     from importlib import import_module  # noqa: PLC0415 - of the driver's process alone
 
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""Work for tasks that fails in a way of one's own the first time, and what a test asks of it."""
+"""Work for tasks that fails the first time in a chosen way, and the checks of a test on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
 ROWS = 100
-# A bound for what hangs, and none for a machine that is busy.
+# A limit for a test that hangs, high enough for a busy machine.
 PATIENCE = 300
 
 
@@ -186,7 +186,7 @@ class Store(OutputDirectory):
         return (self.root / name).read_bytes()
 
     def exists(self, name: str) -> bool:
-        """Whether there is such an object."""
+        """Return whether there is such an object."""
         return (self.root / name).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:

@@ -29,7 +29,7 @@ MESSAGE = "messages/ApiVersionsRequest"
 
 
 class Killed(BaseException):
-    """What ends a process at once: nothing may come after it."""
+    """Ends a process at once, without any cleanup."""
 
 
 def delta_staging(

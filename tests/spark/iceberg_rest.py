@@ -142,7 +142,7 @@ def _error(kind: str, text: str, code: int) -> dict[str, Any]:
 
 @contextmanager
 def rest_catalog(place: Path) -> Iterator[str]:
-    """Serve a catalog that is kept in a directory; gives its address."""
+    """Serve a catalog that is kept in a directory; return its address."""
     RestHandler.catalog = SqlCatalog("rest", uri=f"sqlite:///{place}/rest.db")
     server = ThreadingHTTPServer(("127.0.0.1", 0), RestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)

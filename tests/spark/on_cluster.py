@@ -33,7 +33,7 @@ WAITING, HIDDEN = "waiting", "hidden"
 def analyzed(
     spark: SparkSession, captures: list[str], out: str, fault: str = "", flags: str = ""
 ) -> dict[str, int]:
-    """Analyze in many small ranges; gives how many steps of each stage were heard of."""
+    """Analyze in many small ranges; return how many steps of each stage were heard of."""
     heard: dict[str, int] = {}
 
     def hear(stage: str, done: int, total: int) -> None:

@@ -62,7 +62,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     assert told.facts.added_tags == expected
     assert told.facts.sampled == (SampledCaptures(0.5, 1),)
     sentences = expected.sentences
-    assert sentences[0] == f"Captured of a tap that added header tag 10042: {one}, {two}."
+    assert sentences[0] == f"Captured from a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
     page = unescape(told.report.read_text().replace("<wbr>", ""))
     # Beside the answer, and where tagged fields are counted.

@@ -1,4 +1,5 @@
-"""What one page says of clients, connections and requests adds up, or the page says why not."""
+"""The figures about clients, connections and requests on one page add up, or the page says why
+not."""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def test_where_the_audit_leaves_clients_out_it_counts_no_others() -> None:
 def test_who_is_at_the_newest_versions_is_told_with_what_it_is_of() -> None:
     first, *_ = AUDIT.newest
     told = footnotes.newest_sentence(first, 20_000)
-    assert "of 16,000 requests (25 %) are at the newest version that Kafka 4.0.2" in told
+    assert "of 16,000 requests (25 %) use the newest version of their API that Kafka 4.0.2" in told
     assert "1 of 5 clients send nothing older" in told
     assert "The other 4,000 of 20,000 requests do not count here" in told
     assert "The other" not in footnotes.newest_sentence(first, 16_000)

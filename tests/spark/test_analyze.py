@@ -1,4 +1,4 @@
-"""One analysis of one capture that has everything in it; each test states a law of its tables."""
+"""One analysis of one capture with every kind of traffic; each test checks a law of its tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS, schema_of

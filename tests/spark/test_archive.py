@@ -157,7 +157,7 @@ def test_where_java_leaves_none_there_is_none(cache: Path, monkeypatch: pytest.M
 def test_what_one_java_leaves_another_one_maps(
     cache: Path, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
 ) -> None:
-    # However busy the machine is.
+    # A timeout that even a busy machine meets.
     monkeypatch.setattr(archive, "_TIMEOUT_S", 3000)
     if MADE is not None and not is_new:
         shutil.copy2(MADE, cache / f"{archive._name()}-{MADE.stat().st_size}.jsa")

@@ -230,7 +230,7 @@ def by_connection_of(sent: list[dict[str, Any]]) -> dict[str, list[dict[str, Any
 
 
 def only_opens(client_id: str | None, sent: list[dict[str, Any]]) -> bool:
-    """Whether a client id has nothing on a connection but ApiVersions and SASL."""
+    """Return whether a client id has nothing on a connection but ApiVersions and SASL."""
     keys = {one["api_key"] for one in sent if one["client_id"] == client_id}
     return keys <= OPENING_APIS
 

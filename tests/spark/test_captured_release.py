@@ -72,7 +72,7 @@ def test_what_is_laid_out_anew_is_a_row_of_its_release_s_fields(
 
 
 def _same(row: Row, value: Any) -> bool:
-    """Whether each field of the object is in the row, whatever else other releases have."""
+    """Return whether each field of the object is in the row, whatever else other releases have."""
     for name in value.__struct_fields__:
         here, there = row[name], getattr(value, name)
         if isinstance(there, str | int | bool) and here != there:

@@ -1,4 +1,5 @@
-"""docs/spark-captures.md does what it shows, and says every option and kind of row."""
+"""The blocks of docs/spark-captures.md have the shown output, and it has every option and kind of
+row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A whole analysis on a standalone cluster is that of one machine, whatever ends in the middle."""
+"""A whole analysis on a standalone cluster equals that of one machine, even if processes end in the
+middle."""
 
 from __future__ import annotations
 

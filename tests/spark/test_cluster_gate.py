@@ -267,7 +267,7 @@ def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -
     [old] = [row for row in rows if row["gate"] == "old batches"]
     # Without compression each message of magic 1 stands for itself.
     assert (old["count"], old["releases"][0]) == (2, "4.0.0")
-    assert "What stands between this cluster and Kafka 4?" in render(done.facts)
+    assert "What blocks an upgrade of this cluster to Kafka 4?" in render(done.facts)
 
 
 @pytest.mark.spark

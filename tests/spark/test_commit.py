@@ -1,4 +1,4 @@
-"""Tasks that write files: what counts is there once, whatever else was tried."""
+"""Tasks that write files: each file that counts exists once, whatever other attempts did."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_a_worker_that_is_killed_is_told(spark: SparkSession, tmp_path: Path) ->
     (tmp_path / "flags").mkdir()
     with pytest.raises(AnalysisError, match=r"Writing: a Python worker was ended in the middle; "):
         run(spark, tmp_path / "out", 2, partial(faulty.killed_after_put, tmp_path / "flags"))
-    # One attempt is all that a local master makes.
+    # A local master makes only one attempt.
     assert not (tmp_path / "out").exists()
 
 

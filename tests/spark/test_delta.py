@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 
 
 def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """What a reader finds that does not look into the ledger."""
+    """The rows for a reader that does not use the ledger."""
     layout = out.child(f"tables/{name}")
     table = DeltaTable(table_url(layout), storage_options=storage_options(layout))
     return sorted(table.to_pyarrow_table()["client_id"].to_pylist())
 
 
 def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """What a reader finds that does."""
+    """The rows for a reader that uses the ledger."""
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a store answers in a moment takes moto a while, for hundreds of messages."""
+    """moto takes longer than a real store, for hundreds of messages."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -203,7 +203,7 @@ def test_files_that_others_have_joined_are_taken_out_too(
     assert table is not None
     assert table.optimize.compact()["numFilesAdded"] == 1
     assert plain(out) == exact(out) == ["one", "two", "two"]
-    # A file with rows of several is written again for what stays.
+    # A file with rows of several analyses is written again with the remaining rows.
     TableLog(out, "frames").remove({one.analysis})
     assert plain(out) == exact(out) == ["two", "two"]
     assert TableLog(out, "frames").analyses({one.analysis, two.analysis}) == {two.analysis}
@@ -262,7 +262,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -
 
     with monkeypatch.context() as patch:
         patch.setattr(module, name, counted)
-        # What cleans up is dead too.
+        # The process that would clean up is dead too.
         patch.setattr(staging, "give_up", lambda *_: None)
         yield
 
@@ -288,7 +288,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
     assert exact(anywhere) == ["one"]
-    # The next one, of whatever input, removes its rows; the same input is in once.
+    # The next analysis, of any input, removes its rows; the same input is added only once.
     assert not analyze(anywhere, "one")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one"]
@@ -318,7 +318,9 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) ->
         anywhere.write("_staging/20260101T000000Z-00000000", b"")
         staging.sweep(DeltaTables(anywhere), "20260101T000000Z-00000000")
         assert plain(anywhere) == []
-        with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
+        with pytest.raises(
+            FlexwireError, match="another analysis concluded that this one had ended"
+        ):
             writing.publish()
     assert [one.state for one in DeltaLedger(anywhere).entries()] == ["abandoned"]
     assert analyze(anywhere, "one")
@@ -471,7 +473,7 @@ def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_tasks_need_no_deltalake() -> None:
-    """What is pickled for them names only what executors have."""
+    """The objects that are pickled for them name only modules that executors have."""
     program = (
         "import sys; import flexwire.spark.delta.layout, flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyspark'} & set(sys.modules)"

@@ -40,7 +40,7 @@ KEYS = ("analysis", "day")
 
 @pytest.fixture(autouse=True)
 def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a store answers in a moment takes moto a while, for hundreds of messages."""
+    """moto takes longer than a real store, for hundreds of messages."""
     if request.node.get_closest_marker("spark") is None:
         monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, *LOG_SCHEMAS])
 
@@ -57,7 +57,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
-    """An analysis that reads logs up to these offsets; gives those that it goes on with."""
+    """An analysis that reads logs up to these offsets; return those that it goes on with."""
     with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()

@@ -1,4 +1,4 @@
-"""An analysis that fails or is ended leaves what was there, and what it writes is private."""
+"""An analysis that fails or is ended leaves the earlier output, and its files are private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What two analyses must agree on is compared, and a planted difference is told where it is."""
+"""All facts on which two analyses must agree are compared, and a planted difference is found at its
+place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same directory, analyzed every hour: only files that are new are added, and it is told."""
+"""The same directory, analyzed every hour: only new files are added, and the command says so."""
 
 from __future__ import annotations
 

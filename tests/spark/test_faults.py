@@ -1,4 +1,4 @@
-"""Where tasks, workers and the driver end in the middle, what is published is whole."""
+"""If tasks, workers or the driver end in the middle, the published output is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and filters of formats: what they take, and that a filter never takes a row away."""
+"""Options and filters of formats: accepted values, and that a filter never loses a row."""
 
 from __future__ import annotations
 

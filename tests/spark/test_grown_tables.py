@@ -1,4 +1,4 @@
-"""Answers over tables that grow: several analyses say what one says, and what a cut costs."""
+"""Answers over growing tables: several analyses give the same result as one, except at a cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import UUID
 
 import duckdb
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers import ANSWERS, LOG_ANSWERS
 from flexwire.answers.boundaries import boundary_notes

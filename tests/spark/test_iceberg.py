@@ -109,7 +109,7 @@ def plain(out: OutputDirectory, name: str = "frames") -> list[str]:
 
 
 def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
-    """What a reader finds that does."""
+    """The rows for a reader that uses the ledger."""
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
@@ -237,7 +237,7 @@ def ended(
         with monkeypatch.context() as patch:
             patch.setattr(SqlCatalog, "commit_table", counted)
             if isinstance(raised, Killed):
-                # What cleans up is dead too.
+                # The process that would clean up is dead too.
                 patch.setattr(staging, "give_up", lambda *_: None)
             yield
             assert left[0] < 0, "there are not so many commits"
@@ -262,7 +262,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     expected = ["one", "two"] if is_in else ["one"]
     for name in ("frames", MESSAGE):
         assert exact(out, name) == expected
-    # The next one, of whatever input, removes its rows; the same input is in once.
+    # The next analysis, of any input, removes its rows; the same input is added only once.
     assert not analyze(out, "one")
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == expected
@@ -324,7 +324,9 @@ def test_one_that_was_taken_for_ended_cannot_enter(out: OutputDirectory) -> None
         out.write("_staging/20260101T000000Z-00000000", b"")
         staging.sweep(tables, "20260101T000000Z-00000000")
         assert plain(out) == []
-        with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
+        with pytest.raises(
+            FlexwireError, match="another analysis concluded that this one had ended"
+        ):
             writing.publish()
     assert [one.state for one in tables.ledger.entries()] == ["abandoned"]
     assert analyze(out, "one")
@@ -436,7 +438,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
     assert len(output(out.url).files("frames")) == 1
     assert plain(out) == exact(out) == ["one", "two"]
     assert frames.analyses({one.analysis, two.analysis, "another"}) == {one.analysis, two.analysis}
-    # A file with rows of several is written again for what stays.
+    # A file with rows of several analyses is written again with the remaining rows.
     frames.remove({one.analysis})
     assert plain(out) == ["two"]
     frames.remove({one.analysis})

@@ -1,4 +1,5 @@
-"""An analysis reads no more than its allowance, however it is cut, and says what it left out."""
+"""An analysis inflates no more than its limit, however it is divided, and reports what it left
+out."""
 
 from __future__ import annotations
 
@@ -142,6 +143,6 @@ def test_the_command_says_what_was_left_out(capture: Path, tmp_path: Path) -> No
     given = ["analyze", str(capture), "--out", str(tmp_path / "out"), "--max-ratio", "1"]
     done = CliRunner().invoke(app, [*given, "--batch-mib", "1"])
     assert done.exit_code == 0, done.output
-    assert "30 record batches inflate beyond a bound" in done.output
+    assert "30 record batches inflate beyond a limit" in done.output
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "inflate beyond a bound" in report
+    assert "inflate beyond a limit" in report

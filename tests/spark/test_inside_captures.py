@@ -1,4 +1,4 @@
-"""What messages carry inside: records of internal topics, with their names and types."""
+"""The content of messages: records of internal topics, with their names and types."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
             source.reader(T.StructType([wrong]))
     for kind in ("connections", "packets"):
         asked = options(capture, rows=kind)
-        with pytest.raises(ArgumentError, match="a stream has none: read them"):
+        with pytest.raises(ArgumentError, match="which a stream does not have: read them"):
             CaptureStreamReader(asked, spark_schema(asked.schema()))
 
 
@@ -376,7 +376,7 @@ def test_spark_finds_the_format_and_reads_it(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.cluster  # half a minute; what a stream reads is held by `tables/test_following.py`
+@pytest.mark.cluster  # half a minute; `tables/test_following.py` tests what a stream reads
 def test_a_stream_goes_on_after_a_restart_with_what_a_tap_wrote(
     spark: SparkSession, tmp_path: Path
 ) -> None:

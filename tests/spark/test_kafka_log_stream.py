@@ -1,4 +1,4 @@
-"""A stream of ``kafka-log`` gives each record once, over batches and restarts."""
+"""A stream of ``kafka-log`` returns each record once, across batches and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is killed between two files of its checkpoint gives each row once all the same.
+"""A stream that is killed between two files of its checkpoint still returns each row once.
 
 A driver that is killed leaves what is on the disk at that moment. So the moments are copied while a
 query runs: a batch is planned (`offsets`), it is in the table too (`output`), it is committed as

@@ -1,4 +1,4 @@
-"""Frames of many megabytes among small ones: what is held is bounded, and what fails says so."""
+"""Frames of many megabytes among small ones: memory is limited, and failures are reported."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_the_finding_names_message_version_client_and_reason(analysis: Analysis)
     assert scram.reason.endswith("the message ends here but … bytes follow")
     assert uses["ProduceResponse"].client.client_id == "tests"
     assert "3 bytes follow" in uses["MetadataRequest"].reason
-    assert "What decodes only leniently" in analysis.report.read_text()
+    assert "Frames that decode only leniently" in analysis.report.read_text()
 
 
 def test_records_of_such_a_message_are_records(spark: SparkSession, analysis: Analysis) -> None:

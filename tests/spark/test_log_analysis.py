@@ -1,4 +1,4 @@
-"""Logs become tables and answers, beside captures and alone, and a report of what there is."""
+"""Logs become tables, answers and a report, alone and together with captures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def segments(partition: int) -> list[MadeSegment]:
                     offset + at,
                     TIME + offset + at,
                     b"key %d" % (first + at),
-                    # Of the last turn the first ten are tombstones.
+                    # The first ten records of the last round are tombstones.
                     None if turn == TIMES - 1 and first == 0 else b"value " * 100,
                     [],
                 )
@@ -243,7 +243,7 @@ def test_savings_advise_on_every_topic_but_the_internal_ones(spark: SparkSession
     assert best["a"].advice == (
         "write a with zstd in batches of up to 16 KiB of records: saves 0.000 MB (40.0 %)"
     )
-    assert best["b"].advice == "leave b as it is: no way that was tried saves anything"
+    assert best["b"].advice == "leave b as it is: no combination that was tried saves bytes"
     saved = [max(row.saved_bytes, 0) for row in best.values()]
     assert {row.total_saved_bytes for row in rows} == {sum(saved)} == {400 + 1200}
 

@@ -1,4 +1,4 @@
-"""Captures that hold little or nothing, and paths that give none."""
+"""Captures with little or no content, and paths without captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far Spark is, is told the same way by a classic session and by Spark Connect."""
+"""A classic session and Spark Connect report Spark's progress in the same way."""
 
 from __future__ import annotations
 

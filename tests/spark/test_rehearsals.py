@@ -1,4 +1,5 @@
-"""Captures of taps that rehearsed a release: who was refused, by what, and who came back."""
+"""Captures of rehearsing taps: the refused clients, the refused requests, and the clients that came
+back."""
 
 from __future__ import annotations
 

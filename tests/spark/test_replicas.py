@@ -1,4 +1,5 @@
-"""What an analysis says of the disks of a failed cluster: which replica it read, and how far."""
+"""An analysis of the disks of a failed cluster: the replica that it read, and the end of that
+replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody takes a part of the connections for the whole: facts, report, audit and answers say it."""
+"""If a capture has only a part of the connections, facts, report, audit and answers say so."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     told = analyze([files], tmp_path / "out", spark=spark)
     assert told.facts.sampled == ()
     assert not [note for note in told.notes if "of all connections" in note]
-    assert "a part of what passed" not in told.report.read_text()
+    assert "only a part of the traffic" not in told.report.read_text()
     assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())
     assert "share_of_connections" not in (tmp_path / "out" / "audit.csv").read_text()
 
@@ -102,6 +102,6 @@ def test_the_source_reads_a_part_only_where_it_is_asked_to(
         told = stream.load(str(files)).writeStream.format("noop")
         told.trigger(availableNow=True).start().awaitTermination()
 
-    with pytest.raises(PySparkException, match="holds a part of what passed"):
+    with pytest.raises(PySparkException, match="holds only a part of the traffic"):
         read(stream)
     read(stream.option("acceptSampled", "true"))

@@ -1,4 +1,4 @@
-"""What Spark keeps on this machine is its owner's alone, and goes, even after a kill."""
+"""Spark's files on this machine are private to their owner, and are removed even after a kill."""
 
 from __future__ import annotations
 

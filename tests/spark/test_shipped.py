@@ -1,4 +1,4 @@
-"""What docs/cluster.md says of shipping the environment works, word for word."""
+"""The steps in docs/cluster.md for shipping the environment work exactly as written."""
 
 from __future__ import annotations
 

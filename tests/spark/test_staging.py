@@ -29,7 +29,7 @@ STEPS = 2 * (len(PARTS) - 1) + 2
 
 
 class Killed(BaseException):
-    """What ends a process at once: nothing may come after it."""
+    """Ends a process at once, without any cleanup."""
 
 
 def write(place: Path, text: str) -> None:
@@ -229,7 +229,7 @@ def tree(out: Path) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.parametrize("error", [FlexwireError("it failed"), KeyboardInterrupt(), SystemExit(1)])
 def test_an_analysis_that_fails_leaves_nothing(out: Path, error: BaseException) -> None:
     files = tree(out)
-    with pytest.raises(type(error)), local_staging(out) as place:  # noqa: PT012  # it is what fails
+    with pytest.raises(type(error)), local_staging(out) as place:  # noqa: PT012  # this call fails
         (place.new / "tables" / "frames").mkdir(parents=True)
         (place.new / "tables" / "frames" / "part-0.parquet").write_bytes(b"payload")
         assert place.directory.stat().st_mode & 0o777 == 0o700

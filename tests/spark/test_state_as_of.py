@@ -1,4 +1,4 @@
-"""What analyses say of internal topics as of a moment is what the logs said that ended there."""
+"""An analysis as of a moment agrees with an analysis of logs that end at that moment."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def made(root: Path, *, is_whole: bool) -> Path:
 
 @dataclass(frozen=True)
 class Made:
-    """The tables of some logs, which are there to be asked of a moment."""
+    """The tables of some logs, for questions about an earlier moment."""
 
     spark: SparkSession
     tables: AnalysisTables

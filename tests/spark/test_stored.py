@@ -29,7 +29,7 @@ DAY = 24 * 60 * 60
 
 
 class Killed(BaseException):
-    """What ends a process at once."""
+    """Ends a process at once, without any cleanup."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
 def test_what_fails_is_removed_at_once(out: Path) -> None:
     analyze(Store(out), "old")
     before = runs(out)
-    with pytest.raises(KeyboardInterrupt), store_staging(Store(out)) as staging:  # noqa: PT012  # it is what fails
+    with pytest.raises(KeyboardInterrupt), store_staging(Store(out)) as staging:  # noqa: PT012  # this call fails
         write(staging, "new")
         raise KeyboardInterrupt
     assert runs(out) == before
@@ -260,7 +260,7 @@ def test_a_store_itself_has_one_output(
             assert found.place == staging.files
             assert found.read("report.html") == text.encode()
             assert found.table("frames", ["frame_index"]).num_rows == 2
-        with pytest.raises(KeyboardInterrupt), store_staging(place) as staging:  # noqa: PT012  # it is what fails
+        with pytest.raises(KeyboardInterrupt), store_staging(place) as staging:  # noqa: PT012  # this call fails
             write_output(staging.files)
             raise KeyboardInterrupt
         assert not list(staging.files.entries())

@@ -1,4 +1,4 @@
-"""A capture is surveyed by one task or by one a piece, and what the driver hears is the same."""
+"""Surveying a capture in one task or in one task per piece gives the driver the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Throttled responses: who has them, and what the requests after them waited."""
+"""Throttled responses: the affected clients, and the waiting time of later requests."""
 
 from __future__ import annotations
 

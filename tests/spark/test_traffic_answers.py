@@ -1,4 +1,4 @@
-"""Answers about traffic of which the test says what it is, and so what must come out."""
+"""Answers about traffic that the test itself makes, with known results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever uses a topic or a group keeps it out of what is called unused; nothing there is proof."""
+"""A topic or group with any use does not count as unused; the answers never claim proof."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ HOURS = times(72)
 
 
 class Killed(BaseException):
-    """What ends a process at once."""
+    """Ends a process at once, without any cleanup."""
 
 
 @pytest.fixture(autouse=True)
@@ -205,7 +205,7 @@ def test_joining_that_is_killed_loses_nothing(
             patch.setattr(OutputDirectory, "put", killed)
         else:
             patch.setattr(upkeep, "commit", killed)
-        # Nor can it clean up.
+        # The killed process cannot clean up either.
         patch.setattr(OutputDirectory, "remove", lambda *_: None)
         with pytest.raises(Killed):
             compact(out)

@@ -1,4 +1,4 @@
-"""Tables of an analysis made row by row, so that a test says what is in them."""
+"""Tables of an analysis made row by row, so that a test decides their content."""
 
 from __future__ import annotations
 

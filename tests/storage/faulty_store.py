@@ -1,4 +1,5 @@
-"""A small S3 of our own that goes wrong as it is told: it fails, cuts off, lies and remembers.
+"""A small S3 server that fails on request: it fails, cuts off, returns wrong data and remembers
+requests.
 
 It holds every content that a key has had, so that an answer can be an older one.
 """

@@ -1,4 +1,4 @@
-"""What only S3 has: parts, pages, credentials, and servers that fail on the way."""
+"""Features of S3 alone: parts, pages, credentials, and servers that fail in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever one answer of a store is, a call does what it does with an honest one, or raises.
+"""Whatever a store responds, a call has the result of a correct store, or raises an error.
 
 Never fewer bytes, another range, the bytes of another moment, or half a file.
 """

@@ -1,4 +1,4 @@
-"""An analysis says of some captures what is kept of them, row by row and fact by fact.
+"""The analysis of some captures equals their kept results, row by row and fact by fact.
 
 What is kept was written once, by an analysis that joined Python objects on Spark (since removed)
 when the analysis in columns said the same. So it judges the reference, too.

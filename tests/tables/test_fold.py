@@ -1,4 +1,4 @@
-"""A capture surveyed in pieces gives what the survey in order gives: the same rows, the same facts.
+"""A survey in pieces has the same result as the survey in order: the same rows and the same facts.
 
 Every piece is guessed and supposed, so the tests look for wrong guesses above all.
 """

@@ -1,4 +1,4 @@
-"""The rows of frames are those of the reference, which makes them one by one."""
+"""The rows of frames equal those of the reference, which makes them one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TAGGED = [{"tag": 7, "data": b"\1\2"}]
 
 
 def paired_rows(count: int, seed: int) -> list[dict[str, Any]]:
-    """Give frames of every kind."""
+    """Return frames of every kind."""
     source = random.Random(seed)
     return [
         {
@@ -69,7 +69,7 @@ def paired_rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def outcome_rows(paired: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Give what became of the bodies, in another order."""
+    """Return what became of the bodies, in another order."""
     source = random.Random(seed)
     rows = [
         {

@@ -1,4 +1,4 @@
-"""Captures that are analyzed part by part, each from the state before, say what they say at once.
+"""Captures that are analyzed part by part give the same result as in one analysis.
 
 The rows of Arrow columns, as one survey in order or in pieces gives them. A row says what its own
 analysis saw; views join the rows on Spark (`flexwire.spark.answers`), and a few lines do so here.
@@ -207,7 +207,7 @@ def test_parts_say_what_the_whole_says(name: str, make: Make, tmp_path: Path) ->
 
 
 def is_unproven(whole: Row, part: Row) -> bool:
-    """Whether nothing had shown by then that the connection of a frame is Kafka."""
+    """Return whether nothing had shown by then that the connection of a frame is Kafka."""
     return (whole.get("outcome"), part.get("outcome")) == (UNPAIRED, NOT_KAFKA)
 
 

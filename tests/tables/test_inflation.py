@@ -1,4 +1,4 @@
-"""What compressed batches inflate to is bounded, the same by every executor, and counted."""
+"""The inflated size of compressed batches is limited and counted, equally by every executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A connection that stood otherwise than a piece supposed is found out, whatever the difference."""
+"""If the state of a connection differs from the guess of a piece in any way, the difference is
+found."""
 
 from __future__ import annotations
 

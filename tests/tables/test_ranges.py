@@ -1,4 +1,4 @@
-"""A capture decoded range by range gives the rows that it gives as one range, the same each time.
+"""A capture that is decoded range by range gives the same rows as one range, each time.
 
 That these are the rows of the reference is held in test_reference.py.
 """

@@ -1,4 +1,5 @@
-"""Message tables without record bytes say how many there were, and all else as before."""
+"""Message tables without record bytes have the number of these bytes, and are otherwise the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records table in columns has the rows that objects make, whatever the bytes are."""
+"""For any bytes, the records table in columns has the same rows as with Python objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def check(
     where: RecordsField, carriers: Sequence[Carrier], names: Mapping[str, str] = NAMES
 ) -> pa.Table:
-    """Compare with what objects make; gives the rows."""
+    """Compare with what objects make; return the rows."""
     expected = as_table(expected_rows(where, carriers, names))
     rows = message_rows(where, carriers)
     # A slice of a larger table, whose offsets do not begin at 0.

@@ -1,4 +1,4 @@
-"""Rows by their runs are the rows that they stand for, however they are cut, written and summed."""
+"""Rows in run form equal the rows that they represent, however they are cut, written and summed."""
 
 from __future__ import annotations
 

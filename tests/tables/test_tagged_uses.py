@@ -1,4 +1,4 @@
-"""The tagged fields in a column of messages are those that stand on the wire."""
+"""The tagged fields in a column of messages are those on the wire."""
 
 from __future__ import annotations
 

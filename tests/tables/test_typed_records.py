@@ -1,4 +1,4 @@
-"""Records of internal topics in columns are what the reference says of each, whatever the bytes."""
+"""For any bytes, records of internal topics in columns equal those of the reference."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def check(topic: InternalTopic, rows: Sequence[Row]) -> int:
-    """Compare columns with the reference; gives how many are errors."""
+    """Compare columns with the reference; return how many are errors."""
     names = sorted(record_names(topic))
     found = decoded(topic, rows, names)
     found.validate(full=True)

@@ -1,4 +1,4 @@
-"""The numbers of the formats, held to what `struct`, the wire types and whole batches say."""
+"""The numbers of the formats, compared with `struct`, the wire types and whole batches."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How each kind of client is brought below `.build/clients`, once, and how its program is run.
+"""How each kind of client is installed below `.build/clients`, once, and how its program is run.
 
-A way of bringing is given a directory that is not there yet, fills it, and is asked no more: what
-decides the contents is in the directory's name. Where a tool or a registry is missing the error
-says which, and nothing goes on with half a client.
+An installer gets the name of a new directory and fills it. It is not called again: the name of the
+directory contains everything that decides the contents. If a tool or a registry is missing, the
+error names it, and no incomplete client is used.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _place(name: str, decides: bytes) -> Path:
 
 @contextlib.contextmanager
 def _made(name: str, decides: bytes) -> Iterator[Path | None]:
-    """Give a directory to be made, which then appears whole; None where it is there."""
+    """Yield a directory to be made, which then appears whole; None where it is there."""
     KEPT.mkdir(parents=True, exist_ok=True)
     place = _place(name, decides)
     with KEPT.joinpath("lock").open("w") as lock:

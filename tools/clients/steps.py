@@ -29,7 +29,7 @@ class Asked:
 
     @classmethod
     def parse(cls) -> Asked:
-        """What the command line says."""
+        """The parsed command line."""
         address, client_id, topic, group, count, seconds, *setting = sys.argv[1:]
         return cls(address, client_id, topic, group, int(count), int(seconds), *setting)
 
@@ -41,7 +41,7 @@ class LeftOutError(Exception):
 def step(
     name: str, body: Callable[[], object], seconds: int, heard: Callable[[], str] = str
 ) -> bool:
-    """Whether a step went well; one that takes too long is left where it is.
+    """Return whether a step went well; one that takes too long is left where it is.
 
     ``heard`` is asked what the client said last besides, where it says nothing in time.
     """

@@ -41,7 +41,7 @@ class Kind(NamedTuple):
     linked: tuple[str, ...] = ()
     """The options of the linker."""
     traced: bool = False
-    """Whether Python's tracing, and so a debugger, sees each line of a kernel."""
+    """True if Python's tracing, and so a debugger, sees each line of a kernel."""
 
 
 # A header has more than each kernel takes, and gcc does not follow an address into a function.

@@ -22,9 +22,10 @@ _SUMMARY = """\
 capture for {judged}, and then runs the same clients against brokers of these releases. Each client
 creates a topic, produces, consumes in a group and commits. A step counts as a success only if the
 broker has its result, whatever the client reports. In {right} of {tried} cases the steps that
-failed are exactly those that the audit foresaw; in {breaks} of the cases it foresaw that the client
-breaks. The last column has the client's own words. `tests/kafka/trial/results.jsonl` keeps what was
-seen of each client and what happened, and every run of the tests compares the audit with it.
+failed are exactly those that the audit predicted; in {breaks} of the cases it predicted that the
+client breaks. The last column has the client's own words. `tests/kafka/trial/results.jsonl` keeps
+the traffic figures and the results of each client, and every run of the tests compares the audit
+with them.
 """
 
 

@@ -50,7 +50,7 @@ table, because its behavior defines what is right. It reads a tagged field with 
 refuses to write it. Its JSON converter writes an infinite double as text and does not read that
 text back. The remarks are about messages that it reads, and refuses to write again.""",
     "go": """\
-A section of tagged fields that claims 2^31-1 fields keeps kmsg busy for half a minute after the
+If a section of tagged fields declares 2^31-1 fields, kmsg stays busy for half a minute after the
 bytes have ended ([report](upstream/franz-go-tag-count.md)). kmsg reads null as an empty array where
 the spec allows no null.""",
     "rust": """\

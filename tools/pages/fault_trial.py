@@ -16,15 +16,15 @@ _TITLE = "## What eight clients do\n"
 _SUMMARY = """\
 `make faults` runs the newest releases of eight client libraries against a broker of {release}:
 {clients}.
-Each creates a topic, produces five records, consumes them in a group and commits, with the settings
-that it has by default. The tap does one fault to each client. A step fails if the client reports an
-error, or nothing within 30 seconds (90 where the broker is silent). "Twice" are records of the five
-that the topic has more than once. Clients that are not named in a row never sent such a request, or
-only in versions in which the fault is not possible.
+Each creates a topic, produces five records, consumes them in a group and commits, with its default
+settings. The tap applies one fault to each client. A step fails if the client reports an error, or
+reports nothing within 30 seconds (90 seconds if the broker is silent). "Twice" counts which of the
+five records are in the topic more than once. Clients that are not named in a row never sent such a
+request, or only in versions in which the fault is not possible.
 
-In all {count} cases the program ended, no record was there that no client had sent, and none was
-missing that the broker had acknowledged. sarama does not take tags in the header of a response, as
-KIP-482 asks ([report](upstream/sarama-header-tags.md)).
+In all {count} cases the program ended, the topic had only records that a client had sent, and it
+had all records that the broker had acknowledged. sarama does not take tags in the header of a
+response, as KIP-482 asks ([report](upstream/sarama-header-tags.md)).
 """
 
 

@@ -32,7 +32,7 @@ _CHANGES: Final = ("CHANGELOG.md", "docs/decisions.md")
 # Pages that repeat the help.
 _HELP_PAGES: Final = ("docs/cli.md",)
 _FEWEST_WORDS: Final = 4
-# A word as English has it: paths, options and queries are made of others.
+# An English word. Paths, options and queries do not match.
 _WORD = re.compile(r"(?<!\S)[(\"*`]*[A-Za-z][A-Za-z'-]*[)\"*`,.;:?!]*(?!\S)")
 _END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][)*\"]*(?=\s+[A-Z`\"'(*\[{\d-])")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")

@@ -1,4 +1,4 @@
-"""What the connections of a cluster do now, from captures and logs that grow, or from a tap.
+"""The current activity of a cluster's connections, from captures and logs that grow, or from a tap.
 
 `pg_stat_activity` lists the connections of a database. This room makes the same list for Kafka, and
 `flexwire who` prints it. It reads captures or request logs as they grow, or the live capture of a

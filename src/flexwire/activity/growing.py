@@ -150,7 +150,7 @@ class GrowingCaptures:
                 self._give_up(file, error.reason)
             return
         if part is not None:
-            self._note(f"{name}: it holds a part of what passed, as it says")
+            self._note(f"{name}: it says that it holds only a part of the traffic")
         if is_compressed:
             file.is_compressed, file.first_us = True, 0
         elif head is not None:
@@ -226,7 +226,7 @@ def _size(path: Path) -> int:
 
 
 def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file, which may grow and change its time meanwhile."""
+    """Open a part of a file, which may grow and change its time while it is read."""
     try:
         file = io.FileIO(path)
     except OSError as error:

@@ -2,8 +2,8 @@
 
 A log is read up to its last whole line, and later from there on. A broker renames a full log and
 begins another one. So a log is known by its number in the file system (inode), not by its name, and
-stays open until a renamed file was read to its end. A gzip'd log that appears later was read before
-under another name, so only gzip'd logs that exist at the start are read.
+a renamed file stays open until it was read to its end. A gzip'd log that appears later was read
+before under another name, so only gzip'd logs that exist at the start are read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""At most this many logs stay open; a later one that is renamed meanwhile may lose lines."""
+"""At most this many logs stay open; further logs that are renamed during that time may lose
+lines."""
 _STEP: Final = 1 << 16
 
 _Inode = tuple[int, int]
@@ -216,7 +217,7 @@ def _items(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[LoggedRequest | 
 
 
 def _open_part(path: Path, file: io.FileIO, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that stays open itself, and may grow meanwhile."""
+    """Open a part of a file that stays open, and that may grow while it is read."""
     same = io.FileIO(os.dup(file.fileno()))
     same.seek(start)
     error = partial(StorageError, url=str(path), tried="read")

@@ -1,7 +1,7 @@
 """The activity of connections as OpenMetrics, with a bound on the number of series.
 
-A series belongs to a client id with its software. Addresses are no labels, because a client takes
-another port with each connection. A counter never falls, so the traffic of a connection stays in it
+A series belongs to a client id with its software. Addresses are not labels, because a client uses
+another port for each connection. A counter never falls, so the traffic of a connection stays in it
 after the connection is gone.
 """
 

@@ -1,4 +1,6 @@
-"""What operators ask about traffic and logs: one answer in each file, with the file's name.
+"""Answers to operators' questions about traffic and logs.
+
+One answer in each file, with the file's name.
 
 An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
 DataFrame. Beside it, an `flexwire.answers.asking.answer.Answer` describes its columns and how the
@@ -14,7 +16,7 @@ Laws of this room:
   rows. `tests/spark/test_answers_asked.py`
 - **Answers join tables by `tables/keys.py`.** Frame numbers restart with each analysis, so a key of
   several analyses names the analysis. `tests/spark/test_grown_tables.py`
-- **An answer that fails takes nothing else with it.** The tables and the other answers are still
+- **If one answer fails, all others still work.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
 - **The sums of a day follow from the files of that day alone.** Otherwise kept sums could be wrong
   later. What other days and analyses know is added in the total. `tests/spark/test_day_sums.py`

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, DaySums
@@ -54,9 +54,9 @@ COLUMNS: Final = (
     Column("bytes", pa.int64(), "the bytes of the batches, as on the wire",
            heading="Bytes"),
     Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
-    Column("p50_batch_bytes", pa.int64(), "half of the batches are no larger",
+    Column("p50_batch_bytes", pa.int64(), "the median size: half of the batches are no larger",
            heading="Half up to"),
-    Column("max_batch_bytes", pa.int64(), "the size of the largest", heading="Largest"),
+    Column("max_batch_bytes", pa.int64(), "the size of the largest batch", heading="Largest"),
 )  # fmt: skip
 
 

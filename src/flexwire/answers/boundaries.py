@@ -1,11 +1,11 @@
-"""What was cut between analyses of tables that grow: connections, and exchanges on them."""
+"""The connections and exchanges that were cut between analyses of growing tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, returns
@@ -44,12 +44,13 @@ COLUMNS: Final = (
 def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
-    An appended analysis goes on where the one before ended, and then nothing is cut. It begins anew
-    if the state of that one was lost or written with other options, and for captures from before
-    its end; older releases always did. Then the exchange at the cut falls apart. Its request counts
-    as unanswered and its response as unpaired. A frame that was cut in the middle does not decode.
-    The later part lacks what the client sent at the beginning: its software and its login. Answers
-    about grown tables count all this without correction. This answer shows how much it is.
+    An appended analysis continues where the previous one ended. In that case nothing is cut. It
+    begins anew if the state of that one was lost or written with other options, and for captures
+    from before its end; older releases always did. In that case the request and the response at the
+    cut are separated. Its request counts as unanswered and its response as unpaired. A frame that
+    was cut in the middle does not decode. The later part lacks what the client sent at the
+    beginning: its software and its login. Answers about grown tables count all this without
+    correction. This answer shows how much it is.
 
     A connection continues if one analysis did not see its end, and the next analysis with the same
     addresses did not see its beginning. Tables of a single analysis have no row.
@@ -127,11 +128,15 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
 ANSWER: Final = Answer(
     name="boundaries",
     place=170,
-    question="What was cut between analyses?",
-    meaning="Connections that continue from one analysis to the next, and what fell apart at the "
-    "cut. Only tables that grow have any.",
-    advice="Each run of `analyze --append` says why it began anew. Give all runs the same brokers, "
-    "and captures in the order of time.",
+    question="Which connections were cut between two analyses?",
+    meaning=(
+        "Connections that continue from one analysis to the next, and the requests, responses "
+        "and frames that the cut separated. Only tables that grow have such rows."
+    ),
+    advice=(
+        "Each run of `analyze --append` prints why it could not continue. Give all runs the same "
+        "brokers, and captures in the order of time."
+    ),
     row="an analysis and the one before",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),

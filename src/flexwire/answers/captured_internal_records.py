@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
@@ -39,8 +39,9 @@ COLUMNS = (
     Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
            f"{_NOT_READ}, and for batches that were withheld or cut off",
            heading="Record", is_about=True),
-    Column("type", pa.int32(), "its type, or the api key of its message", "if ``message`` is null, "
-           "unless the bytes say it"),
+    Column("type", pa.int32(), "its type, or the api key of its message", (
+        "if ``message`` is null, unless the bytes show the type"
+    )),
     Column("versions", pa.list_(pa.int32()), "the versions of the records' values",
            heading="Versions"),
     Column("group", pa.string(), "the group that it is about", "for records of no group",
@@ -148,11 +149,13 @@ ANSWER = Answer(
     name="captured_internal_records",
     place=160,
     question="Which records of internal topics were captured?",
-    meaning="What coordinators wrote during the capture, by record and by its group or "
-    "transaction. It is not their state.",
+    meaning=(
+        "The records that coordinators wrote during the capture, by kind of record and by group "
+        "or transaction. They do not show the whole state of the coordinators."
+    ),
     advice="A group with far more commits than others commits too often: check "
-    "auto.commit.interval.ms, and whether it commits after each record. Many records about one "
-    "group's members are rebalances.",
+    "auto.commit.interval.ms, and whether it commits after each record. Many records about the "
+    "members of one group mean that the group rebalances often.",
     row="a kind of record, and what it is about",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),

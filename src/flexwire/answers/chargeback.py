@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums
 from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
@@ -34,7 +34,7 @@ COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
         "team", pa.string(), "the client's team, by the labels",
-        "without labels, and if none is of this client",
+        "without labels, and if no label is for this client",
     heading="Team",
 ),
     Column("client_id", pa.string(), "the client id", "if the client sent none",
@@ -46,7 +46,7 @@ COLUMNS: Final = (
 ),
     Column(
         "topic", pa.string(), "the topic of the record batches",
-        "for what is not in record batches; if only the topic's id is known",
+        "for bytes outside record batches, and if only the topic's id is known",
     heading="Topic", is_about=True,
 ),
     Column(
@@ -55,12 +55,12 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the requests that carried records of the topic, or that were answered with some; "
+           "the requests that carried records of the topic, or whose response carried some; "
            "without a topic, the requests without any records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
-    Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID,
+    Column("received_bytes", pa.int64(), "bytes that the brokers sent to the client", _NOT_SAID,
            heading="Received"),
     Column("bytes", pa.int64(), "both together", "if one of them is", heading="Bytes"),
 )  # fmt: skip
@@ -254,12 +254,16 @@ def labelled_chargeback(path: str | Path) -> Ask:
 ANSWER: Final = Answer(
     name="chargeback",
     place=10,
-    question="Who moves how many bytes, and of which topics?",
-    meaning="Bytes on the wire by day, client and topic. A topic's bytes are those of its record "
-    "batches. The rest of a client's frames has no topic. A client has several rows; the clients "
-    "of the report show its total.",
-    advice="Write a file of labels, one line for each client id with its team, and charge each "
-    "team for its rows. First look at clients with many bytes without a topic.",
+    question="How many bytes does each client move, and of which topics?",
+    meaning=(
+        "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
+        "batches. The other bytes of a client's frames have no topic. A client has several rows; "
+        "the report's list of clients shows its total."
+    ),
+    advice=(
+        "Write a file of labels, which has one line for each client id with its team, and charge "
+        "each team for its rows. First look at clients with many bytes without a topic."
+    ),
     row="a day, client and topic",
     columns=COLUMNS,
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import known_id
@@ -58,14 +58,14 @@ COLUMNS: Final = (
            "assigned or, with request header 3, the client made (KIP-1313)",
            "if neither the push nor the captured part of its connection says it"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
-           "for pushes that do not read", heading="Metric", is_about=True),
+           "for pushes that cannot be read", heading="Metric", is_about=True),
     Column("unit", pa.string(), "its unit; empty if none is given, as by Kafka's Java client",
            "if ``name`` is null", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
            '"summary"', "if ``name`` is null", heading="Kind"),
     Column("temporality", pa.string(),
-           'where its counts begin: "delta", at the push before; "cumulative", at the beginning',
-           "for a gauge and a summary, and if ``name`` is null"),
+           'where its counts begin: "delta" means at the previous push, "cumulative" at a '
+           "fixed start", "for a gauge and a summary, and if ``name`` is null"),
     Column("points", pa.int64(),
            "how many values were pushed; for pushes that cannot be read, how many pushes",
            heading="Values"),
@@ -74,14 +74,14 @@ COLUMNS: Final = (
            "the mean of the values, or of what histograms and summaries count",
            "if there is none", heading="Mean"),
     Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
-    Column("total", pa.float64(), "the sum of what was counted since the push before",
+    Column("total", pa.float64(), "the sum of the counts since the previous push",
            'for all but "delta"', heading="Total"),
     Column("latest", pa.float64(), "the value that was pushed last", "for histograms and "
            "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first was pushed"),
     Column("last_time", MOMENT, "when the last was pushed"),
     Column("error", pa.string(), "why the pushes cannot be read", "if they do",
-           heading="Why it does not read"),
+           heading="Why it cannot be read"),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, changed, latest, named
@@ -117,10 +117,13 @@ def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_acls",
     place=360,
-    question="Who may do what?",
+    question="Which principals have which permissions?",
     meaning="ACLs in the cluster's metadata, by principal.",
-    advice="Look for ALLOW of ALL, for resources named * and principals User:*, and for "
-    "principals that nobody uses any more. The audit of traffic shows who is there.",
+    advice=(
+        "Look for ALLOW of the operation ALL, for resources named *, for principals User:*, and "
+        "for principals that nobody uses any more. The audit of traffic shows which principals "
+        "are in use."
+    ),
     row="an ACL",
     columns=COLUMNS,
     order=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import listeners
@@ -52,7 +52,7 @@ READS: Final = {
     FENCE: ("id",),
     UNFENCE: ("id",),
 }
-# What a change of a registration says about fencing; 0 means no change.
+# The change of fencing in a changed registration; 0 means no change.
 _FENCES, _UNFENCES = 1, -1
 
 
@@ -117,24 +117,25 @@ _COUNTS: Final = ("leads", "replicas", "out_of_isr", "last_in_isr")
 COLUMNS = (
     Column("broker", pa.int32(), "the broker's id", heading="Broker", kind="id", is_about=True),
     Column("is_registered", pa.bool_(),
-           "whether it is registered; replicas of a broker that is not are on no broker",
+           "whether it is registered; if it is not, its replicas are on no broker",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
-           "whether it is fenced and leads nothing. It stays in an ISR that would be empty "
-           "without it, unless the cluster has eligible leader replicas (KIP-966)",
+           "whether it is fenced, so that it leads no partition. It stays in an ISR that would "
+           "be empty without it, unless the cluster has eligible leader replicas (KIP-966)",
            _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down", _GONE),
     Column("rack", pa.string(), "its rack", "if it named none", heading="Rack"),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _GONE, heading="Listeners"),
     Column("leads", pa.int64(), "partitions that it leads", heading="Leads"),
     Column("replicas", pa.int64(), "partitions that are assigned to it", heading="Replicas"),
-    Column("out_of_isr", pa.int64(), "of these, those in whose ISR it is missing",
+    Column("out_of_isr", pa.int64(), "of these, the partitions whose ISR lacks it",
            heading="Not in the ISR"),
     Column("changed_time", _TIME, "when its registration last changed",
            "if that was before the snapshot that the state begins with", heading="Changed"),
     Column("last_in_isr", pa.int64(),
            "partitions whose ISR has no other broker, or whose ISR is empty and whose eligible "
-           "leader replicas are no other broker: another replica may lack acknowledged records",
+           "leader replicas have no other broker: any other replica may lack acknowledged "
+           "records",
            heading="Last in the ISR"),
 )  # fmt: skip
 
@@ -167,12 +168,14 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_brokers",
     place=300,
-    question="Which brokers does the cluster have, and what does each hold?",
-    meaning="Brokers in the cluster's metadata, those that are fenced or out of an ISR first.",
+    question="Which brokers does the cluster have, and which partitions does each hold?",
+    meaning=(
+        "Brokers in the cluster's metadata. Brokers that are fenced or out of an ISR come first."
+    ),
     advice="Start a fenced broker that should run. Never unregister or wipe a broker that is the "
     "last in an ISR, because other replicas may lack acknowledged records. Move its replicas "
-    "first, and check that the move has ended. Spread leaders if one broker leads far more than "
-    "others.",
+    "first, and check that the reassignment is complete. Spread leaders if one broker leads far "
+    "more than others.",
     row="a broker",
     columns=COLUMNS,
     order=("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),

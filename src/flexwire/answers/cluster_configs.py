@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, RECORD, changed, latest, named
@@ -51,7 +51,7 @@ VIEW_COLUMNS: Final = (
         "value",
         pa.string(),
         '"withheld" if the name or the value looks like a secret\'s',
-        "if it was removed, with its topic too",
+        "if it was removed, also together with its topic",
     ),
     *CHANGE_COLUMNS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, TIME, changed, latest, named
@@ -80,7 +80,7 @@ COLUMNS = (
     Column(
         "principal",
         pa.string(),
-        "whose it is, such as User:alice",
+        "the owner, such as User:alice",
         heading="Principal",
         is_about=True,
     ),
@@ -101,7 +101,7 @@ COLUMNS = (
     Column(
         "token_id",
         pa.string(),
-        "the token's id, which is no secret",
+        "the token's id, which is not a secret",
         _OF_SCRAM,
         heading="Token",
         is_about=True,
@@ -109,9 +109,13 @@ COLUMNS = (
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
     Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
     Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
-    Column("expires", TIME, "when it ends unless it is renewed", _OF_SCRAM, heading="Expires"),
+    Column("expires", TIME, "when it expires unless it is renewed", _OF_SCRAM, heading="Expires"),
     Column(
-        "last_renewal", TIME, "the latest time at which it ends", _OF_SCRAM, heading="At the latest"
+        "last_renewal",
+        TIME,
+        ("when it expires at the latest, however often it is renewed"),
+        _OF_SCRAM,
+        heading="At the latest",
     ),
     *CHANGE_COLUMNS,
 )
@@ -145,9 +149,11 @@ ANSWER = Answer(
     question="Which users and tokens does the cluster know?",
     meaning="Users with SCRAM credentials, and delegation tokens, in the cluster's metadata. "
     "Secrets are never shown.",
-    advice="Ask whose they are before you remove one of somebody who left (kafka-configs, "
-    "kafka-delegation-tokens): the program can then connect no more. Have passwords with few "
-    "iterations set again.",
+    advice=(
+        "Before you remove credentials of somebody who left (kafka-configs, "
+        "kafka-delegation-tokens), ask which programs use them: these programs can then no "
+        "longer connect. Set passwords with few iterations again."
+    ),
     row="a credential",
     columns=COLUMNS,
     order=("principal", "kind", "token_id"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_brokers import brokers
@@ -87,8 +87,9 @@ COLUMNS = (
     Column("can_rise", pa.bool_(), "whether all of them support a higher level",
            "if ``supported_level`` is null",
            heading="Can rise"),
-    Column("changed_time", _TIME, "since when it has this level",
-           "if it had it in the snapshot that the state begins with, and if it is off",
+    Column("changed_time", _TIME, "the time since which it has this level",
+           "if the snapshot that the state begins with already had this level, and if the "
+           "feature is off",
            heading="Since"),
 )  # fmt: skip
 
@@ -124,9 +125,11 @@ ANSWER = Answer(
     question="Which features are on in the cluster, and which could be?",
     meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
-    advice="After an upgrade of all brokers, first wait until nobody wants to go back, because not "
-    "every level can go down again. Then finish the upgrade: kafka-features upgrade raises "
-    "metadata.version and the others.",
+    advice=(
+        "After an upgrade of all brokers, first wait until nobody wants to downgrade, because "
+        "some levels cannot be lowered again. Then finish the upgrade: kafka-features upgrade "
+        "raises metadata.version and the other features."
+    ),
     row="a feature",
     columns=COLUMNS,
     order=("-can_rise", "feature"),

@@ -1,11 +1,11 @@
-"""What stands between a cluster and Kafka 4, by the log of its metadata: `cluster_gate`."""
+"""The conditions that block a cluster's upgrade to Kafka 4, from its metadata: `cluster_gate`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import configs
@@ -30,25 +30,23 @@ if TYPE_CHECKING:
 
 _TEXT: Final = pa.string()
 COLUMNS = (
-    Column("gravity", pa.int32(), "the rank of the verdict, 0 for the gravest"),
+    Column("gravity", pa.int32(), "the rank of the verdict; 0 is the most serious"),
     Column("gate", _TEXT, "what was checked", heading="Gate", is_about=True),
     Column("subject", _TEXT, "the configuration, feature or topic", heading="Of", is_about=True),
     Column("verdict", _TEXT, "the verdict, in the words of the audit", heading="Verdict"),
-    Column(
-        "releases", pa.list_(_TEXT), "the releases of the catalog that it is about", heading="On"
-    ),
+    Column("releases", pa.list_(_TEXT), "the releases that the verdict is about", heading="On"),
     Column("evidence", _TEXT, "the rule behind the verdict"),
     Column(
         "reason",
         _TEXT,
-        "a sentence with its figures, for the last of these releases",
+        "a sentence with the figures behind the verdict, for the last of these releases",
         heading="Why",
     ),
-    Column("remedy", _TEXT, "what to do", "if nothing is to be done", heading="Remedy"),
+    Column("remedy", _TEXT, "what to do", "if nothing has to be done", heading="Remedy"),
     Column(
         "names",
         pa.list_(_TEXT),
-        "the first of the topics, brokers or APIs concerned",
+        "the first of the affected topics, brokers or APIs",
         heading="Names",
     ),
     Column("count", pa.int64(), "how many of these there are"),
@@ -61,7 +59,7 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
     """Return each gate for each release from 4.0 on; equal releases share a row.
 
     It is the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
-    metadata and for the batches in the logs beside it. The files of brokers are not read, so a
+    metadata and for the batches in the other logs. The files of brokers are not read, so a
     configuration in server.properties is not seen.
     """
     state = tables.cluster()
@@ -134,13 +132,17 @@ def _old_batches(batches: DataFrame) -> dict[str, int]:
 ANSWER = Answer(
     name="cluster_gate",
     place=320,
-    question="What stands between this cluster and Kafka 4?",
-    meaning="Each gate of an upgrade to Kafka 4, by the log of the metadata: its metadata.version, "
-    "configurations that Kafka 4 no longer has, features that are not finalized, and batches of "
-    "magic 0 and 1.",
-    advice="Remove configurations that Kafka 4 no longer has before the upgrade. While a topic "
-    "has one, Kafka 4.0.0 to 4.2.0 refuse every other change of it.",
-    row="a gate, and what it is about",
+    question="What blocks an upgrade of this cluster to Kafka 4?",
+    meaning=(
+        "The conditions for an upgrade to Kafka 4, checked in the log of the metadata: its "
+        "metadata.version, configurations that Kafka 4 no longer has, features that are not "
+        "finalized, and batches of magic 0 and 1."
+    ),
+    advice=(
+        "Before the upgrade, remove configurations that Kafka 4 no longer has. While a topic has "
+        "such a configuration, Kafka 4.0.0 to 4.2.0 refuse every other change of the topic."
+    ),
+    row="a condition, and what it is about",
     columns=COLUMNS,
     order=("gravity", "gate", "subject"),
     ask=cluster_gate,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import cluster_partitions
@@ -30,8 +30,8 @@ VIEW_COLUMNS: Final = (
     Column("previous_leader", pa.int32(), "the leader before", f"if none led; {_FIRST}"),
     Column("isr", _INTS, "the ISR after the change", heading="ISR"),
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
-    Column("left_isr", _INTS, "those that left the ISR", _FIRST),
-    Column("joined_isr", _INTS, "those that joined it", _FIRST),
+    Column("left_isr", _INTS, "the brokers that left the ISR", _FIRST),
+    Column("joined_isr", _INTS, "the brokers that joined the ISR", _FIRST),
     Column(
         "is_election",
         pa.bool_(),
@@ -85,8 +85,8 @@ COLUMNS = (
     _VIEW["leader_epoch"],
     _VIEW["is_election"],
     _VIEW["isr"],
-    Column("left_isr", _INTS, "those that left the ISR", heading="Who left"),
-    Column("joined_isr", _INTS, "those that joined it", heading="Who joined"),
+    Column("left_isr", _INTS, "the brokers that left the ISR", heading="Who left"),
+    Column("joined_isr", _INTS, "the brokers that joined the ISR", heading="Who joined"),
     Column("left", pa.int64(), "how many left", heading="Left it"),
     Column("joined", pa.int64(), "how many joined", heading="Joined it"),
     _VIEW["is_committed"],
@@ -97,9 +97,9 @@ COLUMNS = (
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
     """Return the changes of partitions' leaders or ISR that the metadata's log still has.
 
-    The beginning of a partition is no change. The history goes back to the oldest snapshot or
-    record from which a state can be made. Partitions of topics that were deleted since are
-    included.
+    The beginning of a partition does not count as a change. The history goes back to the oldest
+    snapshot or record from which a state can be made. Partitions of topics that were deleted since
+    are included.
     """
     state = tables.cluster(oldest=True)
     if state is None:
@@ -112,11 +112,14 @@ def cluster_history(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_history",
     place=290,
-    question="Who led when, and who fell out of the ISR?",
+    question="When did each broker lead a partition, and which brokers left the ISR?",
     meaning="Changes of leaders and ISRs that the log of the cluster's metadata still has, the "
     "latest first.",
-    advice="A broker that leaves many ISRs at once was restarted or cut off. One that leaves and "
-    "joins again and again is slow: check its disks, its network and replica.lag.time.max.ms.",
+    advice=(
+        "A broker that leaves many ISRs at once was restarted or lost its network. A broker that "
+        "leaves and joins repeatedly is slow: check its disks, its network and "
+        "replica.lag.time.max.ms."
+    ),
     row="a change of a partition",
     columns=COLUMNS,
     order=("-changed_time", "-changed_offset", "topic", "partition"),

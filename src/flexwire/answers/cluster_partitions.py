@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import with_effective
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "if neither the topic nor brokers set it dynamically: the files of brokers may set it, and "
-    "Kafka's default is 1"
+    "if neither the topic nor a broker has it as a dynamic configuration: brokers' files may set "
+    "it, and Kafka's default is 1"
 )
 _VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
@@ -48,8 +48,8 @@ COLUMNS = (
            "whether the ISR has fewer brokers, so that producers with acks=all are refused",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
-           "whether the ISR has exactly as many: with one broker less, such producers are "
-           "refused", _NOT_SET, heading="At min ISR"),
+           "whether the ISR has exactly as many: with one broker less, brokers refuse such "
+           "producers", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 
 
@@ -101,9 +101,11 @@ ANSWER = Answer(
     question="Where is each partition, and which have no leader or too few replicas?",
     meaning="Partitions in the cluster's metadata: first those without a leader, then those with "
     "too few replicas in the ISR, then those that are moving.",
-    advice="Start the brokers that a partition without a leader names: first those of the ISR, "
-    "then those of the ELR. An unclean election (kafka-leader-election) loses for good what only "
-    "others had.",
+    advice=(
+        "If a partition has no leader, start its brokers: first those of the ISR, then those of "
+        "the ELR. An unclean election (kafka-leader-election) permanently loses records that "
+        "only other replicas had."
+    ),
     row="a partition",
     columns=COLUMNS,
     order=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, changed, latest
@@ -25,8 +25,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "entity",
         pa.list_(pa.struct({"type": pa.string(), "name": pa.string()})),
-        "whom it is for: user, client-id and ip, in the order of the types; a name that is null is "
-        "the default of its type",
+        "the entity that it applies to: user, client-id and ip, in the order of the types; a "
+        "null name means the default of its type",
     ),
     Column(
         "quota",
@@ -60,8 +60,10 @@ def client_quotas(state: ClusterState) -> DataFrame:
 
 
 COLUMNS = (
-    Column("entity", pa.list_(pa.string()), "whom it is for: user=alice, client-id=etl; one that "
-           "ends with = is the default of its type", heading="Of", is_about=True),
+    Column("entity", pa.list_(pa.string()), (
+        "the entity that it applies to: user=alice, client-id=etl; an entry that ends with = "
+        "means the default of its type"
+    ), heading="Of", is_about=True),
     *VIEW_COLUMNS[1:],
 )  # fmt: skip
 
@@ -82,7 +84,7 @@ def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_quotas",
     place=350,
-    question="Who is limited, and to what?",
+    question="Which clients have a quota, and how high is it?",
     meaning="Quotas of clients in the cluster's metadata.",
     advice="Compare them with what clients use (chargeback), and with throttle times in "
     "responses: a client at its quota is slowed down.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import configs
@@ -40,7 +40,7 @@ COLUMNS = (
     Column("under_min_isr", pa.int64(),
            "partitions with fewer brokers in the ISR than min.insync.replicas, as far as that is "
            "known", heading="Under min ISR"),
-    Column("at_min_isr", pa.int64(), "partitions with exactly as many",
+    Column("at_min_isr", pa.int64(), "partitions with exactly as many brokers in the ISR",
            heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
            "partitions for which it is unknown, because only the files of brokers may set it",
@@ -118,7 +118,7 @@ _BEFORE: Final = "if it was created before the snapshot that the state begins wi
 _LIVES: Final = "if it is not deleted"
 VIEW_COLUMNS: Final = (
     Column("topic", pa.string(), "the topic's name"),
-    Column("topic_id", pa.string(), "its id, which no other topic of that name has"),
+    Column("topic_id", pa.string(), "its id, which is different for each topic of that name"),
     Column("created_offset", pa.int64(), "the offset of the record that created it", _BEFORE),
     Column("created_time", TIME, "that record's timestamp", _BEFORE),
     Column("deleted_offset", pa.int64(), "the offset of the record that deleted it", _LIVES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import listeners
@@ -27,15 +27,15 @@ _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
 _STATIC: Final = "for static voters, and if it is unknown"
 NOT_SAID: Final = (
-    "no record says it: static voters, those of kraft.version 0, are in "
-    "controller.quorum.voters, in the configuration of each controller"
+    "no record lists them: static voters (kraft.version 0) are in controller.quorum.voters in "
+    "the configuration of each controller"
 )
 VIEW_COLUMNS: Final = (
-    Column("voter", pa.int32(), "the voter's id", "if it is unknown who is one"),
+    Column("voter", pa.int32(), "the voter's id", "if the voters are unknown"),
     Column("directory_id", pa.string(), "the id of its log directory", _STATIC),
     Column("endpoints", _VOTER["endpoints"], "its listeners", _STATIC),
-    Column("least_kraft_version", pa.int16(), "the least kraft.version it supports", _STATIC),
-    Column("most_kraft_version", pa.int16(), "the highest kraft.version it supports", _STATIC),
+    Column("least_kraft_version", pa.int16(), "the lowest kraft.version that it supports", _STATIC),
+    Column("most_kraft_version", pa.int16(), "the highest kraft.version that it supports", _STATIC),
     Column(
         "kraft_version",
         pa.int16(),
@@ -105,16 +105,17 @@ def _last(is_wanted: SparkColumn) -> SparkColumn:
 
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_NOT_SAID: Final = "for static voters, and if it is unknown who votes"
+_NOT_SAID: Final = "for static voters, and if the voters are unknown"
 COLUMNS = (
     Column("voter", pa.int32(), "the id of a controller that votes",
-           "if it is unknown who does", heading="Voter", kind="id", is_about=True),
+           "if the voters are unknown", heading="Voter", kind="id", is_about=True),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
     Column("directory_id", pa.string(), "the id of its log directory", _NOT_SAID),
     Column("kraft_version", pa.int16(), "the quorum's kraft.version; at 0 voters are static",
            "if it is unknown", heading="kraft.version"),
-    Column("is_known", pa.bool_(), "whether this is a voter; else ``reason`` says why it is not "
-           "known who is one", heading="Known"),
+    Column("is_known", pa.bool_(), (
+        "whether this is a voter; if not, ``reason`` says why the voters are unknown"
+    ), heading="Known"),
     Column("reason", pa.string(), "why they are unknown", "if they are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
            "if that was before the snapshot that the state begins with, and if not known",
@@ -139,9 +140,14 @@ ANSWER = Answer(
     name="cluster_voters",
     place=330,
     question="Which controllers vote on the cluster's metadata?",
-    meaning="The voters of the quorum, by its log. A majority of them has to run.",
-    advice="Have three or five. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
-    "voters. Before you remove one, check that a majority of the others runs.",
+    meaning=(
+        "The voters of the quorum, according to its log. The quorum works only while a majority "
+        "of them runs."
+    ),
+    advice=(
+        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum adds and "
+        "removes voters. Before you remove one, check that a majority of the others runs."
+    ),
     row="a voter",
     columns=COLUMNS,
     order=("voter",),

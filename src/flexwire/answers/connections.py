@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
@@ -31,7 +31,7 @@ COLUMNS: Final = (
     Column(
         "client_id", pa.string(),
            "the client id; if a connection has several, the first in the alphabet",
-        "if no frame of the connections tells it",
+        "if no frame of the connections has one",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
@@ -39,7 +39,9 @@ COLUMNS: Final = (
     Column("connections", pa.int64(), "its connections", heading="Connections"),
     Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
     Column("opened_per_minute", pa.float64(), "the same per minute of the whole capture"),
-    Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock",
+    Column("most_opened_per_minute", pa.int64(), (
+        "the most connections that were opened in one minute of the clock"
+    ),
            heading="Most in a minute"),
     Column(
         "short_lived", pa.int64(),
@@ -53,11 +55,12 @@ COLUMNS: Final = (
 ),
     Column(
         "idle_us", pa.int64(),
-           "the time that they spent in pauses of a second or more, without a frame either way",
+           "the total time of pauses of a second or more, in which no frame was sent in either "
+           "direction",
     ),
     Column("longest_pause_us", pa.int64(), "the longest such pause", "if there is none",
            heading="Longest pause"),
-    Column("open_us", pa.int64(), "the time for which they were seen open, added up"),
+    Column("open_us", pa.int64(), "the total time for which the connections were seen open"),
     Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
            heading="Closed by client"),
     Column("closed_by_broker", pa.int64(), "connections that the broker closed or reset first",
@@ -223,12 +226,14 @@ def _busiest(rows: DataFrame) -> DataFrame:
 ANSWER: Final = Answer(
     name="connections",
     place=100,
-    question="Who opens connections and loses them?",
+    question="Which clients open and lose connections?",
     meaning="How each client opens, keeps and ends its connections. Idle time is the sum of "
     "pauses of a second or more.",
-    advice="A client that opens many short-lived connections should keep one. If brokers close "
-    "with a request unanswered, look at the audit. If they reset connections, check the network "
-    "and limits.",
+    advice=(
+        "A client that opens many short-lived connections should keep one connection open. If "
+        "brokers close connections without answering a request, look at the audit. If they reset "
+        "connections, check the network and limits."
+    ),
     row="a client id at a host",
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),

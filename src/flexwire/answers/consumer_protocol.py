@@ -1,4 +1,4 @@
-"""Which groups can move to the consumer protocol, and what stands against it."""
+"""Which groups can move to the consumer protocol, and what prevents it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
@@ -43,9 +43,9 @@ COLUMNS: Final = (
     Column("verdict", pa.string(), '"blocked", "cannot say", "moves after a setting", "moves as it '
            'is" or "uses it already"', heading="Verdict"),
     Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if nothing is to be done", heading="What to do"),
-    Column("source", pa.string(), "where that is written, and when somebody looked",
-           "if no source is needed"),
+    Column("remedy", pa.string(), "what to do", "if nothing has to be done", heading="What to do"),
+    Column("source", pa.string(), "the source of this verdict, and when it was checked",
+           "if the verdict needs no source"),
     Column("software", pa.list_(pa.string()), "the software of its members: name and version",
            heading="Software"),
     Column("client_ids", pa.list_(pa.string()), "the client ids of its members",
@@ -214,7 +214,7 @@ def has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool |
     """Return whether an assignment of consumers has user data; None if none can be read.
 
     A broker does not convert a group with an assignment that it cannot read, either. But its
-    protocol type may be unknown here, so that is no proof.
+    protocol type may be unknown here, so that is not proof.
     """
     if protocol_type not in {None, CONSUMERS}:
         return None
@@ -232,12 +232,16 @@ def has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool |
 ANSWER: Final = Answer(
     name="consumer_protocol",
     place=115,
-    question="Which groups can move to the consumer protocol, and which change with Kafka 5.0?",
-    meaning="A verdict for each group about the protocol of KIP-848. In Kafka 5.0 Java's "
-    "KafkaConsumer takes it by default, and no other client does. The broker's policy, its limits "
-    "and assignors, and subscriptions by a pattern are not in the traffic.",
+    question=(
+        "Which groups can move to the consumer protocol, and which move by default with Kafka 5.0?"
+    ),
+    meaning=(
+        "A verdict for each group about the protocol of KIP-848. In Kafka 5.0 Java's "
+        "KafkaConsumer uses this protocol by default, and no other client does. The traffic does "
+        "not show the broker's policy, its limits and assignors, nor subscriptions by pattern."
+    ),
     advice="Begin with the groups that are blocked, and change the settings of the others before "
-    "their clients are upgraded to 5.0. To keep a Java consumer as it is, set "
+    "their clients are upgraded to 5.0. To keep a Java consumer on the classic protocol, set "
     "group.protocol=classic.",
     row="a group",
     columns=COLUMNS,

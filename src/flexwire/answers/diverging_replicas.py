@@ -24,8 +24,9 @@ COLUMNS = (
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("first_difference", _LONG, "the first offset at which two replicas have records of "
            "different leader epochs", heading="First difference"),
-    Column("directories", pa.list_(pa.string()), "where each replica is; the first is the one that "
-           "was read", heading="Directories"),
+    Column("directories", pa.list_(pa.string()), (
+        "the directory of each replica; the first one was read"
+    ), heading="Directories"),
     Column("brokers", pa.list_(pa.int32()),
            "the broker of each replica, by meta.properties; null in the list if that file is "
            "missing", heading="Brokers"),
@@ -44,10 +45,10 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     """Return each partition of which several replicas were given whose logs differ.
 
     Logs of a failed cluster often differ: a leader that died has records that nobody else has.
-    Kafka cuts them off when that broker starts again. Of several replicas, the leader's is read, or
-    one in the ISR, by the log of the cluster's metadata. Without that log, or if it is older than
-    the replicas, the replica with the higher leader epoch is read. If two have one epoch, the
-    longer one is read.
+    Kafka cuts them off when that broker starts again. If there are several replicas, the leader's
+    replica is read, or one in the ISR, according to the log of the cluster's metadata. Without that
+    log, or if it is older than the replicas, the replica with the higher leader epoch is read. If
+    two have one epoch, the longer one is read.
 
     Leader epochs are compared, not bytes. A replica that is only behind has no row.
     """
@@ -74,10 +75,14 @@ ANSWER = Answer(
     name="diverging_replicas",
     place=390,
     question="Which partitions have replicas that differ?",
-    meaning="Partitions of which several replicas were given, with different records at the same "
-    "offset. The first replica is the one that was read.",
-    advice="Before its broker starts again, look at the records that only another replica has, "
-    "because Kafka then cuts them off. Read its directory alone.",
+    meaning=(
+        "Partitions whose replicas have different records at the same offset. The analysis was "
+        "given several replicas of each, and read the first one."
+    ),
+    advice=(
+        "Before a broker starts again, look at the records that only its replica has, because "
+        "Kafka then removes them. To read these records, analyze that directory alone."
+    ),
     row="a partition",
     columns=COLUMNS,
     order=("-beyond", "topic", "partition"),

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 COLUMNS: Final = (
-    Column("time", MOMENT, "when their span of time begins", heading="From"),
+    Column("time", MOMENT, (
+        "the beginning of the span of time in which they were counted"
+    ), heading="From"),
     Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
@@ -188,11 +190,15 @@ ANSWER: Final = Answer(
     name="errors",
     place=40,
     question="Which errors did brokers return, to whom, and when?",
-    meaning="Error codes in responses by client, API and topic. A response has as many as it has "
-    "partitions or topics that failed.",
-    advice="Look for codes that continue after their cause is gone, and for codes that no retry "
-    "mends. Some are normal when a client begins, such as MEMBER_ID_REQUIRED. 'flexwire schema "
-    "errors CODE' explains a code.",
+    meaning=(
+        "Error codes in responses by client, API and topic. A response has one error code for "
+        "each partition or topic that failed."
+    ),
+    advice=(
+        "Look for codes that continue after their cause is gone, and for codes that a retry does "
+        "not fix. Some are normal when a client begins, such as MEMBER_ID_REQUIRED. 'flexwire "
+        "schema errors CODE' explains a code."
+    ),
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),

@@ -1,11 +1,11 @@
-"""The members of groups, and what each of them has: `group_members`."""
+"""The members of groups, with their partitions: `group_members`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import group_members as members_of
@@ -34,7 +34,8 @@ COLUMNS = (
            heading="Host", is_about=True),
     Column("rack_id", pa.string(), "its rack", _NOT_SAID, heading="Rack"),
     Column("topics", pa.list_(pa.string()), "the topics that it subscribes to",
-           "for streams, if a pattern says it, and for a classic group that is not of consumers",
+           "for streams, if the member subscribes by a pattern, and for a classic group whose "
+           "members are not consumers",
            heading="Topics"),
     Column("topic_regex", pa.string(), "the pattern of topics that it subscribes to", _NOT_SAID,
            heading="Pattern"),
@@ -46,7 +47,7 @@ COLUMNS = (
            "if it has none yet", heading="Epoch"),
     Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "if it is unknown"),
     Column("session_timeout_ms", pa.int32(), "its session timeout",
-           "except in classic groups, as it is the group's"),
+           "except in classic groups, where the group has it"),
     Column("is_known", pa.bool_(),
            "false if compaction removed some of its records at an earlier moment, or the record "
            "that would show whether it existed", heading="Known"),
@@ -82,10 +83,12 @@ ANSWER = Answer(
     name="group_members",
     place=220,
     question="Who is in which group, and which partitions does each member have?",
-    meaning="The members of groups as their coordinators wrote them, those with the most "
-    "partitions first.",
+    meaning=(
+        "The members of groups, as their coordinators wrote them. Members with the most "
+        "partitions come first."
+    ),
     advice="If one member has far more than the others, look at the assignor and at the number of "
-    "partitions. Members without any are more than the group can use.",
+    "partitions. A member without partitions is one more than the group can use.",
     row="a member",
     columns=COLUMNS,
     order=("is_known", "-partitions", "group", "member_id"),

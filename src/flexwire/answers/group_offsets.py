@@ -1,8 +1,8 @@
-"""What groups have committed, partition by partition: `group_offsets`.
+"""The committed offsets of groups, partition by partition: `group_offsets`.
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a header (KIP-122, KIP-175). It ends with status 0 whatever goes wrong, so nobody
-would notice a line that it cannot use.
+offset, without a header (KIP-122, KIP-175). It ends with status 0 even if something fails, so
+nobody would notice a line that it cannot use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
@@ -45,7 +45,7 @@ COLUMNS = (
            "the end if the high watermark is unknown",
            "if ``offset`` or ``end_offset`` is null", heading="Lag"),
     Column("leader_epoch", pa.int32(),
-           "the leader epoch of what it read last; -1 if the client gave none", _NONE),
+           "the leader epoch of the last record that was read; -1 if the client gave none", _NONE),
     Column("metadata", pa.string(), "the text that the client stored with it", _NONE),
     Column("commit_time", _TIME, "when it was committed, by the coordinator's clock", _NONE,
            heading="Committed"),
@@ -59,7 +59,8 @@ COLUMNS = (
            "of Kafka disagree about a deleted commit",
            heading="Known"),
     Column("high_watermark", pa.int64(),
-           "where consumers stop reading: up to it, all replicas in the ISR have the records",
+           "the offset at which consumers stop reading; all replicas in the ISR have the records "
+           "before it",
            "if replication-offset-checkpoint lacks it, and at an earlier moment"),
     Column("is_watermark_exact", pa.bool_(),
            "true if the broker had stopped cleanly; otherwise the high watermark may be 5 "
@@ -99,11 +100,14 @@ ANSWER = Answer(
     name="group_offsets",
     place=210,
     question="Which offsets have groups committed?",
-    meaning="The last commit of each group for each partition, those furthest from the end first. "
-    "A commit in a transaction counts when the transaction has ended, and is pending until then.",
+    meaning=(
+        "The last commit of each group for each partition. Commits that are furthest from the "
+        "end come first. A commit in a transaction is pending until the transaction has ended, "
+        "and counts from then on."
+    ),
     advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "
     "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets --from-file FILE. "
-    "That tool cannot read the CSV of this answer, but ends with status 0 all the same.",
+    "That tool cannot read the CSV of this answer, but still ends with status 0.",
     row="a group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),
@@ -136,7 +140,7 @@ _LINE_BREAK: Final = "\n"
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A file for ``--from-file``, and counts of what is not in it.
+    """A file for ``--from-file``, and counts of the rows that are not in it.
 
     Attributes:
         text: the lines, each with a newline. The tool reads UTF-8.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
@@ -51,7 +51,8 @@ COLUMNS = (
            "in microseconds",
            "for a group with members, and if no time is known", heading="Idle"),
     Column("is_known", pa.bool_(),
-           "false if compaction removed a record at an earlier moment that there may have been"),
+           "false if compaction may have removed a record that was there at the requested "
+           "earlier moment"),
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, where consumers "
            "that read committed stop", "if ``lag`` is null, and as of an offset",
@@ -104,12 +105,12 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="group_state",
     place=200,
-    question="Where are groups, and which are not in use?",
+    question="How far has each group read, and which groups are not in use?",
     meaning="Groups as their coordinators wrote them: commits, and the lag to the ends of the "
     "logs that were read. Groups without members are idle.",
     advice="First look at a large lag of a group with members: add members, or find out why they "
-    "are slow. Groups that have been idle for long are in unused_groups, which tells what to ask "
-    "before you delete one.",
+    "are slow. The answer unused_groups lists groups that have been idle for a long time, and "
+    "what to check before you delete one.",
     row="a group and topic",
     columns=COLUMNS,
     order=("-lag", "-idle_us", "group", "topic"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking import groups as event
@@ -52,7 +52,7 @@ COLUMNS: Final = (
     heading="Took",
 ),
     Column("members", pa.int64(),
-           "how many members the leader was told, or how many named the epoch",
+           "how many members the response to the leader lists, or how many members named the epoch",
            "if the leader's response was not captured", heading="Members"),
     Column(
         "cause", pa.string(),

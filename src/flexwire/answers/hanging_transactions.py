@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import open_transactions_of
@@ -35,7 +35,8 @@ COLUMNS = (
            heading="Producer id", kind="id", is_about=True),
     Column("producer_epoch", pa.int16(), "the producer's epoch"),
     Column("first_offset", pa.int64(),
-           "where it begins in the partition; consumers with read_committed wait there",
+           "the offset of its first record in the partition; consumers with read_committed wait "
+           "there",
            "if the partition's log was not read",
            heading="First offset"),
     Column("open_since", _TIME, "when it began", "if no record has it", heading="Open since"),
@@ -86,11 +87,13 @@ ANSWER = Answer(
     place=260,
     question="Which transactions should have ended?",
     meaning="Transactions that are open past their timeout, or that no coordinator knows. "
-    "Consumers with read_committed get nothing after their first offset, and compaction stops "
-    "there.",
-    advice="If one is past its timeout, check whether its coordinator runs. Before you abort one "
-    "that no coordinator has, check that kafka-transactions find-hanging lists it too: aborting "
-    "takes its records away from readers for good.",
+    "Consumers with read_committed get no records after the first offset of such a transaction, "
+    "and compaction stops there.",
+    advice=(
+        "If one is past its timeout, check whether its coordinator runs. Before you abort a "
+        "transaction that no coordinator knows, check that kafka-transactions find-hanging also "
+        "lists it: after an abort, consumers with read_committed never get its records."
+    ),
     row="a transaction and partition",
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),

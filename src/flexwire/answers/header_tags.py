@@ -7,7 +7,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.tagged_fields import software
@@ -32,9 +32,9 @@ _SHOWN_BYTES: Final = 256
 
 COLUMNS: Final = (
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
-    Column("sender", pa.string(), '"client" or "broker", whoever sends it', heading="Sender"),
+    Column("sender", pa.string(), 'the sender: "client" or "broker"', heading="Sender"),
     Column("client_id", pa.string(),
-           "the client id; for a broker, that of the client it answers",
+           "the client id; for a broker, the id of the client that it responds to",
            "if the client sent none", heading="Client id", is_about=True),
     Column("client_software_name", pa.string(), "the client's software",
            "if nobody named it", heading="Client software"),
@@ -42,13 +42,13 @@ COLUMNS: Final = (
            heading="Version"),
     Column("messages", pa.int64(), "how many of its requests or responses have the tag",
            heading="Messages"),
-    Column("message_share", pa.float64(), "their share of all that could have one",
+    Column("message_share", pa.float64(), "their share of all messages that could have the tag",
            heading="Of those that could"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
     Column("values", pa.int64(), "how many different values there are, approximately",
            "if they are "
            "withheld", heading="Values, about"),
-    Column("value", pa.binary(), f"the least of the values; its first {_SHOWN_BYTES} bytes", "if "
+    Column("value", pa.binary(), f"the smallest value; its first {_SHOWN_BYTES} bytes", "if "
            "they are withheld", heading="One of them"),
     Column("value_bytes", pa.int64(), "the bytes of all values", "if they are withheld"),
     Column("first_time", MOMENT, "when the first was captured"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums
 from flexwire.answers.asking.day_sums import DAY, day_task
@@ -53,7 +53,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("records", pa.int64(), "how many records have it", heading="Records"),
     Column("record_share", pa.float64(), "their share of this client's records of the topic",
            heading="Of records"),
-    Column("headers", pa.int64(), "how many headers they are; a record may have a key twice"),
+    Column("headers", pa.int64(), "how many headers there are; a record may have a key twice"),
     Column("null_values", pa.int64(), "how many of them are null"),
     Column("least_bytes", pa.int64(), "the size of the smallest value", "if all are null"),
     Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "if all are null",
@@ -72,7 +72,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def headers(tables: AnalysisTables) -> DataFrame:
-    """Return each record header key by topic and client: how many, how large, and how it reads.
+    """Return each record header key by topic and client, with counts, sizes and value types.
 
     A record that was produced and fetched counts for both clients. Sizes are in bytes, without the
     varints before keys and values. All headers are counted. Their values are judged in the first
@@ -145,7 +145,7 @@ def _sums() -> list[SparkColumn]:
 
 
 def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
-    """Return whether a value reads by a convention, beside its marker if it has one."""
+    """Return whether a convention can read a value, together with its marker if it has one."""
     condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
     if marker is None:
         return condition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address, returns
@@ -57,17 +57,19 @@ COLUMNS: Final = (
            heading="Committed"),
     Column(
         "high_watermark", pa.int64(),
-           "the end of the partition in the response to the client's last fetch before that "
-           "commit; for a commit in a transaction, to any client's at its host",
+           "the end of the partition, from the response to the client's last fetch before that "
+           "commit; for a commit in a transaction, from the last fetch of any client at its host",
         _NO_END,
     heading="High watermark",
 ),
     Column(
         "lag", pa.int64(), "how far the commit was behind that end, in offsets",
-           "if the former is null"
+           "if the end of the partition is null"
     , heading="Lag"),
     Column(
-        "max_lag", pa.int64(), "the same for the client's commit that was furthest behind",
+        "max_lag", pa.int64(), (
+            "the largest such distance over all of the client's commits"
+        ),
         "if no such fetch was captured before any commit",
     heading="Largest",
 ),
@@ -77,13 +79,13 @@ COLUMNS: Final = (
            "commits in transactions whose end was not captured, so that it is unknown whether "
            "they count", heading="Pending"),
     Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
-    Column("aborted", pa.int64(), "commits in aborted transactions, which count for nothing"),
+    Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
-           "the last stable offset in the response to the same fetch: a client that reads "
-           "committed gets nothing beyond it", f"{_NO_END}, or it read "
+           "the last stable offset in the same response: a client with read_committed gets no "
+           "records beyond it", f"{_NO_END}, or it read "
            "uncommitted"),
     Column("stable_lag", pa.int64(), "how far the commit was behind that offset",
-           "if the former is null", heading="To the stable offset"),
+           "if the end of the partition is null", heading="To the stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "
            "transactions, that of any client at its host",
@@ -228,7 +230,7 @@ def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _ends(tables: AnalysisTables) -> list[DataFrame]:
-    """Return what fetches were told, for the client's commits and for commits in transactions."""
+    """Return the ends in responses to fetches, for a client's commits and those in transactions."""
     table = tables.message(ENDS)
     if table is None:
         return []
@@ -269,7 +271,8 @@ ANSWER: Final = Answer(
     "its last fetch before that. A commit in a transaction counts when the transaction is "
     "committed.",
     advice="If the lag grows from capture to capture, the group needs more members or less work "
-    "for each record. If only one partition has a lag, look at its keys.",
+    "for each record. If only one partition has a lag, check whether its keys occur much more "
+    "often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

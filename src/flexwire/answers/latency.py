@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
@@ -44,7 +44,7 @@ COLUMNS: Final = (
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
-    Column("p50_us", pa.int64(), "half of them took no longer, in microseconds",
+    Column("p50_us", pa.int64(), "the median latency in microseconds: half of them took no longer",
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
@@ -53,7 +53,7 @@ COLUMNS: Final = (
         for percent in _PERCENTS[1:]
     ),
     Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
-    Column("slowest_connection", pa.string(), "the connection of the slowest",
+    Column("slowest_connection", pa.string(), "the connection of the slowest response",
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
            heading="Its frame"),
@@ -63,8 +63,10 @@ COLUMNS: Final = (
     Column("throttled_us", pa.int64(),
            "how long these requests waited in total; no latency here includes this time",
            heading="Waited for that"),
-    Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
-           "came; their latency includes the wait for that response"),
+    Column("pipelined", pa.int64(), (
+        "how many of them were sent before the throttled response came; their latency includes "
+        "the wait until then"
+    )),
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
     *COLUMNS[:5],
@@ -214,10 +216,12 @@ def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFra
 ANSWER: Final = Answer(
     name="latency",
     place=20,
-    question="Which requests are slow, and whose?",
-    meaning="From the request's last byte to the response's, at the place of the capture. Fetches "
-    "that waited for records, as requested, have rows of their own. The time for which a request "
-    "waited because its client was throttled is left out.",
+    question="Which requests are slow, and which clients send them?",
+    meaning=(
+        "The time from a request's last byte to its response's last byte, at the place of the "
+        "capture. Fetches that waited for records, as requested, have their own rows. The time "
+        "for which a request waited because its client was throttled is left out."
+    ),
     advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",
     row="an API, broker and client",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import exchanges
@@ -79,9 +79,11 @@ ANSWER: Final = Answer(
     question="Which connections reached the wrong broker or cluster?",
     meaning="Connections that a broker of Kafka 4.4 or later refused with REBOOTSTRAP_REQUIRED, "
     "because the client meant another broker or cluster (KIP-1242).",
-    advice="Find out where the address leads: DNS, a load balancer or a service mesh sends the "
-    "client elsewhere, or the address was given to another cluster. Correct it there, or correct "
-    "the advertised.listeners of the broker that the client meant.",
+    advice=(
+        "Find out where the address leads. DNS, a load balancer or a service mesh may send the "
+        "client elsewhere, or the address may now belong to another cluster. Correct it there, "
+        "or correct advertised.listeners of the broker that the client meant."
+    ),
     row="a client id at a host, the broker reached, and the broker meant",
     columns=COLUMNS,
     order=("-connections", *_BY),

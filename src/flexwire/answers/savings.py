@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.facts.answers import AnswerPicture
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
-_UNWRITTEN = "in tables that lack the same way without compression"
+_UNWRITTEN = "in tables without a row for the same batch size without compression"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("rank", pa.int32(),
-           "1 for the way that takes the fewest bytes for this topic, then 2 and so on"),
+           "1 for the combination that takes the fewest bytes for this topic, then 2 and so on"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
     Column("level", pa.int32(), "its level", "if it has none; for lz4 at its fastest, which is "
            "Kafka's default", heading="Level", is_about=True),
@@ -41,9 +41,11 @@ COLUMNS = (
            heading="Records in a batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
            "the bytes of the topic's batches as they are, without control batches", heading="Now"),
-    Column("estimated_bytes", _LONG, "what they would take, if all were like the sample",
+    Column("estimated_bytes", _LONG, (
+        "the bytes that these batches would take, if all were like the sample"
+    ),
            heading="Then"),
-    Column("saved_bytes", _LONG, "how many fewer these are; negative if they are more",
+    Column("saved_bytes", _LONG, "how many bytes this saves; negative if it takes more",
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
@@ -58,8 +60,8 @@ COLUMNS = (
     Column("advice", _STRING, "what to do about the topic", "except in the row of rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
-           "what all topics together would save, each written in its best way; the same in each "
-           "row", heading="All topics"),
+           "what all topics together would save if each used its best combination; the same in "
+           "each row", heading="All topics"),
 )  # fmt: skip
 # A Java producer adds this to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
@@ -139,7 +141,9 @@ def _advice() -> SparkColumn:
         percent, F.lit(" %)"),
     )  # fmt: skip
     leave = F.concat(
-        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves anything")
+        F.lit("leave "),
+        F.col("topic"),
+        F.lit(" as it is: no combination that was tried saves bytes"),
     )
     return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
 
@@ -148,12 +152,17 @@ ANSWER = Answer(
     name="savings",
     place=190,
     question="What would another codec or batch size save?",
-    meaning="A row for each topic and way of writing it, from a sample that was really written in "
-    "this way. Each topic's best way comes first and has the advice. Internal topics are left out.",
-    advice="In the producers of a topic that would save much, set compression.type and its level. "
-    "Set batch.size to producer_batch_size, and linger.ms so that batches fill. Watch their "
-    "processors, because the time that a codec takes was not measured.",
-    row="a topic and a way of writing it",
+    meaning=(
+        "Each row has a topic and a combination of codec and batch size, measured on a sample "
+        "that flexwire compressed in this way. The best combination of each topic comes first "
+        "and has the advice. Internal topics are left out."
+    ),
+    advice=(
+        "If a topic would save much, set compression.type and its level in its producers. Set "
+        "batch.size to producer_batch_size, and linger.ms so that batches fill. Watch the CPU "
+        "load of the producers, because the time that a codec takes was not measured."
+    ),
+    row="a topic and a combination of codec and batch size",
     columns=COLUMNS,
     order=("rank", "-saved_bytes", "topic"),
     shown=(
@@ -171,6 +180,6 @@ ANSWER = Answer(
         "advice",
     ),
     ask=savings,
-    picture=AnswerPicture("What the best ways would save", "saved_bytes"),
+    picture=AnswerPicture("What the best combinations would save", "saved_bytes"),
     of_logs=True,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
@@ -49,14 +49,14 @@ COLUMNS: Final = (
            "if none was acquired", heading="Most deliveries"),
     Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
            heading="Accepted"),
-    Column("released", pa.int64(), "how many it gave back for another delivery",
+    Column("released", pa.int64(), "how many it released for another delivery",
            heading="Released"),
     Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
            heading="Rejected"),
     Column("renewed", pa.int64(), "how often it asked for more time for an offset"),
     Column("gaps", pa.int64(), "how many it reported as offsets without a record"),
     Column("first_time", MOMENT, "when it first acquired or acknowledged any"),
-    Column("last_time", MOMENT, "when it last did"),
+    Column("last_time", MOMENT, "when it last acquired or acknowledged any"),
 )  # fmt: skip
 
 
@@ -161,11 +161,17 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
 ANSWER: Final = Answer(
     name="share_deliveries",
     place=140,
-    question="What did members of share groups get, and how much of it had been delivered before?",
+    question=(
+        "How many records did members of share groups get, and how many of them had been "
+        "delivered before?"
+    ),
     meaning="The offsets that each member of a share group acquired, how many of these had been "
     "delivered before, and how it acknowledged them.",
-    advice="If much is delivered again, look at what members release, and whether they take "
-    "longer than group.share.record.lock.duration.ms. Rejected records are gone.",
+    advice=(
+        "If many records are delivered again, check how many records members release, and "
+        "whether members take longer than group.share.record.lock.duration.ms. Rejected records "
+        "are not delivered again."
+    ),
     row="a member of a share group and topic",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),

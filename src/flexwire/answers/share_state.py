@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
@@ -28,7 +28,7 @@ COLUMNS = (
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("start_offset", pa.int64(), "below it everything is done; -1 if nothing was read yet",
+    Column("start_offset", pa.int64(), "all records below it are done; -1 if nothing was read yet",
            "if it is unknown", heading="Start"),
     Column("end_offset", pa.int64(), "the end of the partition's log", "if that was not read",
            heading="End"),
@@ -36,7 +36,7 @@ COLUMNS = (
            "from the start offset to the high watermark, or to the end if that is unknown, "
            "without offsets between them that are done",
            "if one of them is null, and if the log does not tell how many are done", heading="Lag"),
-    Column("done", pa.int64(), "how many from the start offset on are done",
+    Column("done", pa.int64(), "how many offsets from the start offset on are done",
            "if the log lacks it, as before Kafka 4.2", heading="Done after start"),
     Column("deliveries", pa.int32(),
            "the highest number of deliveries of a batch, from the start offset on",
@@ -92,9 +92,11 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="share_state",
     place=230,
-    question="Where are share groups in their partitions?",
-    meaning="The state of each partition in share coordinators: its start, what is done after the "
-    "start, and how often a batch was delivered.",
+    question="How far has each share group processed its partitions?",
+    meaning=(
+        "The state of each partition in share coordinators: its start offset, how many offsets "
+        "after it are done, and how often a batch was delivered."
+    ),
     advice="Look at batches that were delivered often: a record that no member can process is "
     "given up after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",

@@ -1,4 +1,4 @@
-"""What each encoding of KIP-482 and KIP-636 would make of the messages that were sent."""
+"""The size of the sent messages in each encoding of KIP-482 and KIP-636."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, DaySums
 from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, day_task
@@ -94,8 +94,8 @@ COLUMNS: tuple[Column, ...] = (
         for name, meaning in _ENCODINGS.items()
     ),
     Column("margin_bytes", pa.int64(),
-           "how far the least certain of these five may be off, in 95 of 100 samples; 0 if all "
-           "were measured", "if none was measured", heading="±"),
+           "the margin of error of the least certain of these five estimates, at a confidence of "
+           "95 %; 0 if all messages were measured", "if none was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
            "if the message has none, and if none was measured", heading="With an error"),
     Column("clients", pa.int64(), "the number of client ids that sent or received them"),
@@ -249,9 +249,13 @@ ANSWER = Answer(
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 "
     "and KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
-    "difference from KIP-482's column. The rest is estimated, within the margin.",
-    advice="Look at large rows: if KIP-482's bytes are well below those sent, a client that uses a "
-    "flexible version saves them. flexwire schema cost tells which fields they are.",
+    "difference from KIP-482's column. Messages that were not measured are estimated, within the "
+    "margin.",
+    advice=(
+        "Look at large rows: if KIP-482's bytes are well below the bytes sent, a client that "
+        "uses a flexible version saves the difference. flexwire schema cost tells which fields "
+        "they are."
+    ),
     row="a message and version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),

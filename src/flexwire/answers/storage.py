@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.percentiles import percentile
@@ -34,7 +34,7 @@ _IN_PARTS = "if tables have grown, and several analyses have read parts of a par
 _NO_BATCH = "if no batch but control batches was read"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
-_OLDER = "in tables of an analysis that did not look at it"
+_OLDER = "in tables of an analysis that did not measure it"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
@@ -53,16 +53,19 @@ COLUMNS = (
     Column("compression_ratio", _DOUBLE, "how many times larger they are without compression",
            _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
-    Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH,
+    Column("p50_batch_bytes", _LONG, (
+        "the median size: half of the batches are no larger"
+    ), _NO_BATCH,
            heading="Batch, p50"),
-    Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger",
+    Column("p99_batch_bytes", _LONG, "one batch in a hundred is larger",
            f"for fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG,
-           "half of the records are no larger; above 128, accurate to one part in 64",
+           "the median size: half of the records are no larger; above 128, accurate to one part "
+           "in 64",
            _NO_RECORD, heading="Record, p50"),
-    Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise",
+    Column("p99_record_bytes", _LONG, "one record in a hundred is larger, with the same accuracy",
            f"for fewer than {least_of(99)} records: it would be the largest",
            heading="Record, p99"),
     Column("tombstones", _LONG, "records with a key and a null value",
@@ -70,8 +73,8 @@ COLUMNS = (
     Column("keyed_records", _LONG,
            "records with a key, without those of transactions that were aborted or had not ended"),
     Column("superseded_records", _LONG,
-           "of these, records with a later one of the same key after them in their partition: "
-           "compaction would remove them, in time", _IN_PARTS),
+           "of these, records that a later record with the same key in their partition "
+           "supersedes: compaction would remove them in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "their share of all records",
            f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
@@ -153,7 +156,7 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
-    """Return what the table of batches shows by itself."""
+    """Return the figures that come from the table of batches alone."""
     if "outcome" not in batches.columns:
         # An older analysis wrote this Delta table.
         batches = batches.withColumn("outcome", F.lit(None).cast("string"))
@@ -220,8 +223,10 @@ ANSWER = Answer(
     name="storage",
     place=180,
     question="What is in the log segments of topics?",
-    meaning="A row for each topic, by the bytes of its log segments: one replica of each "
-    "partition, without indexes. A superseded record has a later record of the same key after it.",
+    meaning=(
+        "A row for each topic, sorted by the bytes of its log segments: one replica of each "
+        "partition, without indexes. A record is superseded if a later record has the same key."
+    ),
     advice="Small batches and a ratio near 1 come from a producer's settings: raise linger.ms and "
     "batch.size, and set compression.type. If many records are superseded, "
     "cleanup.policy=compact may help. First make sure that no consumer needs every record, and "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
@@ -45,7 +45,7 @@ COLUMNS: tuple[Column, ...] = (
            "if nobody named it", heading="Client software"),
     Column("client_software_version", pa.string(), "its version", "if nobody named it",
            heading="Version"),
-    Column("clients", pa.int64(), "how many client ids of this software it was seen with"),
+    Column("clients", pa.int64(), "with how many client ids of this software it was seen"),
     Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
     Column("message_share", pa.float64(), "their share of all such messages with this software",
            heading="Of these"),

@@ -7,7 +7,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import throttled_waits, throttles
@@ -35,7 +35,7 @@ COLUMNS: Final = (
     Column("throttled_share", pa.float64(), "their share", heading="Of these"),
     Column("throttle_us", pa.int64(), "the sum of their throttle times, in microseconds",
            heading="In all"),
-    Column("max_throttle_us", pa.int64(), "the longest of these", heading="Longest"),
+    Column("max_throttle_us", pa.int64(), "the longest of their throttle times", heading="Longest"),
     Column("first_time", MOMENT, "when the first of them was captured"),
     Column("last_time", MOMENT, "when the last was captured"),
     Column("early_requests", pa.int64(), "requests that the client sent on the connection after "
@@ -43,7 +43,7 @@ COLUMNS: Final = (
     Column("pipelined_requests", pa.int64(),
            "requests that it had sent before such a response came, which also wait",
            "in request logs", heading="Pipelined"),
-    Column("waited_us", pa.int64(), "how long both waited for that at the broker",
+    Column("waited_us", pa.int64(), "how long both kinds waited at the broker because of that",
            "in request logs", heading="Waited"),
 )  # fmt: skip
 
@@ -98,7 +98,7 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """Add to the rows what others have about the same client, broker and API."""
+    """Add columns from other rows with the same client, broker and API."""
     # If a client sent no client id, it is null on both sides.
     renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
     same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
@@ -109,11 +109,17 @@ ANSWER: Final = Answer(
     name="throttling",
     place=30,
     question="Which clients are throttled, and at which API?",
-    meaning="Responses that throttle their client, by client, broker and API. The wire does not "
-    "tell which quota it was. A client that sends early does not wait as it should.",
-    advice="Raise the client's quota, or have it send less: producers with larger batches and a "
-    "codec, consumers with fewer fetches. For a client that sends early, use a newer release of "
-    "its library. The answer cluster_quotas has the quotas, from a controller's log.",
+    meaning=(
+        "Responses that throttle their client, by client, broker and API. The traffic does not "
+        "show which quota applied. A client that sends early does not wait for the throttle "
+        "time, as it should."
+    ),
+    advice=(
+        "Raise the client's quota, or make the client send less: in producers use larger batches "
+        "and a codec, in consumers fewer fetches. For a client that sends early, use a newer "
+        "release of its library. The answer cluster_quotas has the quotas, from a controller's "
+        "log."
+    ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),

@@ -1,11 +1,11 @@
-"""What is in tiered storage, by the log of `__remote_log_metadata`: `tiered_storage`."""
+"""The content of tiered storage, from the log of `__remote_log_metadata`: `tiered_storage`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import remote_segments
@@ -24,7 +24,9 @@ _COPYING, _COPIED, _DELETING, _ = state_names(SEGMENT)
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
-    Column("partitions", pa.int64(), "partitions that have a segment there", heading="Partitions"),
+    Column("partitions", pa.int64(), (
+        "partitions that have a segment in tiered storage"
+    ), heading="Partitions"),
     Column("segments", pa.int64(), "segments that are copied", heading="Segments"),
     Column("bytes", pa.int64(), "their bytes", heading="Bytes"),
     Column("copying", pa.int64(), "segments whose copy had begun and not finished",
@@ -32,7 +34,9 @@ COLUMNS = (
     Column("copying_bytes", pa.int64(), "their bytes", heading="Their bytes"),
     Column("deleting", pa.int64(), "segments whose deletion had begun and not finished",
            heading="Deletions begun"),
-    Column("unknown", pa.int64(), "segments of which the log has only a later record",
+    Column("unknown", pa.int64(), (
+        "segments for which the log has only a later record, not the first"
+    ),
            heading="State not known"),
     Column("oldest_time", _TIME, "the least of the segments' latest timestamps",
            "if no segment has one", heading="Oldest"),
@@ -71,9 +75,12 @@ ANSWER = Answer(
     place=380,
     question="What is in tiered storage?",
     meaning="Segments by topic, by the log of remote segments.",
-    advice="Copies that began and never finished take space that nobody counts: compare them with "
-    "the store. Set local.retention.ms if brokers keep much that is copied. But first check that "
-    "copies finish, because what brokers then delete is only in the store.",
+    advice=(
+        "Copies that began and never finished take space that no metric shows: compare them with "
+        "the objects in the store. If brokers keep many segments that are already copied, set "
+        "local.retention.ms. First check that copies finish, because the store then has the only "
+        "copy of these segments."
+    ),
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """Where a message names topics: an array in its body, and the topic's field in it."""
+    """The place at which a message names topics.
+
+    An array in its body, and the topic's field in it.
+    """
 
     message: str
     topics: str
@@ -79,7 +82,7 @@ COLUMNS: Final = (
     Column("commits", pa.int64(), "requests of the client that commit an offset for it",
            heading="Commits"),
     Column("first_time", MOMENT, "when the first of these was captured or logged"),
-    Column("last_time", MOMENT, "when the last was", heading="Last"),
+    Column("last_time", MOMENT, "when the last of these was captured or logged", heading="Last"),
 )  # fmt: skip
 
 
@@ -180,7 +183,7 @@ def _who() -> tuple[SparkColumn, ...]:
 ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
-    question="Who reads which topic?",
+    question="Which clients read each topic?",
     meaning="Each client that fetches a topic or commits an offset for it, with its groups. "
     "Brokers that follow leaders come last, because they also fetch what nobody else reads.",
     advice="Before you give up a topic, capture or log fetches for as long as its slowest reader "

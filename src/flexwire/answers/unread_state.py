@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import unreadable
@@ -57,7 +57,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return what no state has: each partition, type and version that does not decode.
+    """Return the records that no state contains.
+
+    Each partition, type and version that does not decode.
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
     other answers about internal topics are exact except for these records. As of an earlier moment,
@@ -120,8 +122,11 @@ ANSWER = Answer(
     name="unread_state",
     place=400,
     question="Which records of internal topics could not be read?",
-    meaning="Records that the answers about groups, transactions, tiered storage and the "
-    "cluster lack, because they are damaged, or of a Kafka newer than this flexwire.",
+    meaning=(
+        "Records that the answers about groups, transactions, tiered storage and the cluster "
+        "lack. They are damaged, or were written by a Kafka release that is newer than this "
+        "flexwire."
+    ),
     advice="Use another replica of a damaged log. Upgrade flexwire if a type or version is in no "
     "release that it knows.",
     row="a partition, type and version",

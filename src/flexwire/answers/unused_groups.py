@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
@@ -119,12 +119,14 @@ def _groups_in_traffic(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     name="unused_groups",
     place=240,
-    question="Which groups was nobody seen to use?",
-    meaning="Groups without a member that were not used in the last day, those that have been "
-    "idle for longest first.",
+    question="Which groups does nobody seem to use?",
+    meaning=(
+        "Groups without a member that were not used in the last day. Groups that have been idle "
+        "for the longest time come first."
+    ),
     advice="Ask the owners of groups that have been idle for months. A deleted group loses its "
-    "offsets for good. First write them down: flexwire answers OUT group_offsets --reset-plan "
-    "FILE has those of consumer groups. Then use kafka-consumer-groups --delete or "
+    "offsets for good. First save the offsets: flexwire answers OUT group_offsets --reset-plan "
+    "FILE writes those of consumer groups. Then use kafka-consumer-groups --delete or "
     "kafka-share-groups --delete.",
     row="a group",
     columns=COLUMNS,

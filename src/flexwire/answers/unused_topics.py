@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import TOPICS
@@ -43,9 +43,9 @@ COLUMNS = (
     Column("last_record_time", _TIME, "the latest timestamp of its records",
            f"{_NOT_READ}, or has none", heading="Last record"),
     Column("groups", pa.int64(),
-           "the groups that have committed an offset for it, all without members and some time "
-           "ago", heading="Groups"),
-    Column("last_commit_time", _TIME, "when one of these last did", "if none has",
+           "the groups that have committed an offset for it; none has members, and all commits "
+           "are some time ago", heading="Groups"),
+    Column("last_commit_time", _TIME, "when one of these groups last committed", "if none has",
            heading="Last commit"),
     Column("unread_us", pa.int64(),
            "how long that was before the last record of any internal topic, or before the "
@@ -57,7 +57,8 @@ COLUMNS = (
            "it may have been missed. True does not prove that nobody reads it, because readers "
            "that commit nothing are not seen", heading="All groups read"),
     Column("software", pa.string(),
-           "whose topic it is by its name, such as Kafka Connect's: it is read without commits",
+           "the software whose topic it is by its name, such as Kafka Connect; such topics are "
+           "read without commits",
            "if its name says nothing", heading="Of"),
     Column("is_compacted", pa.bool_(),
            "whether the topic's own cleanup.policy has compact: such a topic is a table, and "
@@ -208,14 +209,16 @@ def _topics(logs: InternalLogs) -> DataFrame:
 ANSWER = Answer(
     name="unused_topics",
     place=250,
-    question="Which topics was no group seen to read?",
+    question="Which topics does no group seem to read?",
     meaning="Topics that no group with members reads, for which nobody committed an offset in the "
     "last 7 days, and that no client fetches in this analysis. Topics that are read without "
     "commits, by their name or because they are compacted, come last.",
-    advice="No row is a reason to delete a topic, because readers that commit nothing are not "
-    "seen. Ask its owners, and look for fetches over weeks (topic_readers, from a capture or a "
-    "request log). Then deny reading with an ACL, which can be undone, and wait. A shorter "
-    "retention.ms also deletes for good.",
+    advice=(
+        "A row alone is not a reason to delete a topic, because readers that commit nothing are "
+        "not seen. Ask its owners, and look for fetches over weeks (topic_readers, from a "
+        "capture or a request log). Then deny reading with an ACL, which can be undone, and "
+        "wait. A shorter retention.ms also deletes records permanently."
+    ),
     row="a topic",
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),

@@ -352,5 +352,6 @@ def _segments(path: Path) -> Iterator[Segment]:
         try:
             yield read_segment(packet)
         except (Skipped, UnreadablePacketError):
-            # The user asked for one packet, and packets that are no segment belong to no stream.
+            # The user asked for one packet, and packets that are not segments do not belong to a
+            # stream.
             continue

@@ -93,13 +93,15 @@ def _properties(
     metavar="[text|json]",
     default=Format.TEXT,
     show_default="text",
-    help="What to print when all is done.",
+    help="The format of the summary that is printed at the end.",
 )
 @click.option(
     "--append",
     is_flag=True,
-    help="With --tables delta or iceberg: add to the tables in OUT. Input that is in them already "
-    "is not added again.",
+    help=(
+        "With --tables delta or iceberg: add rows to the tables in OUT. Input that these tables "
+        "already contain is not added again."
+    ),
 )
 @click.option(
     "--iceberg-catalog",
@@ -113,14 +115,16 @@ def _properties(
     metavar="NAME=VALUE",
     multiple=True,
     callback=_properties,
-    help="With --iceberg-catalog: a property of pyiceberg's, such as uri=https://catalog:8181. "
+    help="With --iceberg-catalog: a property for pyiceberg, such as uri=https://catalog:8181. "
     "Can be given several times. Keys and passwords belong in pyiceberg's configuration.",
 )
 @click.option(
     "--register",
     metavar="CATALOG.DATABASE",
-    help="Register the Parquet or Delta tables as external tables in a catalog of Spark's, such as "
-    "spark_catalog.kafka.",
+    help=(
+        "Register the Parquet or Delta tables as external tables in a Spark catalog, such as "
+        "spark_catalog.kafka."
+    ),
 )
 @click.option(
     "--release",
@@ -134,8 +138,11 @@ def _properties(
 @click.option(
     "--captured-release",
     metavar="RELEASE",
-    help="The release of the captured brokers, if you know it. A few releases changed the "
-    "layout of a version without a new number; flexwire then reads the layout of this release.",
+    help=(
+        "The release of the captured brokers, if you know it. A few releases changed the layout "
+        "of a version without giving it a new number. flexwire then uses the layout of this "
+        "release."
+    ),
 )
 @master_option
 @memory_option
@@ -145,7 +152,7 @@ def _properties(
     "ports",
     type=click.IntRange(1, 65535),
     multiple=True,
-    help="A port of brokers, on any host. Can be given several times.",
+    help="A port that brokers listen on, on any host. Can be given several times.",
 )
 @click.option(
     "--broker",
@@ -155,18 +162,22 @@ def _properties(
     callback=_ends,
     help="A broker's address and port, as 10.0.0.1:9092 or [::1]:9092. Can be given several times.",
 )
-@click.option("--show-credentials", is_flag=True, help="Do not withhold SASL tokens and the like.")
+@click.option(
+    "--show-credentials", is_flag=True, help=("Do not withhold SASL tokens and other credentials.")
+)
 @click.option(
     "--record-bytes",
     is_flag=True,
-    help="Write the bytes of records into the message tables too, and not only into the table "
-    "of records.",
+    help=(
+        "Also write the bytes of records into the message tables. By default only the table "
+        "records has them."
+    ),
 )
 @click.option(
     "--answers",
     metavar="NAMES",
     help='Which questions of operators to answer: "all", "none", or names with commas between '
-    "them; docs/answers.md lists them. By default the answers about logs, if the input has "
+    "them; docs/answers.md lists them. By default: the answers about logs, if the input has "
     "logs.",
 )
 @labels_option
@@ -176,9 +187,12 @@ def _properties(
     metavar="MOMENT",
     multiple=True,
     callback=_moment,
-    help="For logs of internal topics: show groups, transactions and the cluster at this "
-    "moment, and not at the end of the logs. MOMENT is a time (2026-11-22T10:00Z), or "
-    "TOPIC-PARTITION=OFFSET of an internal topic, which can be given several times.",
+    help=(
+        "For logs of internal topics: show groups, transactions and the cluster as they were at "
+        "this moment. By default they are shown as they were at the end of the logs. MOMENT is a "
+        "time (2026-11-22T10:00Z), or TOPIC-PARTITION=OFFSET of an internal topic, which can be "
+        "given several times."
+    ),
 )
 @click.option(
     "--keys",
@@ -192,24 +206,30 @@ def _properties(
 @click.option(
     "--max-ratio",
     type=click.IntRange(min=1),
-    help="How many bytes the record batches may inflate to for each captured byte; by default "
-    "1024. If all batches together exceed this ratio, each batch that exceeds it is left out "
-    "and counted.",
+    help=(
+        "To how many bytes record batches may inflate for each captured byte; by default 1024. "
+        "If all batches together exceed this ratio, each single batch that exceeds it is left "
+        "out and counted."
+    ),
 )
 @click.option(
     "--range-mib",
     "range_bytes",
     type=click.IntRange(min=32),
     callback=lambda _context, _option, value: None if value is None else value << 20,
-    help="How many MiB of captures one task decodes (range_bytes). By default flexwire asks how "
-    "many tasks can run at once, and on a cluster takes at most 512; set it where executors come "
-    "and go.",
+    help=(
+        "How many MiB of captures one task decodes (range_bytes). By default flexwire asks Spark "
+        "how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set it if the "
+        "number of executors changes during the run."
+    ),
 )
 @click.option(
     "--skip-unreadable",
     is_flag=True,
-    help="Leave out files that cannot be opened or are not captures; the report says which. By "
-    "default they fail the analysis.",
+    help=(
+        "Leave out files that cannot be opened or are not captures. The report lists them. By "
+        "default such a file makes the analysis fail."
+    ),
 )
 @takes_standard_input(paths=input_name, keys=plain_name, labels=plain_name)
 def analyze(
@@ -222,31 +242,31 @@ def analyze(
     answers: str | None,
     **others: Any,
 ) -> None:
-    """Decode captures and logs on Spark: tables and a report.
+    """Decode captures and logs on Spark, and write tables and a report.
 
-    PATHS are captures (pcap or pcapng, also gzipped), log segments of brokers, their request logs
-    (kafka-request.log*, gzipped or in the JSON of containers), directories of any (a broker's
-    log.dirs, those of partitions), and patterns. They are on this machine, in an object store
-    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'), or - for standard input. Request logs give
-    the same tables as captures; docs/request-logs.md says what they lack.
+    PATHS are captures (pcap or pcapng, also gzipped), brokers' log segments, and brokers' request
+    logs (kafka-request.log*, also gzipped or in containers' JSON). They can also be directories of
+    such files (a broker's log.dirs, or one partition's directory) and patterns; - is standard
+    input. They are on this machine or in an object store (s3://bucket/captures/ or
+    'gs://bucket/*.pcapng'). docs/request-logs.md lists what request logs lack.
 
-    OUT gets tables/ with every connection, frame, message, record, and batch of a log as Parquet,
-    facts.json, and report.html, which opens offline. The report, audit.csv and audit.json say which
-    client breaks on which release. Answers are in the report, in tables/answers/ and, as CSV, in
-    answers/.
+    OUT has tables/, facts.json and report.html. tables/ has every connection, frame, message,
+    record, and batch of a log, as Parquet. report.html needs no network. The report, audit.csv and
+    audit.json list which client breaks on which release. Answers are in the report, in
+    tables/answers/ and, as CSV, in answers/.
 
     On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
-    paths. docs/cluster.md says how, and where other settings of a cluster belong.
+    paths. docs/cluster.md describes how to do this.
 
-    With --port or --broker, a connection is Kafka if it has such an end. Without them, it is Kafka
-    if something on it reads as Kafka. All other connections are only listed.
+    With --port or --broker, a connection is Kafka if one of its ends is such a broker. Otherwise it
+    is Kafka if some of its bytes can be read as Kafka's protocol. All others are only listed.
 
-    A finished analysis replaces an earlier output in OUT as a whole; an analysis that fails or is
-    stopped leaves it as it was. tables/_SUCCESS exists once the tables are complete. On this
-    machine only you may read the output. In a store OUT/current.json names the current output.
+    A finished analysis replaces an earlier output in OUT as a whole; one that fails or is stopped
+    leaves it unchanged. tables/_SUCCESS exists once the tables are complete. On this machine only
+    you can read the output. In an object store OUT/current.json names the current output.
 
-    With --append the tables in OUT grow, as Delta or Iceberg: each analysis adds its rows once, and
-    OUT/ledger lists the analyses in them. The report, in OUT/runs, is about this input alone.
+    With --append the Delta or Iceberg tables in OUT grow. Each analysis adds its rows once.
+    OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
     others["iceberg_catalog"] = _catalog(tables, others)
@@ -287,7 +307,7 @@ def _formats(
         if (exact := catalog().release(release)) != release:
             note(f"--release {release} is {exact}, the newest of it in the catalog")
     if not isinstance(output, Format):
-        note(f"--format {output} is --tables {output} now, and is taken as that")
+        note(f"--format {output} is now called --tables {output}; it still works")
         tables, output = output, Format.TEXT
     if append and tables == PARQUET:
         raise click.UsageError(
@@ -326,7 +346,7 @@ def _print_summary(analysis: Analysis, out: str) -> None:
     from flexwire.facts.units import plural
 
     if not analysis.is_new:
-        print("This input is in the tables already; nothing was done. Its report says:")
+        print("The tables already contain this input, so nothing was added. Its report says:")
     connections = analysis.facts.connections
     totals = analysis.facts.totals
     if analysis.facts.logs is not None:
@@ -351,7 +371,9 @@ def _print_summary(analysis: Analysis, out: str) -> None:
         print(_beyond_bounds(totals.batches_beyond_bounds))
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
-        print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
+        print(
+            f"{skipped} skipped, because not TCP or not readable; the table packets has the reasons"
+        )
     if analysis.facts.unreadable_files:
         print_line(_left_out(analysis.facts))
     _print_notes(analysis)
@@ -361,7 +383,9 @@ def _print_summary(analysis: Analysis, out: str) -> None:
 
 def _beyond_bounds(batches: int) -> str:
     subject = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
-    return f"{subject} beyond a bound: no record was read; --batch-mib and --max-ratio raise it"
+    return (
+        f"{subject} beyond a limit, so its records were not read; raise --batch-mib or --max-ratio"
+    )
 
 
 def _print_notes(analysis: Analysis) -> None:
@@ -381,18 +405,22 @@ def _log_summary(logs: LogFacts) -> str:
     if logs.beyond_bounds:
         holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
         parts.append(
-            f"{holds} batches that inflate beyond a bound; --batch-mib and --max-ratio raise it"
+            f"{holds} batches that inflate beyond a limit; raise --batch-mib or --max-ratio"
         )
     if logs.known_partitions:
         parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:
-        parts.append(f"{plural(logs.gone_partitions, 'partition')} had lost the next offsets")
+        parts.append(
+            f"{plural(logs.gone_partitions, 'partition')} no longer had the next offsets to read"
+        )
     if logs.behind_count:
-        parts.append(f"{plural(logs.behind_count, 'partition')} ended before the next offset")
+        parts.append(
+            f"{plural(logs.behind_count, 'partition')} ended before the next offset to read"
+        )
     if logs.left_out_count:
         directories = plural(logs.left_out_count, "directory", "directories")
         was = "was" if logs.left_out_count == 1 else "were"
-        parts.append(f"{directories} {was} left out, the report says why")
+        parts.append(f"{directories} {was} left out; the report has the reasons")
     return "; ".join(parts)
 
 
@@ -401,15 +429,19 @@ def _request_log_summary(logs: RequestLogFacts) -> str:
 
     counts = [
         (logs.forwarded, "forwarded to the controller, and not counted"),
-        (logs.refused, "refused, as brokers' own logs say"),
+        (logs.refused, "refused, according to the brokers' own logs"),
         (logs.cut, "cut off after the header"),
-        (logs.text, "text that does not say what was asked"),
-        (logs.unused, "lines not used; the table packets says why"),
+        (logs.text, "in an old text form that may not show what was requested"),
+        (logs.unused, "lines not used; the table packets has the reasons"),
     ]
     counts_text = "".join(f"; {count:,} {description}" for count, description in counts if count)
-    only = "; every one has a deprecated version: the log was at INFO" * logs.only_deprecated
+    only = (
+        "; all of them have a deprecated version, because the log level was INFO"
+    ) * logs.only_deprecated
     if logs.is_empty:
-        only += "; this proves nothing of clients: at INFO, brokers before 3.9.1 log nothing"
+        only += (
+            "; this says nothing about clients: at level INFO, brokers before 3.9.1 log no request"
+        )
     counted = f"{plural(logs.requests, 'request')} in {plural(logs.lines, 'line')} of request logs"
     return f"{counted}{counts_text}{only}"
 
@@ -429,7 +461,7 @@ def _left_out(facts: Facts) -> str:
     subject = (
         "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
     )
-    more = "" if facts.unreadable_files == 1 else "; the report has the others"
+    more = "" if facts.unreadable_files == 1 else "; the report lists the others"
     return f"{subject} not read and left out: {first.source}: {first.reason}{more}"
 
 

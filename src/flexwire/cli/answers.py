@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "csv", "json", "table"]),
     default="text",
     show_default=True,
-    help="Text has the report's columns and units, up to 120 characters a line. CSV and JSON "
-    'have all rows and columns. "table" is the old name of text.',
+    help="Text has the columns and units of the report, in lines of up to 120 characters. CSV and "
+    'JSON have all rows and columns. "table" is the old name of text.',
 )
 @click.option(
     "--rows",
@@ -53,12 +53,14 @@ if TYPE_CHECKING:
 @click.option(
     "--since",
     metavar="TIME",
-    help="Only what was captured from this time on, as 2026-11-22T10:00Z; without a zone it is "
-    "UTC. Of tables that grow no file of an earlier day is read. Answers about logs are of "
-    "everything.",
+    help=(
+        "Only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time without "
+        "a zone is UTC. In tables that grow, no file of an earlier day is read. Answers about "
+        "logs ignore this option."
+    ),
 )
 @click.option(
-    "--until", metavar="TIME", help="Only what was captured before this time; see --since."
+    "--until", metavar="TIME", help="Only traffic captured before this time; see --since."
 )
 @click.option(
     "--no-sums",
@@ -86,7 +88,7 @@ def answers(
     memory: str,
     worker_memory: str | None,
 ) -> None:
-    """Answer questions about the traffic in OUT, the output of an analysis.
+    """Answer questions about the traffic in OUT, which is the output of an analysis.
 
     docs/answers.md lists the NAMES; the default is all of them. An answer that the analysis stored
     is printed as it was stored. All other answers are computed from the tables on Spark and written
@@ -146,7 +148,9 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
-        raise click.UsageError(f"--reset-plan is made of {ANSWER_NAME}, so name no other answer")
+        raise click.UsageError(
+            f"--reset-plan uses the answer {ANSWER_NAME}, so name no other answer"
+        )
     return (ANSWER_NAME,)
 
 
@@ -174,12 +178,12 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
     print_line(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
     print(
         f"Left out: {plan.unknown:,} not known, {plan.pending:,} with a transaction pending, "
-        f"{plan.unwritable:,} of groups with a line break in their name."
+        f"{plan.unwritable:,} of groups whose name has a line break."
     )
     print_line(
         "Stop the members of these groups, then run kafka-consumer-groups --reset-offsets "
         f"--from-file {file} --all-groups --dry-run and count its rows: it ends with status 0 "
-        "whatever fails. --execute sets the offsets."
+        "even if something fails. --execute sets the offsets."
     )
 
 

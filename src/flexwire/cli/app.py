@@ -250,12 +250,12 @@ def capture() -> None:
 
 @app.group()
 def records() -> None:
-    """Work with records at rest."""
+    """Work with the log files of brokers."""
 
 
 @app.group("tables")
 def tables_group() -> None:
-    """Keep tables that grow small."""
+    """Maintain tables that grow: compact, retain, undo, vacuum."""
 
 
 @app.group("vectors")

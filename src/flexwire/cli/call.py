@@ -82,7 +82,7 @@ _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
 """The default limit of an answer's size, because one byte may become 100 bytes of objects."""
 _TO_SHOW = "to decode and print the answer"
-_INSIST = "--any-version sends it all the same"
+_INSIST = "use --any-version to send it anyway"
 # More digits than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
@@ -128,7 +128,7 @@ class _CallOptions:
     default="any",
     show_default=True,
     metavar="ROUTE",
-    help="The broker to send it to: any, a node id, leader:TOPIC-PARTITION, group:ID, "
+    help="The broker to send the request to: any, a node id, leader:TOPIC-PARTITION, group:ID, "
     "transaction:ID, share:GROUP:TOPIC_ID:PARTITION, or controller for the active controller.",
 )
 @click.option(
@@ -152,18 +152,20 @@ class _CallOptions:
 @click.option(
     "--requests",
     metavar="FILE",
-    help="Send the requests in this file, one on each line, or - for standard input; the "
-    'command prints one line for each. A line is {"message": …, "body": …} and may have '
+    help="Send the requests in this file, one on each line; - reads standard input. The "
+    'command prints one line for each. A line is {"message": …, "body": …}. It may also have '
     "version, to and headerTags.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(
     "--bootstrap-controller",
     is_flag=True,
-    help="ADDRESS is that of a controller's listener.",
+    help="ADDRESS is the address of a controller's listener.",
 )
 @click.option(
-    "--explain", is_flag=True, help="Explain the bytes of both frames, on standard error."
+    "--explain",
+    is_flag=True,
+    help=("Explain the bytes of the request and the response on standard error."),
 )
 @click.option("--records", is_flag=True, help="Show records as JSON instead of base64.")
 @click.option("--raw", is_flag=True, help="Print the JSON form without the names of error codes.")
@@ -171,7 +173,7 @@ class _CallOptions:
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
-    help="What to print: json, or text for people. The default is json; for --apis it is text.",
+    help="The format: json, or text for people. The default is json; for --apis it is text.",
 )
 @connection_options
 @click.option(
@@ -208,9 +210,9 @@ def call(
     """Send a request to a broker and print its answer as JSON.
 
     ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is the name of a
-    request, such as Metadata. JSON is its body: the text itself, a file's path, or - for standard
-    input. Fields that you leave out have their defaults. Records are base64, or JSON: a list of
-    {"key": …, "value": …, "headers": …}.
+    request, such as Metadata. JSON is its body: the JSON text, the path of a file, or - for
+    standard input. Fields that you leave out get their defaults. Records are base64, or JSON: a
+    list of {"key": …, "value": …, "headers": …}.
 
     \b
     flexwire call localhost:9092 Metadata '{"topics": null}' --version 12
@@ -276,7 +278,7 @@ def _call(cluster: Cluster, request: dict[str, Any], options: _CallOptions) -> N
     from flexwire.client.write_requests import remark_on
 
     if answer.response_frame is None:
-        note("no answer is expected: acks is 0")
+        note("no response is expected, because acks is 0")
     if (remark := remark_on(answer.api_name, answer.request)) is not None:
         note(f"{answer.api_name}: {remark}")
     form = _answer_form(answer, options)

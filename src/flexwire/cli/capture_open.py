@@ -32,25 +32,26 @@ if TYPE_CHECKING:
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="An empty directory, or a new one, for the captures that are written.",
+    help="The directory for the written captures; it must be empty or new.",
 )
 @format_option
 @takes_standard_input(paths=capture_name, keys=plain_name)
 def capture_open(
     *, paths: tuple[str, ...], keys: tuple[str, ...], out: Path, output: Format
 ) -> None:
-    """Open the TLS connections in captures.
+    """Decrypt the TLS connections in captures.
 
-    PATHS are captures (pcap or pcapng, also gzipped), directories of them, patterns, and - for
-    standard input. If the key logs have the secrets of a TLS connection, its data is written as if
-    it had been sent without TLS, with the same ends and times. Everything else is written
-    unchanged.
+    PATHS are captures (pcap or pcapng, also gzipped), directories of captures, patterns, or - for
+    standard input. If the key logs have the secrets of a TLS connection, the command writes its
+    data as if the client had not used TLS, with the same addresses and times. All other packets are
+    written unchanged.
 
-    The connections must have been captured from their handshake on. flexwire opens TLS 1.2 and 1.3
-    with AES-GCM and ChaCha20-Poly1305. Other connections are counted with the reason.
+    The capture must have each connection from its handshake on. flexwire opens TLS 1.2 and 1.3
+    with AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt,
+    with the reason.
 
-    The written captures are plain text, so only you may read them. docs/tls-captures.md says how to
-    log secrets.
+    The written captures are not encrypted, so only you get the right to read them.
+    docs/tls-captures.md describes how to log secrets.
     """
     from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.file_search import list_captures

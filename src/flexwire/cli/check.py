@@ -29,9 +29,11 @@ _OPTIONS = (
         "--mode",
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
-        help="Which specs are valid: those that Kafka's generator reads (strict), also those of "
-        "old releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). "
-        "By default the mode of the configuration, or else strict.",
+        help=(
+            "Which specs are valid: those that Kafka's generator reads (strict), also those of "
+            "old releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). "
+            "By default the mode in the configuration, or strict if there is none."
+        ),
     ),
     click.option(
         "--format",
@@ -65,7 +67,7 @@ _OPTIONS = (
         "--explain",
         metavar="RULE",
         shell_complete=rule_names,
-        help="Say what a rule is about; ALL lists the rules.",
+        help="Explain a rule; ALL lists the rules.",
     ),
 )
 

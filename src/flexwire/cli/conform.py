@@ -59,8 +59,10 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--hostile",
     is_flag=True,
-    help="Also send damaged requests, each on a connection of its own. Apache Kafka logs an error "
-    "with a stack trace for each.",
+    help=(
+        "Also send damaged requests, each on its own connection. Apache Kafka logs an error with "
+        "a stack trace for each of them."
+    ),
 )
 @click.option(
     "--write",
@@ -80,8 +82,10 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Only list what would be sent, and what would not. The command asks the broker for its "
-    "versions (ApiVersions) and sends nothing else.",
+    help=(
+        "Only list which requests the run would send and which it would leave out. The command "
+        "asks the broker for its versions (ApiVersions) and sends nothing else."
+    ),
 )
 @click.option(
     "--format",
@@ -101,27 +105,36 @@ class ConformanceFormat(StrEnum):
     "--badge",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Also write a badge, as SVG: in how many cases the broker answered as Apache Kafka.",
+    help=(
+        "Also write an SVG badge that says in how many cases the broker answered as Apache Kafka "
+        "does."
+    ),
 )
 @click.option(
     "--against",
     metavar="HOST:PORT",
-    help="Also ask a second broker the same, for example one of Apache Kafka, and show what it "
-    "did beside each deviation and where the two differ.",
+    help=(
+        "Also send the same requests to a second broker, for example one of Apache Kafka. The "
+        "result shows its response beside each deviation, and where the two brokers differ."
+    ),
 )
 @click.option(
     "--against-config",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="A client's properties file that says how the second broker is reached. Without it, the "
-    "second broker is reached and logged in to as the first one is.",
+    help=(
+        "A client's properties file for the second broker. Without it, the connection to the "
+        "second broker uses the same TLS and login as the first one."
+    ),
 )
 @click.option(
     "--resume",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write each finished case to this file, and go on where an earlier run with this file "
-    "stopped.",
+    help=(
+        "Write each finished case to this file. If the file exists, continue where the earlier "
+        "run stopped."
+    ),
 )
 @connection_options
 @takes_standard_input(
@@ -147,15 +160,16 @@ def conform(
 ) -> None:
     """Test whether a broker answers as Apache Kafka does.
 
-    ADDRESS is HOST:PORT of one broker. The command asks each API in each version that the broker
-    offers: plainly, with unknown tagged fields, without a client id, with empty and with long
-    lists, and in the versions next to those that it offers. Without --write it only sends requests
-    that read, about names that nobody has; --dry-run lists them.
+    ADDRESS is HOST:PORT of one broker. The command sends each API in each version that the broker
+    offers. It sends a plain request, one with unknown tagged fields, one without a client id, and
+    one each with empty and with long lists. It also sends the versions just below and above those
+    that the broker offers. Without --write it sends only requests that change nothing, about names
+    that do not exist; --dry-run lists them.
 
-    It judges the bytes of each response: correlation id, header version, fields, end, and the names
-    that were asked about. Error codes are no deviation. A response about a missing right, or about
-    a feature that is off, is not judged further. Exits with 100 if the broker breaks a rule,
-    whatever the broker of --against does.
+    It checks the bytes of each response: the correlation id, the header version, the fields, the
+    end, and the names that the request asked about. An error code is not a deviation. If the
+    response says that a permission is missing or a feature is off, it is not checked further. Exits
+    with 100 if the broker breaks a rule. The broker of --against does not change the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config says how to reach the broker of --against")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # The mechanisms of `flexwire.client.security`, repeated so that --help need not import it.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _PLAIN_WARNING = (
-    "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
-    "SCRAM does not send it, and --tls hides it"
+    "warning: PLAIN without TLS sends the password unencrypted, so anybody on the network path "
+    "can read it; use SCRAM, which does not send the password, or --tls"
 )
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
@@ -47,15 +47,21 @@ _OPTIONS = (
     click.option(
         "--command-config",
         type=_FILE,
-        help="A client's properties file, as for Kafka's own tools: TLS and SASL, PEM and PKCS "
-        "#12. Other settings in it are listed and not used.",
+        help=(
+            "A client's properties file, as Kafka's own tools read it: TLS and SASL, PEM and "
+            "PKCS #12. The command lists the settings that it does not use."
+        ),
     ),
-    click.option("--tls", is_flag=True, help="Speak TLS; the system's authorities are trusted."),
-    click.option("--ca", type=_FILE, help="Speak TLS and trust the authorities of this PEM file."),
+    click.option(
+        "--tls", is_flag=True, help=("Use TLS and trust the certificate authorities of the system.")
+    ),
+    click.option(
+        "--ca", type=_FILE, help=("Use TLS and trust the certificate authorities in this PEM file.")
+    ),
     click.option(
         "--certificate",
         type=_FILE,
-        help="Speak TLS and show the broker this certificate chain, in PEM (mutual TLS).",
+        help="Use mutual TLS: send the broker this certificate chain, in PEM.",
     ),
     click.option("--key", type=_FILE, help="The chain's key, if it is in a file of its own."),
     click.option(
@@ -75,8 +81,10 @@ _OPTIONS = (
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="How long a broker may take for an answer, and this command to decode and "
-        "print it.  [default: 30]",
+        help=(
+            "How many seconds a broker may take to respond, and this command to decode and print "
+            "the response.  [default: 30]"
+        ),
     ),
 )
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="What to print: the JSON form, or text for people, with the names of error codes.",
+    help="The format: the JSON form, or text for people with the names of error codes.",
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def decode(
@@ -90,10 +90,10 @@ def decode(
 ) -> None:
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
-    The bytes are those of the message alone, without a request or response header. With --frame
-    they are header and body together; the output then has names of error codes, and records.
+    Without --frame, DATA is the message alone, without a request or response header. With --frame,
+    DATA is header and body together, and the output also has records and the names of error codes.
 
-    DATA is hex, a hex dump, base64, a file's path, or - for standard input.
+    DATA is hex, a hex dump, base64, the path of a file, or - for standard input.
 
     \b
     flexwire decode MetadataRequest 00010000 --version 12
@@ -242,7 +242,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are here" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
-    # The header has no name of its own; its version stands beside its JSON.
+    # The header has no name of its own; its version is next to its JSON.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
         print_outline(f"header{version}", form["header"])

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     type=click.Choice(Notation, case_sensitive=False),
     default=Notation.AUTO,
     show_default="auto",
-    help="How to print the bytes; auto is hex.",
+    help="How to print the bytes; auto means hex.",
 )
 @click.option(
     "--defaults",
     is_flag=True,
-    help="Fields that are missing in JSON have the default of the spec.",
+    help="Fields that are missing in JSON get the default from the spec.",
 )
 @format_option
 @takes_standard_input("source", specs=spec_name)
@@ -71,22 +71,22 @@ def encode(
 ) -> None:
     """Encode a MESSAGE from its JSON form and print the bytes.
 
-    JSON is the text itself, a file's path, or - for standard input, which is the default. As in
-    Kafka's own form, JSON must have every field that is not tagged. With --defaults, missing fields
-    have their defaults; '{}' then has only defaults.
+    JSON is the JSON text, the path of a file, or - for standard input, which is the default. JSON
+    must have every field that is not tagged, as Kafka's own tools require. With --defaults, missing
+    fields get their defaults, and '{}' encodes a message of defaults only.
     """
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)
     try:
         value = message_class.from_json(read_json(source), number, defaults=defaults)
     except MissingFieldsError:
-        note("--defaults fills in what the spec says")
+        note("use --defaults to fill in the defaults of the spec")
         raise
     encoded = value.encode(number, encoding=encoding)
     lost = dict.fromkeys(_left_out(value, message_class.definition.schema(number)))
     if lost:
         names = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
-        note(f"version {number} does not have {names}; the spec lets that be left out")
+        note(f"version {number} does not have {names}; the spec allows leaving it out")
     if output is Format.JSON:
         form = {
             "message": message_class.entry.name,

@@ -64,8 +64,10 @@ _WIDTH = 8
 @click.option(
     "--size",
     metavar="N",
-    help="Explain N, a size from an error in a log: a number, 0x and hex digits, or four "
-    "characters. Give no other option or argument with it.",
+    help=(
+        "Explain N, a size that an error in a log names. N is a number, 0x "
+        "and hex digits, or four characters. Give no other option or argument with it."
+    ),
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def explain(
@@ -85,10 +87,11 @@ def explain(
     """Explain one MESSAGE, or a whole frame, byte by byte.
 
     Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
-    codes. Records are explained too, unless they are compressed.
+    codes. It also explains records, unless they are compressed.
 
-    DATA is hex, a hex dump, base64, a file's path, or - for standard input. If there is an error,
-    everything before it is explained; the error goes to standard error, and the exit code is 1.
+    DATA is hex, a hex dump, base64, the path of a file, or - for standard input. If the bytes have
+    an error, the command explains everything before it. It prints the error on standard error, and
+    the exit code is 1.
 
     \b
     flexwire explain MetadataRequest 00010000 --version 12
@@ -99,7 +102,7 @@ def explain(
     framing = FramingOptions(**framing_values)
     if size is not None:
         if words or framing.is_asked or version is not None:
-            raise click.UsageError("--size explains a number; leave out all else")
+            raise click.UsageError("--size explains a number; leave out everything else")
         _explain_size(size, output)
         return
     message, data = split_words(words, framing)

@@ -105,8 +105,8 @@ def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
             continue
         if framing.is_guessed and not frame.is_surely_a_request:
             note(
-                "this was read as a request; of a response name the API, --api API --version N, or "
-                "give the request that it answers, --request DATA"
+                "the bytes were read as a request; if they are a response, add --api API "
+                "--version N, or --request DATA with its request"
             )
         raise frame.error
 
@@ -115,9 +115,11 @@ _OPTIONS = (
     click.option(
         "--frame",
         is_flag=True,
-        help="DATA is a frame: header and body, with or without the length before them. It is a "
-        "request, or with --api or --request a response. Several frames may follow each other, "
-        "and the last may be cut off.",
+        help=(
+            "DATA is a frame: header and body, with or without the length before them. Without "
+            "--api and --request it is a request; with one of them it is a response. DATA may "
+            "hold several frames in a row, and the last one may be cut off."
+        ),
     ),
     click.option(
         "--api",
@@ -128,20 +130,27 @@ _OPTIONS = (
     click.option(
         "--request",
         metavar="DATA",
-        help="The frame is the response to this request, whose bytes are given in the same way "
-        "as DATA.",
+        help=(
+            "The frame is the response to this request. Give the request's bytes in the same way "
+            "as DATA."
+        ),
     ),
     click.option(
         "--no-length",
         is_flag=True,
-        help="The frame has no length before its header. By default flexwire finds out by itself.",
+        help=(
+            "The frame has no length before its header. By default flexwire detects whether "
+            "there is a length."
+        ),
     ),
     click.option(
         "--frame-number",
         type=click.IntRange(min=1),
         metavar="N",
-        help="DATA is a pcap or pcapng file; show the frames that end in its packet N, as "
-        "Wireshark numbers them. Credentials are withheld.",
+        help=(
+            "DATA is a pcap or pcapng file; show the frames that end in packet N, counted as in "
+            "Wireshark. Credentials are withheld."
+        ),
     ),
 )
 
@@ -163,8 +172,8 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
-                "a frame says which message it is: give DATA alone; a packet of a capture is "
-                "--frame-number N"
+                "a frame names its message, so give DATA alone; to read a packet of a capture, "
+                "use --frame-number N"
             )
         return None, words[0]
     if len(words) <= 1:
@@ -183,7 +192,9 @@ def read_frames(
     """Return the frames of DATA, or of a packet. Raises `FlexwireError`s."""
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
-            raise click.UsageError("--frame-number knows what a frame is; leave out the others")
+            raise click.UsageError(
+                "--frame-number reads the message from the frame; leave out the other options"
+            )
         with save_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
             return frames_of_packet(path, framing.frame_number)
     frames = frames_of(read_bytes(data, notation), notation, framing, version)
@@ -197,7 +208,7 @@ def frames_of(
 ) -> list[ShownFrame]:
     """Return the frames in bytes; the options tell their kind."""
     if framing.frame_number is not None:
-        raise click.UsageError("--frame-number is of a capture, and not of --lines")
+        raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:
         raise InputError("DATA is empty; a frame is a header and a body")
     request = None if framing.request is None else read_bytes(framing.request, notation)
@@ -249,12 +260,14 @@ def _read_input_frames(
 
     if request is not None:
         if api is not None or version is not None:
-            raise click.UsageError("--request says API and version; leave out --api and --version")
+            raise click.UsageError(
+                "--request names the API and the version; leave out --api and --version"
+            )
         answered_request = match_by_correlation_id(read_input_requests(request))
         return read_input_responses(raw, answered_request, has_length=has_length)
     if api is None:
         if version is not None:
-            raise click.UsageError("a request says its version; --version goes with --api")
+            raise click.UsageError("a request names its version; use --version only with --api")
         return read_input_requests(raw, has_length=has_length)
     key_and_version = _api(api, version)
     return read_input_responses(raw, lambda _: key_and_version, has_length=has_length)
@@ -266,7 +279,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 
     entry = find_api(api)
     if version is None:
-        raise click.UsageError("--api needs --version, that of the request which is answered")
+        raise click.UsageError("--api needs --version, the version of the request")
     if entry.api_key is None:
         raise AssertionError  # every API has a key
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
@@ -286,7 +299,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
     where = f"{frame.connection}, {frame.direction} {frame.index} of the connection"
     if turn.kind == "token":
-        raise InputError(f"{where}: a token of SASL, which is withheld")
+        raise InputError(f"{where}: a SASL token, which is withheld")
     if turn.error is not None or frame.error is not None:
         raise InputError(f"{where}: {frame.error or turn.error}")
     request = turn.request
@@ -304,7 +317,7 @@ def needed_version(message_class: type[Message], version: int | str | None) -> i
     """Return the version of a message without a header, which the user must give."""
     if version is None:
         raise click.UsageError(
-            "--version is missing: it says of which version the message is, --version 12 or latest"
+            "--version is missing: give the version of the message, --version 12 or latest"
         )
     return version_of(message_class, version)
 
@@ -314,7 +327,7 @@ def body_and_version(
 ) -> tuple[bytes, int]:
     """Return the bytes of a message, and its version, which may be in the two bytes before it.
 
-    If all bytes are a message of the version asked for, no version stands before them.
+    If all bytes are a message of the requested version, there is no version before them.
     """
     from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
@@ -343,8 +356,8 @@ def refuse_for_frames(
     """Refuse options about reading a single message if frames are read."""
     if release is not None or specs or lenient or encoding.value != "kafka":
         raise click.UsageError(
-            "a frame is read as Kafka's releases write it; leave out --release, --specs, "
-            "--encoding and --lenient"
+            "frames are read with Kafka's own specs; leave out --release, --specs, --encoding "
+            "and --lenient"
         )
 
 
@@ -360,6 +373,6 @@ def hint(raw: bytes) -> str | None:
     if not (is_request or begins_with_length(raw)):
         return None
     return (
-        "these bytes begin with a length, as a frame does: try --frame for a request, and --frame "
+        "these bytes begin with a length, as a frame does: try --frame for a request, or --frame "
         "--api API for a response"
     )

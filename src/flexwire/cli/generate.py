@@ -39,32 +39,38 @@ _NAME_LETTERS: Final = 16
     type=click.IntRange(1, _MOST),
     default=1,
     show_default=True,
-    help="How many messages to make.",
+    help="How many messages to generate.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="The same seed makes the same messages.",
+    help="The same seed generates the same messages.",
 )
 @click.option(
     "--hostile",
     is_flag=True,
-    help="Damage one place of each message: a cut, a length that lies, a null, a long varint, "
-    "repeated tags, a flipped bit, another version.",
+    help=(
+        "Damage each message in one place: cut it off, or write a wrong length, a null, a varint "
+        "that is too long, repeated tags, a flipped bit or another version."
+    ),
 )
 @click.option(
     "--frame",
     is_flag=True,
-    help="Make whole frames of a request or response: length, header and body. With --hostile, "
-    "half of them are damaged in length or header.",
+    help=(
+        "Generate whole frames of a request or response: length, header and body. With "
+        "--hostile, half of them have the damage in the length or the header."
+    ),
 )
 @click.option(
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write each message to a file of its own in this directory, as libFuzzer and atheris take "
-    "them. Files that are there stay.",
+    help=(
+        "Write each message to its own file in this directory, as libFuzzer and atheris read "
+        "them. Existing files stay."
+    ),
 )
 @click.option(
     "--format",
@@ -72,7 +78,7 @@ _NAME_LETTERS: Final = 16
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="What to print for each message: a line of JSON, or as text its bytes in hex.",
+    help="The format of each message: a line of JSON, or text with its bytes in hex.",
 )
 @release_option
 @specs_options
@@ -91,12 +97,12 @@ def generate(
     specs: tuple[str, ...],
     specs_mode: Mode,
 ) -> None:
-    """Make up messages of a version, valid or nearly valid.
+    """Generate random messages of one version, valid or nearly valid.
 
     A valid message has random values in every field, and unknown tagged fields. A line of JSON has
     the message, the version, the bytes as hex, and the JSON form as body; with --frame also the
-    header. With --hostile it has the damage in place of these, and the error of flexwire's strict
-    decoder, null if it accepts the bytes.
+    header. With --hostile, the line has a description of the damage in place of body and header,
+    and the error of flexwire's strict decoder. The error is null if the decoder accepts the bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural

@@ -34,7 +34,7 @@ MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
 
 
 class InputError(FlexwireError):
-    """An argument or a file is not what the user said it is."""
+    """An argument or a file does not match its description by the user."""
 
 
 class Notation(StrEnum):
@@ -174,7 +174,7 @@ encoding_option = click.option(
     "every version (flexible).",
 )
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Accept everything that Kafka's Java accepts."
+    "--lenient", is_flag=True, help="Accept all bytes that Kafka's Java accepts."
 )
 notation_option = click.option(
     "--as",
@@ -182,8 +182,10 @@ notation_option = click.option(
     type=click.Choice(Notation, case_sensitive=False),
     default=Notation.AUTO,
     show_default="auto",
-    help="The notation of the bytes. auto reads hex and hex dumps; it takes any other text as "
-    "base64, and any other file as raw bytes.",
+    help=(
+        "The notation of the bytes. auto reads hex and hex dumps. It reads any other text as "
+        "base64, and any other file as raw bytes."
+    ),
 )
 format_option = click.option(
     "--format",
@@ -223,28 +225,33 @@ worker_memory_option = click.option(
     "--worker-memory",
     type=_MemorySize(1024),
     help="How much address space each Python worker may have (there is one for each processor). "
-    "By default flexwire sets no limit.",
+    "By default there is no limit.",
 )
 batch_mib_option = click.option(
     "--batch-mib",
     "max_inflated",
     type=click.IntRange(min=1),
     callback=lambda _context, _option, value: None if value is None else value << 20,
-    help="Inflate a record batch to at most this many MiB (max_inflated), by default 128. A "
-    "larger batch is not read, but counted.",
+    help=(
+        "Decompress a record batch to at most this many MiB (max_inflated), by default 128. "
+        "Larger batches are not read; flexwire counts them."
+    ),
 )
 master_option = click.option(
     "--master",
     metavar="URL",
     help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for "
-    "Spark Connect. By default what spark-submit says, or this machine with all processors.",
+    "Spark Connect. By default it is the master that spark-submit sets, or else this machine "
+    "with all its processors.",
 )
 
 labels_option = click.option(
     "--labels",
     metavar="FILE",
-    help="A CSV with the header client_id,team. The audit then names the team of each client, "
-    "and so do the answers that have a client in each row.",
+    help=(
+        "A CSV with the header client_id,team. The audit then names the team of each client. So "
+        "does every answer that has one row for each client."
+    ),
 )
 
 
@@ -268,7 +275,7 @@ def find_message(
 ) -> type[Message]:
     """Return the class of a bundled message, or of a message in the given specs.
 
-    The name of an API stands for its request, as in `flexwire call`.
+    The name of an API means its request, as in `flexwire call`.
     """
     from flexwire.codec import message
     from flexwire.schema.catalog import catalog
@@ -310,9 +317,10 @@ def version_or_stable(message_class: type[Message], version: int | str | None) -
 def read_bytes(text: str, notation: Notation) -> bytes:
     """Return the bytes of an argument: text, a file, or standard input.
 
-    In ``auto``, text that is hex or a dump of bytes is read as that even where it could be base64
-    or a file's name too; so is the text in a file, which is raw otherwise; and what could be base64
-    but has a directory in front is a file. Raises `InputError`.
+    In ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
+    base64 or the name of a file. The same is true for the text in a file; any other file is read as
+    raw bytes. A text that could be base64 but begins with a directory is a file. Raises
+    `InputError`.
     """
     if text == "-":
         return read_content(read_standard_input(), notation, "standard input")
@@ -435,7 +443,7 @@ def _from_hex(text: str) -> bytes | None:
 
 
 def read_content(content: bytes, notation: Notation, source: str) -> bytes:
-    """Return the bytes that a file's content stands for; raise `InputError` if it is none.
+    """Return the bytes that a file's text describes; raise `InputError` if it describes none.
 
     ``source`` names the file in an error.
     """

@@ -47,7 +47,7 @@ _PARTS = {
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True, path_type=Path)
 )
-@click.option("--deep", is_flag=True, help="Show the records of each batch too.")
+@click.option("--deep", is_flag=True, help="Also show the records of each batch.")
 @click.option(
     "--offsets", type=OffsetRange(), help="Only these offsets: A-B, both included, A-, -B or A."
 )
@@ -55,8 +55,10 @@ _PARTS = {
     "--time",
     "times",
     type=TimeRange(),
-    help="Only these times, both included; one may be left out. ISO 8601 (UTC if it names no "
-    "zone) or milliseconds.",
+    help=(
+        "Only records from the first time to the second, both included. One of the two may be "
+        "left out. ISO 8601 (UTC if it names no zone) or milliseconds."
+    ),
 )
 @click.option(
     "--max-bytes",
@@ -71,16 +73,20 @@ _PARTS = {
 )
 @click.option(
     "--release",
-    help="The Kafka release that wrote the logs: its layouts of internal topics and control "
-    "records are used. 4.0 means the newest 4.0. By default the newest layout that fits. "
-    "Implies --deep.",
+    help=(
+        "The Kafka release that wrote the logs. flexwire uses its layouts of internal topics and "
+        "control records. 4.0 means the newest 4.0. The default is the newest layout that fits. "
+        "Implies --deep."
+    ),
 )
 @click.option(
     "--key",
     "key_notation",
     type=click.Choice(NOTATIONS),
-    help="How to show keys. auto, the default, shows text if they are text, and bytes "
-    "otherwise. Implies --deep.",
+    help=(
+        "How to show keys. auto, the default, shows a key as text if it is text, and as bytes "
+        "otherwise. Implies --deep."
+    ),
 )
 @click.option(
     "--value",
@@ -104,21 +110,25 @@ _PARTS = {
 @click.option(
     "--dialect",
     type=click.Choice(["kip82", *DIALECT_NAMES]),
-    help="The logs are in KIP-82's own format, in which magic 2 is a message with typed "
-    "headers: with the types of the document, or with those of the revision before it. kip82 "
-    "is another name of kip-82. Implies --deep.",
+    help=(
+        "Read logs in KIP-82's own format, in which magic 2 is a message with typed headers. "
+        "kip-82 has the types of the document, kip-82-earlier those of the revision before it. "
+        "kip82 is another name of kip-82. Implies --deep."
+    ),
 )
 @click.option(
     "--without",
     type=click.Choice(["batches", *_PARTS]),
     multiple=True,
-    help="Leave out batches, or the metadata or the content of records.",
+    help="Leave out the batches, the metadata of records, or the content of records.",
 )
 @click.option(
     "--show-credentials",
     is_flag=True,
-    help="Show the salts and keys of SCRAM and secret configurations in the cluster's metadata, "
-    "which are withheld by default.",
+    help=(
+        "Show the salts and keys of SCRAM and the secret configurations in the cluster's "
+        "metadata. They are withheld by default."
+    ),
 )
 @batch_mib_option
 @click.option("--findings", is_flag=True, help="Show only what is wrong, in logs and indexes.")
@@ -144,23 +154,23 @@ def records_dump(
     findings: bool,
     output: Format,
 ) -> None:
-    """Dump log segments and what a broker keeps beside them.
+    """Dump log segments and the other files of a broker's log directory.
 
-    FILES are *.log (or - for one from standard input), *.index, *.timeindex, *.txnindex, *.snapshot
-    (of producers), *.checkpoint (of KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or
-    directories of them.
+    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (of producers), *.checkpoint (of
+    KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or directories of these; - is a log.
 
     The command shows the header of each batch and checks its crc. With --deep it also shows every
-    record, cut to one line on a terminal. It compares the indexes beside a log with the log. It
-    reports damage where it finds it, reads on behind it, and exits with 100. Credentials in records
-    of the cluster's metadata are withheld and counted, and so are records of the metadata that do
-    not decode.
+    record, cut to one line on a terminal. It compares a log with its indexes. It reports damage,
+    continues after it, and exits with 100. In the cluster's metadata it withholds and counts
+    credentials, and records that do not decode.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog
 
     if dialect is not None and any((decode, release, convention)):
-        raise click.UsageError("--dialect says all; leave out --decode, --release and --headers")
+        raise click.UsageError(
+            "--dialect sets the whole format; leave out --decode, --release and --headers"
+        )
     paths = list(_find_files(files))
     out = sys.stdout  # A progress bar takes the place of standard output.
     with _progress() as hear:

@@ -36,7 +36,7 @@ _WIDTH = 100
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write an HTML page, which has the bytes of each message and test vectors too.",
+    help="Also write an HTML page. It also has the bytes of each message and test vectors.",
 )
 @read_mode_option
 @click.option(
@@ -45,7 +45,7 @@ _WIDTH = 100
     type=click.Choice(Format, case_sensitive=False),
     default=Format.TEXT,
     show_default="text",
-    help="What to print; the text is Markdown.",
+    help="The output format; text is Markdown.",
 )
 @takes_standard_input(old=spec_name, new=spec_name, captures=capture_name)
 def schema_bench(
@@ -57,10 +57,11 @@ def schema_bench(
     specs_mode: Mode,
     output: Format,
 ) -> None:
-    """Review a change of message specs: all that is known about it in one place.
+    """Review a change of message specs on one page.
 
-    What it breaks for OLD and for each release, what lint newly finds, what changed in each
-    version, header versions, the bytes of each changed message before and after, and test vectors.
+    The page lists what the change breaks for OLD and for each release, new findings of lint, and
+    the changes in each version. It also lists header versions, the bytes of each changed message
+    before and after, and test vectors.
 
     OLD and NEW are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for

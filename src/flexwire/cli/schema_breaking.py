@@ -46,8 +46,8 @@ def schema_breaking(
     NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
     REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
     standard input. NEW may also be OLDREV..NEWREV:PATH, which names both. The categories are WIRE,
-    JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may change;
-    such changes are only counted. Exits with 100 if something breaks.
+    JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may change.
+    The command only counts such changes. Exits with 100 if something breaks.
     """
     from flexwire.schema.editions import read_editions
     from flexwire.specs.breaking.report import compare
@@ -76,14 +76,15 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         revision, colon, inside = after.partition(":")
         if dots and colon and before and revision and not Path(path).exists():
             if revision.startswith("."):
-                reason = "a range has two dots; for three, name what 'git merge-base' gives"
+                reason = (
+                    "a range has two dots; instead of three dots, name the revision that 'git "
+                    "merge-base' prints"
+                )
                 raise click.UsageError(f"{path}: {reason}")
             old.append(f"{before}:{inside}")
             new.append(f"{revision}:{inside}")
         else:
             new.append(path)
     if not new or not old:
-        raise click.UsageError(
-            "name what is new, and with --against what to compare it with: NEW --against OLD"
-        )
+        raise click.UsageError("name the new specs and those to compare with: NEW --against OLD")
     return new, old

@@ -45,20 +45,24 @@ _BUNDLED = "the bundled specs"
     help="The specs to compare with; by default all bundled ones. Can be given several times.",
 )
 @click.option(
-    "--error-tags", is_flag=True, help="Measure OLD with its errors as tagged fields (KIP-636)."
+    "--error-tags",
+    is_flag=True,
+    help=("Compare OLD with a copy of OLD whose errors are tagged fields (KIP-636)."),
 )
-@click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding to measure.")
+@click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding of the new side.")
 @click.option(
-    "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding to compare with."
+    "--against-encoding", type=click.Choice(ENCODINGS), help="The encoding of the old side."
 )
 @click.option(
     "--at",
     type=click.Choice(["sent", "newest", "upgrade"]),
     default="sent",
     show_default=True,
-    help="Which versions to compare: each message at the version in which it was sent (sent), "
-    "at the newest version of each side (newest), or the version sent with the newest "
-    "(upgrade).",
+    help=(
+        "Which versions to compare: the version that was sent on both sides (sent), the newest "
+        "version of each side (newest), or the version that was sent with the newest version "
+        "(upgrade)."
+    ),
 )
 @click.option(
     "--specs-mode",
@@ -76,7 +80,7 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["text", "json", "csv"]),
     default="text",
     show_default=True,
-    help="What to print; JSON has everything.",
+    help="The output format; JSON has everything.",
 )
 @takes_standard_input(captures=capture_name, vectors=plain_name, specs=spec_name, against=spec_name)
 def schema_cost(
@@ -93,15 +97,16 @@ def schema_cost(
     whole: bool,
     output: str,
 ) -> None:
-    """Measure what a change would save.
+    """Measure how many bytes a change of specs would save.
 
-    Every message in the captures is written twice, in the old way and in the new way, and the sizes
-    are compared by message, version and field; headers are listed apart. A run measures one change:
-    other specs (--specs), errors as tagged fields (--error-tags), or another encoding (--encoding,
-    --against-encoding).
+    The command encodes every message in the captures twice, before and after the change. It
+    compares the sizes by message, version and field, and lists headers separately. Each run
+    measures one change: other specs (--specs), errors as tagged fields (--error-tags), or another
+    encoding (--encoding, --against-encoding).
 
     CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input.
-    Messages that cannot be compared are counted by reason. Exits with 1 if no message was compared.
+    The command counts messages that it cannot compare, by reason. Exits with 1 if no message was
+    compared.
     """
     from flexwire.specs.cost import formats
     from flexwire.specs.cost.meter import CostMeter, VersionChoice

@@ -81,22 +81,22 @@ def schema_docs(
 ) -> None:
     """Write a guide to message specs.
 
-    Every API and message, version by version: its fields as they are on the wire, header versions,
-    the releases that support it, what changed between any two versions, and a search. Open
-    index.html in a browser; the pages need no network.
+    The guide describes every API and message, version by version. It has the fields in wire order,
+    the header versions, the releases that support a version, and the changes between any two
+    versions. It also has a search. Open index.html in a browser; the pages need no network.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
     path in a git revision, release:NAME, a release of the bundled catalog, or - for standard input.
-    Without PATH, the guide covers all bundled messages. Pages of an earlier run whose message no
-    longer exists are removed. A file that this command did not write is never replaced. If specs
-    are invalid, the command reports all their errors, as lint does, and exits with 1.
+    Without PATH, the guide covers all bundled messages. The command removes pages of an earlier run
+    whose message no longer exists. It never replaces a file that it did not write. If specs are
+    invalid, the command reports all their errors, as lint does, and exits with 1.
     """
     from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":
         if paths or capture:
-            reason = "leave PATH and --capture out"
+            reason = "leave out PATH and --capture"
             raise click.UsageError(f"Markdown is for the bundled messages; {reason}")
         files, suffix = pages(catalog()), ".md"
     else:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 @format_option
 @takes_standard_input(source=spec_name)
 def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Format) -> None:
-    """Make error codes and messages tagged fields, as KIP-636 proposes.
+    """Turn error codes and error messages into tagged fields, as KIP-636 proposes.
 
     Every RPC with an error code gets a new version, in which its errors are tagged fields at every
-    level. The specs keep their formatting and comments; specs without errors are copied.
+    level. The specs keep their formatting and comments. Specs without errors are copied unchanged.
 
     IN is a file, a directory, a jar, a source tree, REV:PATH of git, release:NAME, a release of the
     catalog, or - for standard input.

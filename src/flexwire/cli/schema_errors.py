@@ -33,11 +33,12 @@ class _NegativeNumberCommand(click.Command):
 def schema_errors(*, text: str, output: Format) -> None:
     """List Kafka's error codes.
 
-    Each is listed with its name, the release that introduced it, and whether the same request may
-    succeed later. "2.4" stands for every code that 2.4 has.
+    Each line has the name of the code, the release that introduced it, and whether the same request
+    may succeed later. The release "2.4" stands for every code that 2.4 already had.
 
-    TEXT narrows the list to one code, or to names that contain TEXT, in any case; the list then
-    explains each code. If no code matches, the command suggests the nearest one and exits with 1.
+    TEXT limits the list to one code, or to names that contain TEXT, in upper or lower case. The
+    list then explains each code. If no code matches, the command suggests the nearest one and exits
+    with 1.
     """
     from flexwire.protocol.error_codes import error_codes, nearest_codes
 

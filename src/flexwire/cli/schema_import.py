@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory of the catalog; by default the one that ships in the package.",
 )
-@click.option("--release", help="The release of the sources, if they do not name it.")
+@click.option("--release", help="The release of the sources, if the sources do not name it.")
 @click.option(
     "--drop",
     multiple=True,
     metavar="RELEASE",
-    help="Leave out a release that the catalog has. Can be given several times.",
+    help="Remove this release from the catalog. Can be given several times.",
 )
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Make a catalog of the sources only, without the releases of an existing catalog.",
+    help="Make a catalog from the sources only, without the releases of an existing catalog.",
 )
 @click.option(
     "--preview",
     is_flag=True,
-    help="The sources are not released yet: add -preview to the name of a final release.",
+    help="Mark the sources as not released yet: -preview is added to the name of a final release.",
 )
 @format_option
 @takes_standard_input(sources=spec_name)
@@ -54,9 +54,10 @@ def schema_import(
 ) -> None:
     """Add Kafka releases to a catalog of message specs.
 
-    A catalog holds facts, not texts, and every released version keeps its layout. The releases are
-    added to the catalog in --out or, if there is none yet, to a copy of the catalog in use.
-    Commands use the result with --catalog DIR, and all of flexwire with FLEXWIRE_CATALOG=DIR.
+    A catalog holds the fields and versions of specs without their comments. Every released version
+    keeps its layout. The command adds the releases to the catalog in --out, or to a copy of the
+    current catalog if --out has none yet. To use the result, give a command --catalog DIR, or set
+    FLEXWIRE_CATALOG=DIR for all of flexwire.
 
     SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
     a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source

@@ -29,11 +29,11 @@ def schema_lint(
     config: Path | None,
     explain: str | None,
 ) -> None:
-    """Report all that is wrong with message specs.
+    """Report everything that is wrong with message specs.
 
     PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
-    path in a git revision, or - for standard input. With --use only the named rules are used; the
-    default is DEFAULT, all rules but PEDANTIC. Exits with 100 if there are findings.
+    path in a git revision, or - for standard input. With --use only the named rules run. The
+    default is DEFAULT: all rules except PEDANTIC. Exits with 100 if there are findings.
     """
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import LINT, ConfigError
@@ -46,7 +46,10 @@ def schema_lint(
         if not paths:
             raise click.UsageError("name files, directories, jars or REV:PATH")
         if released := [path for path in paths if path.startswith(RELEASE)]:
-            reason = "the catalog has facts, and no texts to lint; breaking takes it"
+            reason = (
+                "the catalog has no text of specs, so lint cannot check it; 'schema breaking' "
+                "can compare it"
+            )
             raise click.UsageError(f"{released[0]}: {reason}")
         chosen = load_config(LINT, config, mode, use, leave_out)
     except ConfigError as error:

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.argument("name", default="")
-@click.option("--module", help="Only this module: clients, metadata, group-coordinator, …")
+@click.option(
+    "--module", help=("Only messages of this module: clients, metadata, group-coordinator, …")
+)
 @click.option("--release", help="Only messages of this Kafka release; 4.0 means the newest 4.0.")
 @format_option
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
 
-    Each is listed with its versions, its flexible versions, and the releases that have it.
+    Each line has the versions of a message, its flexible versions, and the releases that have it.
 
-    NAME narrows the list to messages whose name contains NAME, in any case.
+    NAME limits the list to messages whose name contains NAME, in upper or lower case.
     """
     from flexwire.schema.catalog import catalog
 

@@ -55,11 +55,11 @@ def schema_resolve(
     whole: bool,
     output: Format,
 ) -> None:
-    """Resolve a MESSAGE at one version: its fields in their order on the wire.
+    """List the fields of MESSAGE at one version, in wire order.
 
-    Each is listed with its type in that version, whether the type is compact and nullable, whether
-    the field is inline or has a tag, and its default. Flexible structures end in tagged fields. The
-    first line names the version of the header before a request or response.
+    Each line has a field's type in that version, whether the type is compact and nullable, whether
+    the field is inline or has a tag, and its default. Every flexible structure ends with its tagged
+    fields. The first line names the version of the header before a request or response.
     """
     message_class = find_message(message, release, specs, specs_mode)
     form = resolved_form(message_class, version_of(message_class, version), encoding, whole=whole)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Say what would be done, and do nothing."
+    "--dry-run", is_flag=True, help="Print what the command would do, and change nothing."
 )
 
 
@@ -29,12 +29,13 @@ dry_run_option = click.option(
 def compact(*, out: str, dry_run: bool, output: Format) -> None:
     """Join the small files of the tables in OUT.
 
-    OUT is an output of analyze --tables delta. The files of a day of a table become one, or some of
-    128 MiB: of the last day once there are eight, of earlier days once there are two. Rows stay as
-    they are. The files that were joined are removed by vacuum. Iceberg tables are compacted by an
-    engine, and the command says how.
+    OUT is an output of analyze --tables delta. In each table, the files of one day become one file,
+    or several of 128 MiB. The last day is joined once it has eight files, and earlier days once
+    they have two. The rows do not change. vacuum removes the old files later. Iceberg tables are
+    compacted by an engine such as Spark; the command prints how.
 
-    Each line says what is joined next. What is killed leaves all rows as they were; run it again.
+    Each line says which files are joined next. If the command is killed, no row is lost or
+    repeated; run it again.
     """
     from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
@@ -56,19 +57,19 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     "--days",
     type=click.IntRange(min=1),
     required=True,
-    help="How many days to keep, today in UTC included.",
+    help="How many days to keep, including today (UTC).",
 )
 @dry_run_option
 @format_option
 def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
-    """Take days that are too old out of the tables in OUT.
+    """Remove old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
-    the tables of logs) stay. A connection that was seen since then stays too, with all that its
-    rows join. Captures that were in count as known, so no later analysis adds them again. Reports
-    stay.
+    the tables of logs) do not change. The row of a connection that still had traffic in the kept
+    days also stays, so that the kept rows find their connection. Captures that were added before
+    still count as known, so no later analysis adds them again. Reports stay.
 
-    All that is taken out is printed first. The files are removed by vacuum, days later.
+    The command first prints everything that it removes. vacuum deletes the files, days later.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -93,14 +94,15 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
 @dry_run_option
 @format_option
 def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
-    """Take the last analysis out of the tables in OUT again.
+    """Remove the last analysis from the tables in OUT.
 
-    OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of its last
-    analysis, which is the directory of its report in OUT/runs; another one is refused. The next
-    analysis adds its captures and logs again, and begins with the open connections with which this
-    one began.
+    OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of the last analysis
+    in OUT, which is also the directory of its report in OUT/runs. The command refuses any other
+    analysis. The next analysis continues from the analysis before it, and can add the same captures
+    and logs again.
 
-    All that is taken out is printed first. The next analysis removes the files and the report.
+    The command first prints everything that it removes. The next analysis deletes the files and the
+    report.
     """
     from flexwire.spark.delta import staging
     from flexwire.storage.output_directory import OutputDirectory
@@ -123,13 +125,15 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
     type=click.IntRange(min=24),
     default=168,
     show_default=True,
-    help="Keep files that a table named in the last hours. A reader that began before may need "
-    "them, and so may an analysis that is still running.",
+    help=(
+        "Keep files that a table used within the last HOURS. A reader or an analysis that "
+        "started earlier may still need them."
+    ),
 )
 @dry_run_option
 @format_option
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
-    """Remove files from OUT that its tables do not name any more.
+    """Delete files in OUT that its tables no longer use.
 
     OUT is an output of analyze --tables delta or iceberg. Such files are what was joined, what
     retain or a new analysis has taken out, and what a killed process left. So are sums of days that

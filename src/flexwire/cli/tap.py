@@ -96,7 +96,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--keep-files",
             type=click.IntRange(min=1),
-            help="Keep at most this many files of this run, in the same way.",
+            help="Keep at most this many files of this run: the tap removes the oldest finished "
+            "files, and counts them.",
         ),
     ),
     "only": filter_options(
@@ -116,8 +117,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-certificate",
             type=_FILE,
-            help="The certificate to listen with: its chain in PEM, and its key unless "
-            "--listen-key has it.",
+            help="The tap's certificate for clients: its chain in PEM. The file also has the key, "
+            "unless --listen-key names another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(
@@ -128,7 +129,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-ca",
             type=_FILE,
-            help="The authorities of clients' certificates, in PEM.  [default: the system's]",
+            help="The certificate authorities that the tap trusts for clients, in PEM.  [default: "
+            "the system's]",
         ),
         click.option(
             "--listen-client-auth",
@@ -140,18 +142,19 @@ _FIELD_OPTIONS = {
         click.option(
             "--throwaway-ca",
             type=click.Path(file_okay=False, path_type=Path),
-            help="For a trial: make an authority and a certificate for --listen in this "
-            "directory, valid for a week, and print how to make clients trust it.",
+            help="For a trial: create a certificate authority and a certificate for --listen in "
+            "this directory, valid for a week, and print how to make clients trust it.",
         ),
         click.option(
             "--upstream-ca",
             type=_FILE,
-            help="The authorities of brokers' certificates, in PEM.  [default: the system's]",
+            help="The certificate authorities that the tap trusts for brokers, in PEM.  [default: "
+            "the system's]",
         ),
         click.option(
             "--upstream-certificate",
             type=_FILE,
-            help="The tap's own certificate, which it shows to brokers; see --as-one-principal.",
+            help="The tap's own certificate for brokers; see --as-one-principal.",
         ),
         click.option(
             "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
@@ -163,12 +166,12 @@ _FIELD_OPTIONS = {
         ),
         click.option(
             "--upstream-name",
-            help="The name in the certificate of --upstream, if it is not the address.",
+            help="The name in the certificate of --upstream, if it differs from the address.",
         ),
         click.option(
             "--any-upstream-name",
             is_flag=True,
-            help="Accept brokers' certificates whatever name they have, as with an empty "
+            help="Do not check the names in brokers' certificates, as Kafka does with an empty "
             "ssl.endpoint.identification.algorithm.",
         ),
         click.option(
@@ -180,7 +183,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--with-credentials/--without-credentials",
             default=None,
-            help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
+            help="Write passwords and tokens to the capture, or asterisks in their place.  "
             "[default: without, where there is TLS]",
         ),
     ),
@@ -188,28 +191,30 @@ _FIELD_OPTIONS = {
         click.option(
             "--pretend",
             metavar="RELEASE",
-            help="Rehearse an upgrade to this release, as 4.4: clients meet its versions, as far "
-            "as the brokers have them. docs/rehearse.md says what clients may do then. With "
-            "--only-client-id it concerns these clients.",
+            help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
+            "versions of this release that the brokers also have. With --only-client-id it "
+            "does so only for these clients. docs/rehearse.md describes how clients may "
+            "react.",
         ),
         click.option(
             "--share",
             metavar="PERCENT",
             callback=parse_percentage,
-            help="Rehearse with this share of the clients, as 5%, chosen by address and client id.",
+            help="Rehearse with this share of the clients, such as 5%. The tap chooses them by "
+            "address and client id.",
         ),
         click.option(
             "--for",
             "seconds",
             metavar="TIME",
             callback=parse_time,
-            help="End the rehearsal after this time, as 90s, 10m or 2h. SIGUSR1 ends it at once. "
-            "The tap goes on without it.",
+            help="End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends it at "
+            "once. The tap continues without the rehearsal.",
         ),
         click.option(
             "--most-failed",
             type=click.IntRange(min=0),
-            help="End the rehearsal when more clients than this were refused.",
+            help="End the rehearsal as soon as more than this many clients were refused.",
         ),
     ),
     "faults": (
@@ -218,9 +223,10 @@ _FIELD_OPTIONS = {
             "faults",
             metavar="TEXT",
             multiple=True,
-            help="Break requests on purpose, as 'Produce error=NOT_LEADER_OR_FOLLOWER once' or "
-            "'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given several times; of "
-            "several faults that fit a request, the first is done. SIGUSR1 ends all.",
+            help="Break requests on purpose, for example 'Produce error=NOT_LEADER_OR_FOLLOWER "
+            "once' or 'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given "
+            "several times. If several faults match a request, the first one is used. "
+            "SIGUSR1 ends all faults.",
         ),
         click.option(
             "--fault-file",
@@ -230,7 +236,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--fault-seed",
             type=click.IntRange(min=0),
-            help="Draw the faults that have a share with this seed.  [default: a new one]",
+            help="The random seed for faults that have a share.  [default: a new one]",
         ),
     ),
     "stamping": (
@@ -240,14 +246,15 @@ _FIELD_OPTIONS = {
             multiple=True,
             metavar="NUMBER=VALUE",
             callback=_parsed_tags,
-            help="Add this tag to the header of each request: a text or hex:DIGITS. In a text, "
-            "{client}, {connection} and {trace_id} are replaced by their values.",
+            help="Add this tagged field to the header of each request. VALUE is a text or "
+            "hex:DIGITS. In a text, the tap replaces {client}, {connection} and {trace_id} "
+            "by their values.",
         ),
         click.option(
             "--request-limit",
             type=click.IntRange(min=1),
-            help="The brokers' socket.request.max.bytes; by default 100 MiB. A request that a "
-            "tag would make larger is sent without the tag.",
+            help="The brokers' socket.request.max.bytes; by default 100 MiB. If the tag would "
+            "make a request larger than this, the request is sent without it.",
         ),
     ),
 }
@@ -401,7 +408,9 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
             f"{keep_mib}"
         )
     if parameters["keep_addresses"] and parameters["ports"] is not None:
-        raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
+        raise InputError(
+            "--ports sets the ports of brokers' listeners, but with --keep-addresses there are none"
+        )
     keep_bytes = None if keep_mib is None else keep_mib * MIB
     return config | {
         "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
@@ -475,7 +484,7 @@ def _print_line(kind: str, **fields: Any) -> None:
 @click.option(
     "--upstream",
     required=True,
-    help="A broker of the cluster, HOST:PORT; with TLS ssl://HOST:PORT.",
+    help="A broker of the cluster: HOST:PORT, or ssl://HOST:PORT for TLS.",
 )
 @click.option(
     "--out",
@@ -487,7 +496,7 @@ def _print_line(kind: str, **fields: Any) -> None:
     "--listen",
     default="127.0.0.1:19092",
     show_default=True,
-    help="Where clients connect; with TLS ssl://HOST:PORT.",
+    help="The address that clients connect to: HOST:PORT, or ssl://HOST:PORT for TLS.",
 )
 @config_options
 @format_option
@@ -499,25 +508,25 @@ def tap(
     output: Format,
     **parameters: Any,
 ) -> None:
-    """Capture what passes between clients and a cluster.
+    """Capture the traffic between clients and a cluster.
 
-    The tap is a proxy. It writes the traffic as pcapng, which flexwire and Wireshark open.
+    The tap is a proxy. It writes the traffic as pcapng, which flexwire and Wireshark open. Stop the
+    tap with Ctrl-C.
 
-    Advertised addresses are rewritten, so that every broker is reached through the tap. Everything
-    else passes unchanged, unless --header-tag adds tags to request headers. The capture then has
-    what the client sent, and the tags in comments. Stop the tap with Ctrl-C.
+    The tap rewrites the addresses that brokers advertise, so clients reach every broker through the
+    tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the
+    capture then has the request as the client sent it, and the tags in comments.
 
-    With --pretend, the tap rehearses an upgrade. Clients that need what the release has dropped
-    are refused, as its brokers would refuse them, and the cluster stays as it is. With --fault, the
-    tap breaks requests on purpose, to show how an application takes it.
+    With --pretend, the tap rehearses an upgrade. It refuses clients that need versions or APIs that
+    the release dropped, as brokers of that release would. The cluster itself does not change. With
+    --fault, the tap breaks requests on purpose, to show how an application reacts.
 
-    With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is plain
-    text. SASL passes through. docs/tap.md says how, and how to run the tap as a service.
+    With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is not
+    encrypted. SASL passes unchanged. docs/tap.md describes both, and how to run it as a service.
 
-    Only you may read the files. Several taps may share a directory: each file takes the next free
-    name. If frames passed that are not in the capture, the tap says how many and exits with 1.
-
-    With --format json it prints one line when it listens, and one with all counts at its end.
+    Only you can read the files. Several taps may share a directory: each new file takes the next
+    free name. If the capture lacks frames that passed, the tap says how many and exits with 1.
+    With --format json it prints a line when it starts to listen, and all counts at its end.
     """
     import asyncio
 

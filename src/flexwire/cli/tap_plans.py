@@ -27,7 +27,7 @@ def to_faults(parameters: dict[str, Any]) -> FaultPlan | None:
         if parameters[name]:
             raise InputError(f"either --fault or {option}, not both")
     if parameters["processes"] > 1:
-        raise InputError("--fault counts requests in one process, so leave --processes out")
+        raise InputError("--fault counts requests in one process, so leave out --processes")
     try:
         faults = tuple(map(parse_fault, texts))
         return FaultPlan((*faults, *(_read_faults(path) if path else ())), seed)

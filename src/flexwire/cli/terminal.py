@@ -238,7 +238,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_verbose,
-        help="Log each step on standard error, and the software that runs it.",
+        help="Log each step, and the software that runs it, on standard error.",
     ),
 )
 

@@ -22,15 +22,17 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     "--codec",
     required=True,
     metavar="COMMAND",
-    help="The codec: a program with its arguments, quoted as a shell reads them. No shell runs it.",
+    help=(
+        "The codec: a program with its arguments, quoted as for a shell. flexwire starts the "
+        "program without a shell."
+    ),
 )
 @click.option(
     "--case",
     "cases",
     multiple=True,
     metavar="PATTERN",
-    help="Ask only for cases whose name matches, such as 'Fetch*/13/*'. Can be given several "
-    "times.",
+    help="Run only cases whose name matches, such as 'Fetch*/13/*'. Can be given several times.",
 )
 @click.option("--decode-only", is_flag=True, help="Do not ask the codec to encode.")
 @click.option(
@@ -45,14 +47,17 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     type=_SECONDS,
     default=60.0,
     show_default=True,
-    help="How long it may take for the first case after a start.",
+    help="How long the codec may take for the first case after a start.",
 )
 @click.option(
     "--starts",
     type=click.IntRange(1, 10_000),
     default=20,
     show_default=True,
-    help="How often the codec is started, at most. It is started again after a crash or silence.",
+    help=(
+        "How often the codec is started, at most. flexwire starts it again after a crash or a "
+        "timeout."
+    ),
 )
 @click.option("--every-version", is_flag=True, help="Print a row for each version of a message.")
 @format_option
@@ -70,14 +75,14 @@ def vectors_check(
 ) -> None:
     """Test a codec in any language with vectors of Apache Kafka.
 
-    The codec gets a line of JSON for each case on its standard input, and answers each with a line
-    on its standard output: what it read as json, what it wrote as hex, or that it refuses the
-    bytes. docs/vectors.md describes the lines. PACKAGE is a directory of vectors; by default they
-    are those that pip installed (flexwire-vectors).
+    For each case the codec reads a line of JSON from its standard input, and writes a line to its
+    standard output. That line has the message that it read as json, the bytes that it wrote as hex,
+    or says that it refuses the bytes. docs/vectors.md describes the lines. PACKAGE is a directory
+    of vectors. The default is the installed package flexwire-vectors.
 
-    A codec must read every valid message and refuse what Apache Kafka refuses. Where Apache Kafka
-    takes bytes that it would not write, a codec may do as it likes, and a difference is a remark.
-    Exits with 100 if the codec deviates or could not be asked for every case.
+    A codec must read every valid message and refuse what Apache Kafka refuses. If Apache Kafka
+    accepts bytes that it would not write, a codec may accept or refuse them, and a difference is
+    only a remark. Exits with 100 if the codec deviates, or if some cases could not run.
     """
     import shlex
     from fnmatch import fnmatchcase

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from flexwire.kernels import KernelStatus
 
 _NOT_KEPT = (
-    "not kept, because this Java makes no archive of them or no directory can be written; Spark "
-    "starts as it did before"
+    "not stored, because this Java cannot make the archive or no directory is writable; Spark "
+    "starts as before"
 )
 
 
 @click.command()
 @format_option
 def warmup(*, output: Format) -> None:
-    """Keep Spark's classes for this machine, as when an image is built.
+    """Store Spark's classes on this machine, for example while you build an image.
 
     If Spark is installed and its Java supports it, this command stores Spark's loaded classes in an
     archive (120 MB in flexwire's directory below $XDG_CACHE_HOME or ~/.cache). Later starts of
-    Spark then take half the time. The command also says which kernels flexwire runs on; they are
-    built when flexwire is installed.
+    Spark then take half the time. The command also prints which kernels flexwire uses. The kernels
+    are built when flexwire is installed.
     """
     from flexwire.kernels import kernel_status
 

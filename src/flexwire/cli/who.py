@@ -48,8 +48,10 @@ _COLUMNS: Final = (
 @click.option(
     "--once",
     is_flag=True,
-    help="Print one table and end. This is the default if standard output is not a terminal, and "
-    "with --format json. Of a tap's socket it shows what passes during --interval.",
+    help=(
+        "Print one table and end. This is the default if standard output is not a terminal, and "
+        "with --format json. For a tap's socket, the table shows the traffic of one --interval."
+    ),
 )
 @click.option(
     "--interval",
@@ -57,30 +59,32 @@ _COLUMNS: Final = (
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to read what was added and draw the table again.",
+    help="How often to read new traffic and draw the table again.",
 )
 @click.option(
     "--order-by",
     type=click.Choice(_COLUMNS, case_sensitive=False),
     default="bytes",
     show_default=True,
-    help="The column that orders the rows: texts from A to Z, numbers from the largest.",
+    help="The column to sort by. Texts are sorted from A to Z, numbers from the largest.",
 )
 @click.option(
     "--filter",
     "filters",
     metavar="TEXT",
     multiple=True,
-    help="Only connections whose client id, principal, instance id, address and port, software, "
-    "topic or API is this text. A * stands for any text. Can be given several times; a connection "
-    "must fit each.",
+    help=(
+        "Only connections whose client id, principal, instance id, address and port, software, "
+        "topic or API is this text. A * stands for any text. Can be given several times; a "
+        "connection must match all of them."
+    ),
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=None,
     show_default="all",
-    help="Show at most so many connections.",
+    help="Show at most this many connections.",
 )
 @timezone_option
 @METRICS_OPTIONS[0]
@@ -91,7 +95,7 @@ _COLUMNS: Final = (
     default=1000,
     show_default=True,
     metavar="CLIENTS",
-    help="So many clients get series of their own; all others share one.",
+    help="The maximum number of clients that get their own series; all others share one.",
 )
 @format_option
 @takes_standard_input(paths=input_name)
@@ -109,13 +113,13 @@ def who(
     metrics_series: int,
     output: Format,
 ) -> None:
-    """List the connections of clients: their topics, requests, errors and waiting.
+    """List the connections of clients: their topics, requests, errors and waiting times.
 
-    PATHS are captures (pcap or pcapng), or request logs of brokers; both may be gzipped. They are
-    also directories of them, patterns, and - for standard input. Or they are the sockets of running
-    taps (flexwire tap --live), which give what passes from now on. On a terminal the table is drawn
-    again as files grow and as new ones appear, until Ctrl-C. A closed connection is shown once.
-    docs/who.md describes the columns.
+    PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. They can
+    also be directories of these files, patterns, or - for standard input. They can also be the
+    sockets of running taps (flexwire tap --live), which send the traffic from now on. On a terminal
+    the table is drawn again as files grow and as new ones appear, until Ctrl-C. A closed connection
+    is shown once. docs/who.md describes the columns.
 
     JSON has one line for each connection.
     """
@@ -310,7 +314,7 @@ async def _follow(
     is_first = True
     while not stop.is_set():
         for count in source.read():
-            # Reading a capture may take minutes; the table is shown meanwhile.
+            # Reading a capture may take minutes; the table is shown during that time.
             if drawing is not None:
                 # Data that existed at the start may be years old.
                 drawing.draw(source, has_grown=bool(count) and not is_first)

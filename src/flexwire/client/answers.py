@@ -105,7 +105,7 @@ class BrokerAnswer:
 
     @property
     def did_nothing(self) -> bool:
-        """Whether every part of the request failed, so that sending it again repeats nothing."""
+        """True if every part of the request failed, so that sending it again repeats nothing."""
         fields = list(self._codes())
         # A structure's code says nothing about the structures inside it.
         inmost = [

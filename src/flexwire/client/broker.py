@@ -229,7 +229,7 @@ class Broker(Closeable):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be called."""
+        """True if it can be called."""
         return self._connection.is_open
 
     @property

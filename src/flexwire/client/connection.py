@@ -84,7 +84,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be used; it cannot once an exchange has failed."""
+        """True if it can be used; it cannot once an exchange has failed."""
         return self._socket is not None
 
     @property
@@ -128,8 +128,8 @@ class Connection:
                 within = f" after {held} bytes of an answer" if held else " without an answer"
                 self.close()
                 raise ConnectionEndedError(
-                    f"{self.address} closed the connection{within}, as brokers do where they do "
-                    "not read a request's version, or want TLS or SASL first",
+                    f"{self.address} closed the connection{within}; brokers do this if they do "
+                    "not support a request's version, or expect TLS or SASL first",
                     held=held,
                 )
             self._frames.extend(self._splitter.feed(data))

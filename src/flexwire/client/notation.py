@@ -72,7 +72,7 @@ def is_address(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Return whether a host stands for all addresses of a machine."""
+    """Return whether a host means all addresses of a machine."""
     return is_address(host) and ip_address(host).is_unspecified
 
 

@@ -186,7 +186,7 @@ class Security:
 
     @property
     def lays_password_open(self) -> bool:
-        """Whether anybody on the network can read the password: PLAIN sends it unencrypted."""
+        """True if anybody on the network can read the password: PLAIN sends it unencrypted."""
         is_plain = self.login is not None and self.login.mechanism == PLAIN
         return is_plain and self.context is None
 

@@ -18,7 +18,7 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Whether clients present a certificate, in the words of Kafka's ``ssl.client.auth``."""
+"""Python's mode for each value of Kafka's ``ssl.client.auth``: must clients have a certificate?"""
 
 
 def client_context(
@@ -108,15 +108,20 @@ _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROX
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
     "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "the other side takes no version of TLS from 1.2 on",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the other side does not accept TLS 1.2 or later",
     "NO_SHARED_CIPHER": "both sides have no cipher in common",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the other side refused what was offered: a cipher, or a "
-    "certificate that it asks for",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": (
+        "the other side refused the handshake: it has no cipher in common with us, or it "
+        "requires a certificate"
+    ),
     "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority of our certificate",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the other side does not take our certificate: its "
-    "authority, or the names in it",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not take our certificate, or asks for "
-    "one and we have none",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
+        "the other side does not accept our certificate: it does not trust the authority, or "
+        "refuses the names"
+    ),
+    "SSLV3_ALERT_BAD_CERTIFICATE": (
+        "the other side does not accept our certificate, or requires one and we have none"
+    ),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate and we have none",
     "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
@@ -151,8 +156,8 @@ def explain_failure(error: BaseException) -> str:
         return f"the TLS handshake took longer than {HANDSHAKE_SECONDS:g} seconds"
     if isinstance(error, ConnectionError):
         return (
-            "the other side left during the TLS handshake: it does not take our certificate and "
-            "does not say so, or does not speak TLS"
+            "the other side closed the connection during the TLS handshake: it refused our "
+            "certificate without saying so, or it does not speak TLS"
         )
     return printable(str(error) or type(error).__name__)
 
@@ -161,8 +166,8 @@ def _why_tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         if any(word in reason for word in _TRUST):
-            return f"its certificate is of an authority that is not trusted here ({reason})"
-        return f"its certificate does not hold: {reason}"
+            return f"its certificate is from an authority that is not trusted here ({reason})"
+        return f"its certificate is not valid: {reason}"
     if error.reason in _NOT_TLS:
         return "the other side does not speak TLS"
     return _WORDS.get(error.reason or "", str(error))

@@ -54,7 +54,7 @@ CONDITIONS: Final = {
     "Metadata": "where topics are named and allowAutoTopicCreation is true",
     "Fetch": "where it names a replica: the leader takes it for the follower's",
 }
-"""The cases in which a request of a reading API may change something all the same."""
+"""The cases in which a request of a reading API may still change something."""
 
 
 REMARKS: Final = {

@@ -3,9 +3,9 @@
 A message has one class for all its versions. The version is an argument of every method that reads
 or writes. `source`, `decoder_source` and `encoder_source` write Python source for a version when
 the version is first used often enough, from the schema that `flexwire.schema` resolves. Generated
-source handles ordinary input only. `flexwire.wire` reads again what generated source or a kernel
-refuses, and words the error. `message` has the public class, `structs` builds the classes, and
-`definition` holds a message's codecs by version: on `flexwire.kernels` if there are any. Frames
+source handles ordinary input only. If generated source or a kernel refuses bytes, `flexwire.wire`
+reads them again and raises the error. `message` has the public class, `structs` builds the classes,
+and `definition` holds a message's codecs by version: on `flexwire.kernels` if there are any. Frames
 and headers are left to `flexwire.protocol`.
 
 Laws of this room:
@@ -13,7 +13,7 @@ Laws of this room:
 - Generated source words no error. Add a new check to `flexwire.wire`; generated source must only
   refuse the same input or more. `ExecutorsDisagreeError` means that it refused more. Reason: there
   is one set of errors. Test: `tests/codec/test_executors.py`.
-- Generated source is formatted as ruff formats it, and no name in it stands for two things. A new
+- Generated source is formatted as by ruff, and each name in it has only one meaning. A new
   helper is listed in `runtime.__all__`, a new local in `source.py`. Reason: a debugger steps
   through this source. Tests: `tests/codec/test_golden.py`, `tests/codec/test_generated_source.py`.
 - Nothing follows a value deeper than its type goes. Reason: a list may contain itself. Test:

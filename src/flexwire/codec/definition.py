@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PAYS = 2_000
 """The work, in bytes, above which generating a version's code costs less than going without."""
 
-# The cost of a message besides its bytes, or of a structure as an object.
+# The cost of a message in addition to its bytes, or of a structure as an object.
 _EACH = 100
 
 

@@ -1,7 +1,7 @@
 """The functions that generated source calls in rare cases: long lengths, and tagged fields.
 
-These functions read and write as `flexwire.wire` does. Where `flexwire.wire` words an error, they
-refuse, and the reference executor then reports the error.
+These functions read and write as `flexwire.wire` does. If `flexwire.wire` would raise an error,
+they refuse, and the reference executor then raises the error.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
 _MORE = 1 << GROUP_BITS
 
 
-class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference says what is wrong
+class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference raises the error
     """Generated source met unusual input, which the reference executor must handle."""
 
 

@@ -95,7 +95,7 @@ _INDENT = "    "
 
 
 class GeneratedModule:
-    """The text of a generated module, and the objects that it gets besides its text."""
+    """The text of a generated module, and the objects that it gets in addition."""
 
     def __init__(self, filename: str, about: str) -> None:
         self.filename = filename

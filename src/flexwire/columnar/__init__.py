@@ -1,19 +1,21 @@
 """Messages and records in bulk: columns of bytes into nested Arrow columns and back.
 
 One column holds messages of every version, so its type is the union of a message's fields. A
-program made from the schemas (`program`) says where each field stands on the wire and in which
-column it goes. The kernels of `flexwire.kernels` run the program over many rows. The reference
-executor reads again, row by row, what they refuse (`reference`); it words the error or returns the
-row. Files, and which bytes are messages, are left to `flexwire.capture`, `flexwire.logs` and
-`flexwire.spark`.
+program made from the schemas (`program`) describes the place of each field on the wire and its
+column. The kernels of `flexwire.kernels` run the program over many rows. If they refuse a row, the
+reference executor reads it again (`reference`), and raises the error or returns the row.
+`flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and find the bytes of messages
+in them.
 
 Laws of this room:
 
-- An operation of a program changes nothing before it has all that it needs. Reason: it runs again
+- An operation of a program changes nothing before it has everything that it needs. Reason: it runs
+  again
   after a column has grown. Test: `tests/columnar/test_plain.py`.
-- The schema of records stands in `record_columns`, for the ``records`` table too. Reason: Spark
+- The schema of records is in `record_columns`, also for the ``records`` table. Reason: Spark
   joins the two. Test: `tests/spark/test_record_schema.py`.
-- A batch counts once and whole, however its rows are cut. Reason: facts are sums over batches.
+- A batch counts exactly once, as a whole, however its rows are divided. Reason: facts are sums over
+  batches.
   Tests: `tests/columnar/test_record_sums.py`, `tests/columnar/test_batch_digests.py`.
 - An offset of an array is compared before it is followed. Reason: Arrow itself compares only the
   first and the last. Test: `tests/columnar/test_bounds.py`.

@@ -1,4 +1,4 @@
-"""Digest record batches by a kernel: facts of each batch, sizes of records, hashes of keys.
+"""Digest record batches with a kernel: facts of each batch, sizes of records, hashes of keys.
 
 A `RecordReader` hands over a row of words for each batch that its kernel digests. For a batch that
 the kernel refuses, it hands over the object that was read instead. Both become the same row.
@@ -168,7 +168,7 @@ class BatchDigests:
     def _outcome(self, rows: dict[str, NumpyArray]) -> NumpyArray:
         if self._outcomes is None:
             return np.zeros(len(rows[_MAGIC]), np.int64)
-        # In the attributes of messages these bits have no meaning.
+        # In the attributes of messages (magic 0 and 1) these bits have no meaning.
         attributes = np.where(rows[_MAGIC] == RECORD_BATCH, rows["attributes"], 0)
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 

@@ -199,17 +199,17 @@ def decode_messages(
 ) -> pa.StructArray | PermissiveResult:
     """Decode a binary column, a message in each row, into a column of `message_type`.
 
-    ``message`` is a bundled message's name, a spec of one's own, or a message class; ``versions``
-    one version, or an array with one for each row. A null gives a null. A field that a version
-    lacks is null, or has its default with ``absent="default"``. Each message is all of its bytes,
-    as in ``Message.decode``.
+    ``message`` is the name of a bundled message, a spec of your own, or a message class.
+    ``versions`` is one version, or an array with a version for each row. A null row returns null. A
+    field that a version lacks is null, or has its default with ``absent="default"``. The bytes of a
+    row must be exactly one message, as in ``Message.decode``.
 
-    FAILFAST raises `DecodeError`, or `UnknownMessageError` for what is not a version, with the row
-    in a note. PERMISSIVE makes such rows null, and returns a `PermissiveResult`: the values, and a
-    column with the reason, path and offset of each error.
+    FAILFAST raises `DecodeError`, or `UnknownMessageError` if the message lacks the version, with
+    the row in a note. PERMISSIVE makes such rows null, and returns a `PermissiveResult`: the
+    values, and a column with the reason, path and offset of each error.
 
-    A ChunkedArray gives a ChunkedArray, of more chunks where a column would pass 2**31-1 bytes or
-    elements; an Array that does raises `CodecError`.
+    A ChunkedArray returns a ChunkedArray, with more chunks if a column would exceed 2**31-1 bytes
+    or elements. If an Array would exceed this, the function raises `CodecError`.
 
     >>> from flexwire.messages import RequestHeader
     >>> header = RequestHeader(request_api_key=3, correlation_id=7, client_id="ping")
@@ -293,7 +293,8 @@ class _DecodedRows(MessageRows):
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
         """Undo the row that no longer fits in a column, and end before it; return the next row.
 
-        The row begins the next chunk. If it already begins this chunk, it fits in none.
+        The row becomes the first row of the next chunk. If it is already the first row of this
+        chunk, it does not fit into any chunk.
         """
         row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
         run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})

@@ -68,12 +68,12 @@ def encode_messages(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.BinaryArray | PermissiveResult:
-    """Encode a column of structs, as `decode_messages` gives it, into a binary column.
+    """Encode a column of structs, in the form that `decode_messages` returns, into a binary column.
 
-    A null row gives null. A null field stands for None, which only a nullable field can be; in a
-    field that the version does not have it stands for no value. Other types of column are taken
-    where they become the field's without loss. ``versions`` and ``mode`` are as in
-    `decode_messages`; the errors are `EncodeError`, and know no offset.
+    A null row returns null. A null field means None, which only a nullable field accepts. If the
+    version lacks the field, null means no value. A column may have another type if it can be
+    converted without loss. ``versions`` and ``mode`` are as in `decode_messages`. The errors are
+    `EncodeError`, and have no offset.
 
     >>> header = [{"request_api_key": 3, "request_api_version": 0, "correlation_id": 7,
     ...            "client_id": "ping"}]
@@ -120,7 +120,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Return how many bytes `encode_messages` would make of each row, without making them.
+    """Return how many bytes `encode_messages` would return for each row, without making them.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -198,8 +198,8 @@ class _EncodedRows(_WrittenRows):
             need, written = run.get(L.C_NEED), run.get(L.C_WRITTEN)
             if need > program.MOST:
                 row = run.get(L.C_ROW)
-                # A row that fits in no array is refused; any other row that does not fit begins the
-                # next array.
+                # A row that does not fit into any array is refused. Any other row that does not fit
+                # becomes the first row of the next array.
                 self.refused[row] = TOO_LARGE if row == first else 0
                 rows = max(row, first + 1)
                 break

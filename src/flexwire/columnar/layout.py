@@ -1,7 +1,7 @@
 """The words of a columnar program and of a run: the memory layout that kernels use.
 
-All are offsets in bytes from the start of their structure. `kernels/columns.pxd` has the same
-layout as structs, and a test compares both.
+The constants are offsets in bytes from the start of their structure. `kernels/columns.pxd` has the
+same layout as structs, and a test compares both.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 # The words of an operation: its code, its column, and the next operation.
 OPERATION = 64
 O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = range(0, 64, 8)
-# Of TAGS and TAG: the form; how many tagged fields are known, and their rows; likewise the tags
-# that are refused.
+# For TAGS and TAG: the form; the number of known tagged fields, and their rows; the same for
+# refused tags.
 O_FORM, O_KNOWN, O_KNOWNS, O_REFUSED, O_REFUSEDS = 32, 24, 40, 48, 56
-# Of FILL and CHECK: the defaults, and how many.
+# For FILL and CHECK: the defaults, and their number.
 O_DEFAULTS, O_COUNT = 40, 56
-# Of NUMBERS: the rows of its numbers: where those of INT32 begin, where those of INT16, INT64 or
-# FLOAT64, and all others do, and where they end. O_WIDTH is how many bytes all take.
+# For NUMBERS: the rows of its numbers. The offsets are the start of the INT32 rows, of the INT16
+# rows, of the INT64 or FLOAT64 rows and of all other rows, and the end. O_WIDTH is the number of
+# bytes of all numbers together.
 O_INTS, O_SHORTS, O_LONGS, O_OTHERS, O_ROWS_END = 16, 24, 32, 40, 48
 
-# A row of NUMBERS: the type, the column, and how far from the first of them it stands on the wire.
-# VALID is one too, of no bytes.
+# A row of NUMBERS: the type, the column, and the distance on the wire from the first number. VALID
+# is also such a number, with no bytes.
 NUMBER_ROW = 24
 R_KIND, R_COLUMN, R_PLACE = range(0, 24, 8)
 
@@ -27,21 +28,21 @@ R_KIND, R_COLUMN, R_PLACE = range(0, 24, 8)
 KNOWN = 32
 T_TAG, T_VALUE, T_DEFAULTS, T_COUNT = range(0, 32, 8)
 
-# A default of one column: what kind, and of numbers the bits, of text the address and length.
-# D_LOOSE: null stands for it too.
+# A default of one column: the kind, and the bits of a number, or the address and length of a text.
+# D_LOOSE: null also stands for the default.
 DEFAULT = 48
 D_KIND, D_COLUMN, D_VALUE, D_LENGTH, D_LEVEL, D_LOOSE = range(0, 48, 8)
 (NUMBER, DOUBLE, FLAG, TEXT, NO_TEXT, NO_ITEMS, NULL_ITEMS, NULL_NUMBER) = range(8)
 PRESENT, MISSING = range(8, 10)
 
-# A column. Decoding: values, their capacity in bytes, int32 offsets, validity in bytes; an address
-# of 0 where there is none. Encoding: the same, validity in bits from K_VALID_BIT on, and flags in
-# bits from K_BIT on; K_CAPACITY is how many bytes or elements there are.
+# A column. A column. For decoding: values, their capacity in bytes, int32 offsets, validity in
+# bytes; the address is 0 if a part is missing. For encoding: the same, but validity in bits from
+# K_VALID_BIT on, and flags in bits from K_BIT on. K_CAPACITY is the number of bytes or elements.
 COLUMN = 56
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_WIDTH, K_BIT, K_VALID_BIT = range(0, 56, 8)
 
-# A level: all columns that stand in the same array. How many elements there are and may be, and
-# where those of the present row began.
+# A level: all columns within the same array. The words are the number of elements, the maximum
+# number, and the first element of the current row.
 LEVEL = 24
 N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 
@@ -49,14 +50,15 @@ N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 BRANCH = 24
 B_COLUMN, B_LEVEL, B_ITEMS = range(0, 24, 8)
 
-# A frame of the stack. Of an array: how many elements are left, and the index outside. Of tagged
-# fields: how many are left, the next known one, the end outside, the last tag.
+# A frame of the stack. For an array: the number of elements that are left, and the index outside of
+# the array. For tagged fields: the number that is left, the next known field, the end outside, and
+# the last tag.
 FRAME = 32
 F_LEFT, F_INDEX, F_KNOWN, F_END, F_TAG = 0, 8, 8, 16, 24
-# Encoding tagged fields: the next unknown one and the last, and where the value began.
+# For encoding tagged fields: the next unknown field, the last one, and the start of the value.
 F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 
-# One run. The rows to do, and the input: bytes and offsets, or nothing of a row that is null.
+# One run. The rows to do, and the input: bytes and offsets, or nothing for a null row.
 (C_REFUSE, C_ENTRIES, C_WHICH, C_FIRST, C_ROW, C_ROWS, C_REFUSED, C_BLANK) = range(0, 64, 8)
 (C_COLUMNS, C_LEVELS, C_STACK, C_BRANCHES, C_BRANCH_COUNT) = range(64, 104, 8)
 (C_DATA, C_SIZE, C_OFFSETS, C_VALID, C_VALID_BIT) = range(104, 144, 8)
@@ -64,9 +66,11 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 (C_OPERATION, C_POSITION, C_END, C_FRAME, C_INDEX) = range(144, 184, 8)
 # The column that must grow, and its new size.
 (C_GROW, C_NEED) = range(184, 200, 8)
-# Encoding: the output, its end, how much is written; and each row's end (int32) or size.
+# For encoding: the output, its end, the number of written bytes, and each row's end (int32) or
+# size.
 (C_OUT, C_LIMIT, C_WRITTEN, C_ENDS) = range(200, 232, 8)
-# How reading ended, where it must go on; whether the input's offsets are int64, and not int32.
+# How reading ended, and where it must continue; whether the input has int64 offsets instead of
+# int32.
 C_STATUS, C_WIDE = range(232, 248, 8)
 CALL = 248
 

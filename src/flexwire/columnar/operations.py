@@ -8,7 +8,7 @@ Some operations exist only for columns. WIDENED is a number in a wider column. N
 numbers, each with the width of its column. BULK is an array of numbers, and TABLE an array of
 structures that have only numbers. NEXT continues an array, and MARKER reads whether a structure is
 null. TAGS, TAG and TAG_END are for tagged fields. FILL and CHECK are for fields that a version does
-not have. VALID is a number of no bytes. JUMP, END and REFUSE have their usual meaning.
+not have. VALID is a number with no bytes. JUMP, END and REFUSE have their usual meaning.
 """
 
 from __future__ import annotations

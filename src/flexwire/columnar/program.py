@@ -1,4 +1,4 @@
-"""From the schemas of a message's versions to the program that the kernels run."""
+"""Make the program that the kernels run from the schemas of a message's versions."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# The operations that `W.NUMBERS` can contain, and the most bytes of them: the kernel that writes
-# reserves room for them in advance.
+# The operations that `W.NUMBERS` can contain, and their maximum size in bytes: the kernel that
+# writes reserves this room in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
-# In which order, and where each begins.
+# Their order, and the place where each group begins.
 _ROWS = {
     L.O_INTS: {W.INT32},
     L.O_SHORTS: {W.INT16},
@@ -46,7 +46,7 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# Read and written all at once where they are an array's elements.
+# If they are the elements of an array, they are read and written all at once.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
@@ -96,7 +96,10 @@ class ColumnProgram:
         self._finish()
 
     def entry(self, version: int | None) -> int:
-        """Return the first operation of a version; for an unknown version it refuses."""
+        """Return the first operation of a version.
+
+        For an unknown version, an operation that refuses.
+        """
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
     def _entry(self, schema: Schema) -> int:
@@ -332,8 +335,9 @@ def address(array: NumpyArray) -> int:
 class ColumnBinding:
     """The table of the columns of ``array``; their memory is held as long as it lives.
 
-    A field that no version asked for has need not have a column. Raises `EncodeError` for a column
-    that is missing, that no version has, or whose type does not become the field's without loss.
+    If none of the requested versions has a field, its column may be missing. Raises `EncodeError`
+    for a missing column, for a column that no version has, and for a type that cannot be converted
+    without loss.
     """
 
     def __init__(self, program: ColumnProgram, array: pa.Array) -> None:
@@ -398,9 +402,10 @@ def _address(buffer: Any) -> int:
     return int(buffer.address) if buffer else 0
 
 
-# An Arrow offset is an int32: the most bytes of a text column, and the most elements of an array.
+# The most bytes of a text column, and the most elements of an array, because an Arrow offset is an
+# int32.
 MOST = INT32_MAX
-# The room that a column gets beyond the need of the last batches.
+# The factor of additional room that a column gets, compared with the last batches.
 _MARGIN = 1.1
 
 
@@ -409,9 +414,9 @@ class ColumnFullError(Exception):
 
 
 def allocate(size: int) -> NumpyArray:
-    """Return memory that Arrow's pool keeps for the next batch once it is free.
+    """Return memory from Arrow's pool, which keeps freed memory for the next batch.
 
-    Memory fresh from the system costs as much again as filling it, and threads wait for it.
+    Getting new memory from the system takes as long as filling it, and threads wait for it.
     """
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
@@ -432,7 +437,7 @@ class ColumnBuffers:
         self._valid: dict[int, NumpyArray] = {}
         bound = min(bound, MOST)
         self._grow_level(0, rows)
-        # The rows that a kernel nulls are the only ones that it marks.
+        # A kernel marks only the rows that it sets to null.
         self._valid[program.tree.root.number][:] = 1
         for level in range(1, program.tree.levels):
             self._grow_level(level, min(bound, 64 + int(program.level_hints[level] * rows)))
@@ -476,7 +481,7 @@ class ColumnBuffers:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
         if old is None:
-            # The first offset, where there are offsets.
+            # The first offset, if there are offsets.
             new[:8] = 0
         else:
             new[:used] = old[:used]
@@ -538,7 +543,7 @@ class ColumnBuffers:
         valid = valid[:count]
         if within is not None:
             return valid & within
-        # The lowest is found in a third of the time that `all` takes.
+        # Finding the minimum takes a third of the time of `all`.
         return None if valid.min(initial=1) else valid
 
 

@@ -2,8 +2,8 @@
 
 `flexwire.columnar.record_schema` has the names and types of the columns.
 
-Copying a text to every row costs as much as a key, and Spark does not accept dictionaries. Nearly
-always all rows have the same text. Their column is then a slice of one that was made before.
+Copying a text to every row takes as long as copying a key, and Spark does not accept dictionaries.
+Nearly always all rows have the same text. Their column is then a slice of one that was made before.
 
 These columns serve both decoding in columns and the ``records`` table of an analysis. Spark accepts
 no dictionaries, no unsigned integers and no milliseconds, so there are none.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from flexwire.records import Record, RecordBatch
 
 
-# The most rows of a column that is kept: more than a group of records of 64 bytes has.
+# The most rows of a kept column: more than a group of records of 64 bytes has.
 _KEPT = 1 << 18
 
 
@@ -49,7 +49,7 @@ MOST_OF_TEXTS = MOST
 
 
 class RepeatedTexts:
-    """Texts that columns consist of, each with a number."""
+    """The texts of columns, each with a number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = [text.encode() for text in texts]
@@ -57,7 +57,7 @@ class RepeatedTexts:
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
     def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
-        """Return a column with each text as often as its count says, chunked if one cannot hold it.
+        """Return a column with each text repeated by its count; chunked if one array is too small.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
@@ -77,7 +77,7 @@ class RepeatedTexts:
 
     @cached_property
     def _each(self) -> pa.StringArray:
-        # `pyarrow.array` imports pandas where there is one, which takes longer than a first batch.
+        # `pyarrow.array` imports pandas if it is installed, which takes longer than a first batch.
         ends = np.cumsum([0, *map(len, self._texts)], dtype=np.int32)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
         return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
@@ -105,7 +105,7 @@ RECORD_COLUMNS = {
     "timestamp_type": pa.string(),
     "key": pa.binary(),
     "value": pa.binary(),
-    # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
+    # Keys are bytes, because the wire format does not require UTF-8. You can cast them to string.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
 """The columns of a record. A timestamp is null if it is missing or outside of the years 1 to 9999,
@@ -216,17 +216,17 @@ _FLAGS = {
 }
 # The columns whose room depends on the contents of records.
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
-# The function that returns the buffers for columns.
+# The function that allocates the buffers for columns.
 allocate_room = pa.allocate_buffer
 # For batches of at most this many bytes, all columns stay in memory as long as any of them is used:
 # handing them over separately would add a third to the time of reading.
 _SMALL = 1 << 16
-# Arrow's ways in for columns from C.
+# Arrow's functions that import columns from C.
 _BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation calls them so
 
 
 class SizeHints:
-    """The room that the records of earlier batches took, for each of their bytes on the wire."""
+    """The room that the records of earlier batches needed, for each byte on the wire."""
 
     __slots__ = ("share",)
 
@@ -236,7 +236,7 @@ class SizeHints:
 
 
 class RecordColumnBuilder:
-    """Room for the records of some batches, at least for one of them; a kernel fills it.
+    """Memory for the records of some batches, at least for one batch; a kernel fills it.
 
     ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` has the
     most records of the batches, their bytes, and the bytes of the largest batch.
@@ -301,7 +301,7 @@ def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
 
 
 def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
-    """Return a fact of the batches for each of their records."""
+    """Return a column with a fact of each batch, repeated for its records."""
     attributes = batches["attributes"]
     if name in _TEXTS:
         texts, mask, numbers = _TEXTS[name]

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 _HEADERS = "headers[]"
-# The most bytes that a record takes besides its key, its value and its headers: its length, its
-# attributes, both deltas, both lengths and the count of headers. A header takes both its lengths.
+# The most bytes of a record without its key, value and headers: its length, its attributes, both
+# deltas, both lengths and the count of headers. A record header adds its two lengths.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
-# Rows are written so many at a time.
+# The number of rows that are written at a time.
 _GROUP = 20_000
 _HEADER_FIELDS = np.dtype([(name, f">{code}") for name, code in HEADER_FIELDS.items()])
 MOST_RECORDS = 1000
@@ -68,14 +68,16 @@ def encode_records(
 ) -> bytes:
     """Encode rows as record batches of magic 2, one after the other.
 
-    ``rows`` has columns of `decode_records` by their names: ``key``, ``value``, ``headers``,
-    ``timestamp`` (moments of whole milliseconds, or milliseconds as int64) and ``offset``; what is
-    missing is null, no headers, -1, and 0, 1, 2 and so on. Other columns are not looked at. A batch
-    has no more than ``records_per_batch`` records, and no record of another chunk of a table.
+    ``rows`` has columns with the names of `decode_records`: ``key``, ``value``, ``headers``,
+    ``timestamp`` (timestamps of whole milliseconds, or milliseconds as int64) and ``offset``. If a
+    column is missing, keys and values are null, there are no headers, timestamps are -1, and
+    offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
+    ``records_per_batch`` records, all from one chunk of a table.
 
-    Raises `EncodeError`, naming the rows, for what no record can hold, and for a column of another
-    type; `CodecError` for an array that is not what its type says. It refuses what
-    `encode_messages` refuses, in the same words: a null among the headers of a record is no header.
+    Raises `EncodeError`, naming the rows, for values that no record can hold, and for a column of
+    another type. Raises `CodecError` for an array whose buffers do not match its type. It refuses
+    the same values as `encode_messages`, with the same texts: for example, a null in the list of a
+    record's headers is not a header.
     """
     return b"".join(
         encode_record_pieces(
@@ -96,10 +98,11 @@ def encode_record_pieces(
     level: int | None = None,
     timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
 ) -> Iterator[bytes | memoryview]:
-    """Encode rows as `encode_records` does, and give the bytes in pieces of some batches.
+    """Encode rows as `encode_records` does, and yield the bytes in pieces of some batches.
 
-    A caller that lets go of each piece before the next, having written it to a file, needs no more
-    memory than the first took. Raises `EncodeError` where `encode_records` does, when it is there.
+    If a caller releases each piece before the next one, for example after writing it to a file, the
+    memory does not grow. Raises the `EncodeError` of `encode_records` when it reaches the wrong
+    row.
     """
     records_per_batch = to_int(records_per_batch, "records_per_batch")
     if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -107,7 +110,7 @@ def encode_record_pieces(
     if records_per_batch < 1:
         raise EncodeError(f"{records_per_batch} records in a batch; one at least")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
-    # A level that the compression type does not have is refused, with rows or without.
+    # A level that the compression type does not have is refused, even if there are no rows.
     level = checked_level(compression_of(attributes), level)
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
@@ -123,7 +126,7 @@ def encode_record_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _BatchGroup:
-    """Batches that are written except their headers; each has a gap for its header.
+    """Batches that are written without their headers; each has a gap for its header.
 
     Batch i has the rows from ``firsts[i]`` to ``lasts[i]``. It extends from ``starts[i]`` to
     ``ends[i]``, including the gap.
@@ -174,7 +177,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Put the crcs into the headers by the kernel; return whether there is one."""
+        """Put the crcs into the headers with the kernel; return whether there is a kernel."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -191,7 +194,10 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Return the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
+        """Yield the batches one by one, compressed according to the attributes.
+
+        Raises `EncodeError`.
+        """
         fields = self._fields()
         for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             body = self.out[start + HEADER_SIZE : end].tobytes()
@@ -201,7 +207,7 @@ class _BatchGroup:
 
 
 class _ChunkColumns:
-    """The columns of a chunk, whose first row is the ``before``-th of all."""
+    """The columns of a chunk; ``before`` is the number of rows before it."""
 
     def __init__(self, chunk: pa.RecordBatch, before: int, each: int) -> None:
         self.before = before
@@ -241,7 +247,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Write batches by the kernel; return None if it refuses the first."""
+        """Write batches with the kernel; return None if it refuses the first."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
@@ -251,7 +257,10 @@ class _ChunkColumns:
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:
-        """Return the most bytes that the records of some rows take; None if offsets are wrong."""
+        """Return the most bytes that the records of some rows can take.
+
+        None if offsets are wrong.
+        """
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
         if self.headers is not None:
@@ -263,7 +272,10 @@ class _ChunkColumns:
         return size
 
     def _validate(self) -> None:
-        """Look at all offsets, once: the kernel does before it uses one, what follows does not."""
+        """Check all offsets once.
+
+        The kernel checks an offset before it uses it, but the code after this does not.
+        """
         if not self._is_valid:
             for name in ("key", "value", "headers"):
                 if (array := getattr(self, name)) is not None:
@@ -271,7 +283,7 @@ class _ChunkColumns:
         self._is_valid = True
 
     def _ask(self, first: int, last: int) -> _BatchGroup:
-        """Write a batch that no kernel takes from objects, so that there is one set of errors."""
+        """Write a batch that the kernel refuses from objects, which raises the errors."""
         self._validate()
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:
@@ -310,7 +322,7 @@ def _size(array: pa.Array, first: int, last: int) -> int:
 
 
 def _column(chunk: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Return a column by its name; None where there is no such column."""
+    """Return a column by its name; None if there is no such column."""
     places = chunk.schema.get_all_field_indices(name)
     if len(places) > 1:
         raise EncodeError(f"{len(places)} columns have this name", path=name)
@@ -327,7 +339,7 @@ def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    """Return the record headers, as lists of which none is null; None where no record has any."""
+    """Return the record headers as lists, none of them null; None if no record has headers."""
     array = _column(chunk, "headers")
     if array is None or pa.types.is_null(array.type):
         return None
@@ -346,7 +358,7 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     validate_nulls(array, "headers")
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
     if (np.diff(ends)[np.asarray(array.is_null())] > 0).any():
-        # A null stands for no headers; those that it covers are left out.
+        # A null means no headers; elements behind a null are left out.
         validate(array, "headers", full=True)
         return pc.fill_null(array, [])
     return pa.ListArray.from_arrays(array.offsets, array.values)
@@ -363,7 +375,7 @@ def _check_fields(names: list[str]) -> None:
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Return the keys and the values of record headers, both null where the header is."""
+    """Return the keys and the values of record headers; both are null if the header is null."""
     if items.null_count:
         parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         return [parts[field.name] for field in _PAIR]
@@ -393,11 +405,11 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
-    """Return what the cast would, in less than half its time; None if the cast would refuse."""
+    """Return the result of the cast in less than half its time; None if the cast would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)
-    # Every rest is at least 0, so all are 0 where their sum is; sums wrap at 64 bits.
+    # No remainder is negative, so all are 0 if their sum is 0; sums wrap at 64 bits.
     if (int(microseconds.sum()) - 1000 * int(milliseconds.sum())) % 2**64:
         return None
     if array.null_count:
@@ -406,7 +418,7 @@ def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
 
 
 def _numbers(array: pa.Array, instead: int = 0) -> NumpyArray:
-    """Return the numbers of a column, and a number instead of each null."""
-    # Arrow copies even what has none.
+    """Return the numbers of a column, with a given number in place of each null."""
+    # Arrow copies a column even if it has no nulls.
     array = pc.fill_null(array, instead) if array.null_count else array
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))

@@ -1,8 +1,8 @@
 """Read the record batches of many pieces of memory into columns, all pieces at once.
 
-A message has separate records for each partition, often only a few. A new start for each would take
-longer than reading them. So one scan finds the batches of all pieces, and one pass reads the
-records of as many as are wanted. No batch continues from its piece into the next.
+A message has separate records for each partition, often only a few. A separate start for each would
+take longer than reading them. So one scan finds the batches of all pieces, and one pass reads the
+records of the wanted batches. No batch continues from its piece into the next.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# This many batches are looked for at once.
+# The number of batches that are searched for at once.
 _TABLE = 1 << 14
 
 
 class RefusedPiece(NamedTuple):
-    """Bytes that kernels do not read: the batch of the group where they begin, and their place."""
+    """Bytes that kernels do not read.
+
+    Their place, and the batch of the group at which they begin.
+    """
 
     batch: int
     piece: int
@@ -41,16 +44,16 @@ class RefusedPiece(NamedTuple):
 class PieceGroup:
     """Batches one after the other: a table of type `BATCH`.
 
-    ``records`` are the rows of those that were read, as many of each as it says. What has none is
-    not a batch, is one without records, or was refused: `flexwire.records` says what it is, and is
-    then done with as many bytes as its size, as with those of a batch.
+    ``records`` has the rows of the batches that were read; each batch says how many rows it has. An
+    entry without rows is not a batch, is a batch without records, or was refused. For such an
+    entry, `flexwire.records` reads as many bytes as its size.
     """
 
     batches: NumpyArray
     records: pa.RecordBatch
 
     def refused(self) -> Iterator[RefusedPiece]:
-        """Yield the bytes that are not in ``records``; neighbours in a piece are joined."""
+        """Yield the bytes that are not in ``records``; adjacent bytes of a piece are joined."""
         rows = np.flatnonzero(self.batches["rows"] == 0)
         pieces, starts = self.batches["piece"][rows], self.batches["position"][rows]
         stops = starts + self.batches["size"][rows]
@@ -64,8 +67,8 @@ class PieceReader:
     """Yields the batches in pieces of data in order, with their records, in groups.
 
     The pieces are ``data[starts[0]:ends[0]]`` and so on, and none is empty. A group has about as
-    many bytes as a cache holds, or one batch. ``hints`` say what earlier pieces took, of a reader
-    that had the same.
+    many bytes as a CPU cache, or one batch. ``hints`` come from an earlier reader with the same
+    selection.
     """
 
     def __init__(
@@ -95,7 +98,7 @@ class PieceReader:
                 batches = batches[last:]
 
     def _unread(self) -> NumpyArray:
-        """Return a table that leaves each piece as a whole to `flexwire.records`."""
+        """Return a table that leaves each whole piece to `flexwire.records`."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts
@@ -118,7 +121,7 @@ class PieceReader:
             columns = room_for(batches[done:], self.wanted, self._hints)
             stopped, is_refused = columns.read(batches, done, self._data)
             while is_refused:
-                # It has no rows, by which it is known.
+                # Such an entry is recognized because it has no rows.
                 stopped, is_refused = columns.read(batches, stopped + 1, self._data)
             group = batches[done:stopped]
             if columns.rows:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 MOST_ENOUGH = 1 << 24
-"""The most bytes that a group can be asked to have."""
+"""The largest size of a group that a caller can request, in bytes."""
 # After these bytes there is room for a batch of this many bytes.
 _SPARE = 4 << 20
 
@@ -104,7 +104,7 @@ class Inflater:
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
-        """Inflate batches from the table's first on, until they have ``enough`` bytes.
+        """Inflate batches from the first in the table on, until they have ``enough`` bytes.
 
         Returns the row after them. Sets the place of their records, ``start`` and ``end``, and
         ``budget``. A batch that does not inflate gets the ``count`` of refused batches.
@@ -187,10 +187,11 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
     ("timestamps", partial(range_of, name="timestamps"), _ALL),
     ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
 )
-# Records of this many bytes are read at once: with more than a cache holds, reading would wait for
-# memory. The first group is smaller: its columns show how much room the others need.
+# The number of bytes of records that are read at once: with more than fits into a CPU cache,
+# reading would wait for memory. The first group is smaller: its columns show how much room the
+# others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
-# This many batches are looked for at once.
+# The number of batches that are searched for at once.
 _TABLE = 1 << 14
 _NONE = np.empty(0, BATCH)
 
@@ -488,16 +489,16 @@ def decode_records(
 ) -> pa.Table:
     """Decode the records of record batches and message sets, of every magic and compression.
 
-    ``data`` is any buffer. ``columns`` are names of `RECORD_COLUMNS` and `BATCH_COLUMNS`; what is
-    not asked for is not copied. Both ranges include their ends, and None is no end; batches that
-    their header places outside of them are skipped whole. A table of many chunks, none of which
-    passes what Arrow's int32 offsets can hold.
+    ``data`` is any buffer. ``columns`` are names of `RECORD_COLUMNS` and `BATCH_COLUMNS`; other
+    columns are not copied. Both ranges include their ends, and None means no end. If the header of
+    a batch shows that it is outside of them, the whole batch is skipped. Returns a table with as
+    many chunks as Arrow's int32 offsets require.
 
-    Raises `RecordError` for the first damaged batch, and for data that ends within a batch: a
-    damaged length looks like that. A full fetch may end so too; with ``partial`` such an end is
-    left out, unless a whole batch follows it. Raises `ArgumentError` for a column that there is
-    not. For data that does not fit in memory, to go on after damage, and to know what was left
-    out, take a `RecordReader`.
+    Raises `RecordError` for the first damaged batch, and for data that ends within a batch, because
+    a damaged length looks the same. A full fetch may end in this way too: with ``partial`` such an
+    end is left out, unless a whole batch follows it. Raises `ArgumentError` for an unknown column.
+    Use a `RecordReader` for data that does not fit in memory, to continue after damage, and to find
+    out what was left out.
     """
     # The selection checks them and makes them a tuple.
     asked = cast("tuple[str, ...]", columns), offsets, timestamps, check_crc, max_inflated

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
-    # It takes the address of a run's words.
+    # The function takes the address of a run's words.
     Kernel = Callable[[int], int]
 
 
@@ -79,7 +79,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
     """Write a row as a message; raises `EncodeError`.
 
-    A null stands for None; in a field that the version does not have, it stands for no value.
+    A null means None. If the version lacks the field, it means no value.
     """
     writer = Writer()
     schema.write(writer, _plain(writer, row, schema))
@@ -145,8 +145,8 @@ def _uuid(writer: Writer, text: str) -> uuid.UUID:
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
-# Why a row is null, and where: the reason, the field's path in the JSON form's names, and the byte
-# in the row's message, which only reading knows. Null for a row that is null for no such reason.
+# Why a row is null, and where: the reason, the field's path with the names of the JSON form, and
+# the byte in the row's message, which only decoding has. It is null if the row has no error.
 ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa.int64())])
 REFUSED, TOO_LARGE = 1, 2
 
@@ -159,7 +159,10 @@ class PermissiveResult(NamedTuple):
 
 
 class RowVersions:
-    """The version of each row: one for all, or the rows' numbers in ``each`` of a few."""
+    """The version of each row.
+
+    One version for all rows, or for each row the index in ``each`` of its version.
+    """
 
     def __init__(self, versions: Any, rows: int) -> None:
         self.each: list[int | None]
@@ -214,7 +217,7 @@ class MessageRows(ABC):
         self.valid_versions = tuple(sorted(valid_versions))
 
     def _checked_version(self, version: int | None) -> int:
-        """Return a version that the message has; raise `UnknownMessageError` for others."""
+        """Return a version if the message has it; otherwise raise `UnknownMessageError`."""
         if version is None:
             raise UnknownMessageError("no version is given")
         self.served.schema(version, self.encoding)
@@ -224,7 +227,7 @@ class MessageRows(ABC):
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         """Run the kernel over rows from ``first`` on, as many as one array can hold.
 
-        Return the array and the row to go on with.
+        Return the array, and the row at which to continue.
         """
 
     @abstractmethod
@@ -250,7 +253,7 @@ class MessageRows(ABC):
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
         """Insert the rows that the kernel refused, by the reference executor, or their errors."""
         these = self.refused[first : first + len(values)]
-        # Finding the maximum takes a tenth of the time of finding all.
+        # Finding the maximum takes a tenth of the time of finding all marked rows.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
         if refused:
             # Kernels check each offset before they use it; the following code does not.

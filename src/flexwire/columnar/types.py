@@ -13,12 +13,12 @@ attributes of the message classes.
 | bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
 | array, structure | list, struct |
 
-Everything that makes columns from values uses these types: the reference executor of rows, the
+All code that makes columns from values uses these types: the reference executor of rows, the
 columns of objects, and the defaults that kernels fill in.
 
-pyarrow's own validation without ``full`` costs nothing, but checks only the first and the last
-offset. The kernels check the offsets of each row that is not null. Other code that follows offsets,
-such as a cast, a copy or pyarrow's own ``to_pylist``, needs the full validation.
+pyarrow's own validation without ``full`` is fast, but checks only the first and the last offset.
+The kernels check the offsets of each row that is not null. Other code that follows offsets, such as
+a cast, a copy or pyarrow's own ``to_pylist``, needs the full validation.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import FieldType
 
 
-# More than a hundred times what Kafka's largest message has.
+# More than a hundred times as many as Kafka's largest message has.
 MOST_COLUMNS = 10_000
-# A tag is an unsigned varint of 32 bits, which an int would not hold.
+# A tag is an unsigned varint of 32 bits, which does not fit into a signed int.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
 
 _PRIMITIVES = {
@@ -67,11 +67,11 @@ _PRIMITIVES = {
 
 
 def message_type(message: MessageLike) -> pa.StructType:
-    """Return the type of a message's column: every field of every version that is served.
+    """Return the type of a message's column: every field of every supported version.
 
     It does not depend on the versions that a batch happens to have, so batches stay alike.
-    Raises `SpecError` where versions give a field types that have no common column, and for more
-    than `MOST_COLUMNS` columns.
+    Raises `SpecError` if the types of a field in different versions have no common column, and for
+    more than `MOST_COLUMNS` columns.
 
     >>> message_type("ListGroupsRequest").field("states_filter").type
     ListType(list<item: string>)
@@ -85,7 +85,7 @@ def message_type(message: MessageLike) -> pa.StructType:
 def _message_type(message: MessageLike) -> pa.StructType:
     served = schemas_of(message)
     for spec, versions in served.specs:
-        # Raises `SpecError` for what has no layout, and so no columns.
+        # Raises `SpecError` for a spec without a layout, which has no columns.
         resolve(spec, versions.highest)
     return _MessageColumns(served).message()
 
@@ -104,7 +104,10 @@ class _MessageColumns:
         return self.struct(self.name, self.name)
 
     def count(self, name: str, open_: tuple[str, ...]) -> int:
-        """Count the columns of a structure: a spec may use one very often, each time anew."""
+        """Count the columns of a structure.
+
+        A spec may use one structure very often, and each use counts.
+        """
         if name in open_:
             # The fields come from several specs together.
             raise SpecError(f"structure {name} contains itself", source=self.name)
@@ -132,7 +135,7 @@ class _MessageColumns:
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Return the type that holds values of all ``kinds``; `SpecError` where there is none."""
+    """Return the type that holds values of all ``kinds``; raise `SpecError` if there is none."""
     first = kinds[0]
     if all(kind.equals(first) for kind in kinds):
         return first
@@ -149,7 +152,7 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
     kinds_by_name: dict[str, list[pa.DataType]] = {}
     for field in itertools.chain.from_iterable(kinds):
         kinds_by_name.setdefault(field.name, []).append(field.type)
-    # The raw tags stay last whatever the older specs add.
+    # The raw tags stay last, whatever fields older specs add.
     kinds_by_name[UNKNOWN_TAGGED_FIELDS] = kinds_by_name.pop(UNKNOWN_TAGGED_FIELDS)
     return pa.struct(
         [(name, merge(f"{path}.{name}", each)) for name, each in kinds_by_name.items()]
@@ -178,7 +181,7 @@ _INT32 = 4
 
 
 def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
-    """Raise `CodecError` for an array whose buffers are not what its type says."""
+    """Raise `CodecError` for an array whose buffers do not match its type."""
     try:
         data.validate(full=full)
     except pa.ArrowException as error:
@@ -186,9 +189,9 @@ def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
 
 
 def validate_nulls(data: pa.Array, path: str) -> None:
-    """Raise `CodecError` for text or lists with nulls whose int32 offsets go down.
+    """Raise `CodecError` for text or lists with nulls whose int32 offsets decrease.
 
-    No kernel compares the offsets of a null row, so what stands around one could overlap.
+    Kernels do not compare the offsets of a null row, so the rows around it could overlap.
     """
     if not data.null_count:
         return
@@ -198,7 +201,7 @@ def validate_nulls(data: pa.Array, path: str) -> None:
 
 
 def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    """Return a column as another type; `EncodeError` where that loses something."""
+    """Return a column as another type; raise `EncodeError` if values would be lost."""
     if data.type == kind:
         return data
     if not _is_flat(data.type):
@@ -210,7 +213,7 @@ def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def as_list(data: pa.Array, path: str) -> pa.ListArray:
-    """Return a column of lists of any kind as one with int32 offsets."""
+    """Return a column of lists of any kind as a column of lists with int32 offsets."""
     kind = data.type
     if pa.types.is_list(kind):
         return data
@@ -220,7 +223,7 @@ def as_list(data: pa.Array, path: str) -> pa.ListArray:
 
 
 def _is_flat(kind: pa.DataType) -> bool:
-    """Return whether a cast of the type follows no offset but the first and the last."""
+    """Return whether a cast of the type uses only the first and the last offset."""
     text = {pa.null(), pa.binary(), pa.string(), pa.large_binary(), pa.large_string()}
     return bool(kind in text or pa.types.is_primitive(kind))
 
@@ -228,8 +231,9 @@ def _is_flat(kind: pa.DataType) -> bool:
 class ColumnNode:
     """One column: of a struct, a list, text or numbers; ``number`` is its row in the table.
 
-    Columns are numbered from the top down, so a list's elements follow the list. ``level`` says in
-    which array a column stands, 0 outside of all; ``items`` is the level of a list's elements.
+    Columns are numbered from the top down, so a list's elements follow the list. ``level``
+    identifies the array that contains a column, 0 outside of all arrays. ``items`` is the level of
+    a list's elements.
     """
 
     def __init__(self, tree: ColumnTree, kind: pa.DataType, level: int) -> None:
@@ -266,7 +270,7 @@ class ColumnNode:
 
 
 class ColumnTree:
-    """All columns of a message; ``levels`` is how many arrays there are, and one for the rows."""
+    """All columns of a message; ``levels`` is the number of arrays, plus one for the rows."""
 
     def __init__(self, kind: pa.StructType) -> None:
         self.nodes: list[ColumnNode] = []

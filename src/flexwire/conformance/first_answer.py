@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.conformance.judging import CaseOutcome
 
 VERSIONS_UNREAD: Final = "the broker's list of versions cannot be read"
-"""The reason why nothing else is asked."""
+"""The reason why no other request is sent."""
 _ERROR_CODE: Final = slice(CORRELATION_ID_SIZE, CORRELATION_ID_SIZE + 2)
 
 

@@ -78,7 +78,7 @@ DAMAGED: Final = ConformanceRule(
 )
 KAFKA_TAKES: Final = ConformanceRule(
     "KAFKA_TAKES",
-    "Apache Kafka takes this request. Another broker may refuse it.",
+    "Apache Kafka accepts this request. Another broker may refuse it.",
     _MEASURED,
 )
 

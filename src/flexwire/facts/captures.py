@@ -132,11 +132,11 @@ class AddedTags:
         """Sentences about the captures and their meaning; empty if there are none.
 
         >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).sentences[0]
-        'Captured of a tap that added header tag 10042: tap-0.pcapng.'
+        'Captured from a tap that added header tag 10042: tap-0.pcapng.'
         """
         if not self.files:
             return ()
-        each = [f"Captured of a tap that added {capture.sentence}." for capture in self.captures]
+        each = [f"Captured from a tap that added {capture.sentence}." for capture in self.captures]
         if self.others:
             each.append(
                 f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} of "
@@ -149,9 +149,9 @@ NO_ADDED_TAGS: Final = AddedTags()
 """No capture says that its tap added tags."""
 
 _MEANING: Final = (
-    "These captures have the requests as clients sent them, without the added tags. In any "
-    "other capture such a tag may come from a tap: the capture may have been made behind a "
-    "tap, or by a tap that was too old to say so."
+    "These captures have the requests as clients sent them, without the added tags. In any other "
+    "capture such a tag may come from a tap: the capture may have been made behind a tap, or by "
+    "a tap that is too old to record it."
 )
 
 

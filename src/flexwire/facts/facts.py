@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class LogFacts:
     """The figures of all logs that were read; the answers say the rest.
 
-    ``damaged`` counts runs of bytes that are no batch or cannot be read. In ``beyond_bounds`` of
+    ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     them, a batch inflates beyond a bound. ``directories`` may be the first of ``directory_count``.
     ``left_out`` are directories of partitions for which another directory was read, because its log
     ends later; they may be the first of ``left_out_count``. Times are those of records, and None if
@@ -86,12 +86,12 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFacts:
-    """The figures of all request logs that were read; the rest of the facts is what they contain.
+    """The figures of all request logs that were read; the other facts describe their content.
 
     ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
     brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
     not read, as its own log says. ``cut`` counts lines of which only the request's header is known.
-    ``text`` lines, from 2.7 and earlier, do not surely say what was requested. ``left_out_fields``
+    ``text`` lines, from 2.7 and earlier, may not show what was requested. ``left_out_fields``
     are mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a
     deprecated version, as at the level INFO. ``listeners`` may be the first of ``listener_count``;
     ``requests_beyond`` came to listeners beyond the limit.
@@ -501,12 +501,12 @@ class Facts:
     them. ``lenient_uses`` covers ``totals.lenient_frames``, without the rarest if there are too
     many. ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
-    ``unreadable_files``. ``left_out`` counts, by field, what `flexwire.report.limits` left out.
-    ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's request
-    log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given. ``sampled``
-    is empty if the captures hold all connections; otherwise every figure describes a part.
-    ``added_tags`` describes taps that say that they added tags. ``rehearsal`` is None if no capture
-    says that its tap rehearsed a release.
+    ``unreadable_files``. ``left_out`` counts, by field, the entries that `flexwire.report.limits`
+    left out. ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's
+    request log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given.
+    ``sampled`` is empty if the captures hold all connections; otherwise every figure describes a
+    part. ``added_tags`` describes taps that say that they added tags. ``rehearsal`` is None if no
+    capture says that its tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts

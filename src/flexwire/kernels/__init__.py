@@ -1,26 +1,27 @@
-"""Kernels: the loops over bytes, as an ordinary extension that is written in Cython.
+"""Kernels: fast loops over bytes, in an ordinary extension that is written in Cython.
 
 The kernels exist for speed alone, and an installation may lack them. Each ``.pyx`` is a module, and
-each ``.pxd`` holds what several modules share. All read the wire with the primitives of
+each ``.pxd`` holds definitions that several modules share. All read the wire with the primitives of
 `cursor.pxd`. They differ in where values go: into Python objects (`objects_*`, `record_objects_*`)
 or into Arrow columns (`columns_*`, `records_*`); `packets`, `frames` and `pairing` serve captures.
-A kernel takes only what it is sure of. It refuses everything else without a reason; the reference
-executor in Python reads that input again and words the error.
+A kernel accepts only input that it is sure of. It refuses everything else without a reason. The
+reference executor in Python reads that input again and produces the error.
 
 Laws of this room:
 
-- A kernel words no error and changes nothing before it refuses. Reason: there is one set of errors,
-  and the reference goes on where the kernel stopped. Test: `tests/kernels/test_bounds.py`.
+- A kernel produces no error message, and changes nothing before it refuses. Reason: there is one
+  set of errors, and the reference continues where the kernel stopped. Test:
+  `tests/kernels/test_bounds.py`.
 - A length is compared before it is added (``count > end - at``), and before memory is taken.
   Reason: a sum could overflow. Tests: `tests/codec/test_boundaries.py`,
   `tests/columnar/test_bounds.py`.
-- A number of the formats stands in `flexwire.wire` and in a kernel alike, as does a struct that
-  Python fills. Reason: C reads no Python module. Test: `tests/kernels/test_numbers.py`.
-- A kernel puts an object into its place as soon as the object exists, and untracks a container
-  before it fills the container. Reason: letting go of the root then releases everything, and other
+- The numbers of the formats are in `flexwire.wire` and also in the kernels, and so are structs that
+  Python fills. Reason: C cannot read a Python module. Test: `tests/kernels/test_numbers.py`.
+- A kernel stores an object in its place as soon as the object exists, and untracks a container
+  before it fills the container. Reason: releasing the root then releases everything, and other
   threads never see a half-filled list. Tests: `tests/kernels/test_interpreter.py`,
   `tests/kernels/test_no_memory.py`.
-- Kernels touch no memory that is not theirs. Reason: nobody would notice. Test:
+- Kernels use only their own memory. Reason: nobody would notice a mistake. Test:
   `tests/kernels/test_sanitized.py`; `tests/kernels/planted.py` plants a mistake in each kernel and
   finds it.
 """
@@ -42,22 +43,22 @@ _NOT_BUILT = (
     "this installation was built without them; install again from a wheel of this platform, or "
     "with a C compiler"
 )
-# The kernels that were asked for in this process and were not built.
+# The kernels that this process asked for and that were not built.
 _MISSING: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class KernelStatus:
-    """Whether this process has kernels, and why; its text says both in a line."""
+    """Whether this process has kernels, and why; its text says both in one line."""
 
     compiled_by: Literal["Cython", "nothing"]
-    """What the kernels were built with; "nothing" if there are none."""
+    """The tool that built the kernels; "nothing" if there are none."""
     level: None
-    """Always None. Up to version 0.1 there were kernels for each level of processors."""
+    """Always None. Up to version 0.1 there were different kernels for each level of processors."""
     is_compiled: bool
-    """Whether there are kernels."""
+    """True if there are kernels."""
     reason: str
-    """What the kernels were built for, or why there are none."""
+    """The platform that the kernels were built for, or the reason why there are none."""
 
     def __str__(self) -> str:
         which = "kernels compiled by Cython" if self.is_compiled else "no kernels"
@@ -77,7 +78,7 @@ def load_kernel(name: str) -> Any:
 
 
 def is_off() -> bool:
-    """Return whether the environment asks for no kernels (``FLEXWIRE_KERNELS=off``)."""
+    """Return whether the environment turns kernels off (``FLEXWIRE_KERNELS=off``)."""
     return os.environ.get("FLEXWIRE_KERNELS") == _OFF
 
 
@@ -87,7 +88,9 @@ def lacks_kernels() -> bool:
 
 
 def load_kernels() -> bool:
-    """Load the kernels for messages now, in some milliseconds; return whether there are any.
+    """Load the kernels for messages now, which takes some milliseconds.
+
+    Return whether there are any.
 
     There are none with ``FLEXWIRE_KERNELS=off`` in the environment, and none if flexwire was built
     without a compiler. flexwire then runs in Python, with the same results.
@@ -111,7 +114,7 @@ def kernel_status() -> KernelStatus:
 
 
 def _platform(module: ModuleType) -> str:
-    """Return what an extension was built for, by its file name: the interpreter and platform.
+    """Return the interpreter and platform of an extension, from its file name.
 
     >>> _platform(ModuleType("without a file"))
     'this interpreter'

@@ -1,4 +1,4 @@
-"""Columns that Arrow takes over from C without a copy, by Arrow's C data interface.
+"""Columns that Arrow gets from C without a copy, through Arrow's C data interface.
 
 A column holds the Python objects whose memory its buffers are, until Arrow releases it.
 """
@@ -31,7 +31,7 @@ cdef extern from *:
         void (*release)(ArrowArray *) noexcept nogil
         void *private_data
 
-# What a column consists of; its children stand behind it.
+# The parts of a column; its children follow it.
 cdef struct Held:
     PyObject *objects
     const void *buffers[3]
@@ -40,7 +40,7 @@ cdef struct Held:
 
 
 cdef inline void release_column(ArrowArray *array) noexcept nogil:
-    """Release a column, its children, and the objects whose memory it had."""
+    """Release a column, its children, and the objects that own its memory."""
     cdef Held *held = <Held *> array.private_data
     cdef int64_t number
     for number in range(array.n_children):
@@ -52,7 +52,7 @@ cdef inline void release_column(ArrowArray *array) noexcept nogil:
 
 
 cdef inline void release(ArrowArray *array) noexcept nogil:
-    """Release a column unless it is released, or was taken over."""
+    """Release a column unless it is already released or belongs to Arrow."""
     if array.release != NULL:
         array.release(array)
 
@@ -60,7 +60,7 @@ cdef inline void release(ArrowArray *array) noexcept nogil:
 cdef inline Held *hold(
     ArrowArray *array, int64_t length, int64_t children, list objects
 ) except NULL:
-    """Begin a column of so many rows and children, without buffers, that holds objects."""
+    """Begin a column with this many rows and children, without buffers, that holds objects."""
     cdef size_t each = sizeof(ArrowArray) + sizeof(ArrowArray *)
     cdef Held *held = <Held *> PyMem_RawCalloc(1, sizeof(Held) + <size_t> children * each)
     cdef int64_t number

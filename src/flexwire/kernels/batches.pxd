@@ -43,7 +43,7 @@ cdef enum:
     LEAST_HEADER = 2
     NO_TIMESTAMP = -1
 
-# The header of a batch on the wire: every number's bytes, the highest first.
+# The header of a batch on the wire; every number is big-endian.
 cdef packed struct BatchHeader:
     uint8_t base_offset[8]
     uint8_t batch_length[4]
@@ -81,13 +81,13 @@ cdef struct Batch:
     int64_t is_skipped
     int64_t piece         # in which of several pieces of data it is
 
-# A table of batches while it is held, so that its memory stays where it is.
+# A table of batches that is held, so that its memory does not move.
 cdef struct Table:
     Py_buffer view
     Batch *rows
     int64_t count
 
-# A column of bytes. Behind its capacity are SPARE bytes more, which mean nothing.
+# A column of bytes. After its capacity there are SPARE additional bytes without meaning.
 cdef struct BytesColumn:
     uint8_t *data         # NULL where it is not wanted
     int64_t capacity
@@ -95,7 +95,7 @@ cdef struct BytesColumn:
     int8_t *valid         # a byte for each row
     int64_t nulls
 
-# Which batches are read, and which of their records are wanted.
+# The batches to read, and which of their records are wanted.
 cdef struct Range:
     Batch *table
     int64_t first         # batches from here
@@ -116,7 +116,7 @@ cdef struct Range:
     int64_t no_moments
     const uint8_t *data_end
 
-# A key or value where it stands; its size is -1 where it is null.
+# A key or value: its address and size; the size is -1 for null.
 cdef struct Text:
     const uint8_t *at
     int64_t size
@@ -133,7 +133,7 @@ cdef enum Status:
 
 
 cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return whether what begins here is a whole batch of magic 2 whose header no one refuses."""
+    """Return whether a whole batch of magic 2 with a valid header begins here."""
     cdef const BatchHeader *header = <const BatchHeader *> at
     cdef int64_t size, last_delta
     if remaining < <int64_t> sizeof(BatchHeader) or header.magic != MAGIC:
@@ -149,7 +149,7 @@ cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
 
 
 cdef inline int64_t size_of(const BatchHeader *header) noexcept nogil:
-    """Return the bytes of a batch that is sound."""
+    """Return the size of a valid batch in bytes."""
     return <int64_t> load_int32(header.batch_length) + LENGTH_END
 
 
@@ -159,12 +159,12 @@ cdef inline bint is_compressed(const BatchHeader *header) noexcept nogil:
 
 
 cdef inline bint has_right_crc(const BatchHeader *header, const uint8_t *end) noexcept nogil:
-    """Return whether the crc of a batch is that of its bytes."""
+    """Return whether the crc of a batch matches its bytes."""
     return crc32c(header.attributes, end) == load_uint32(header.crc)
 
 
 cdef inline int hold_table(Table *table, object array) except -1:
-    """Take a table of batches from the array that it is; `PyBuffer_Release` lets go of its view."""
+    """Take a table of batches from its array; `PyBuffer_Release` releases its view."""
     PyObject_GetBuffer(array, &table.view, PyBUF_WRITABLE)
     if table.view.len % <Py_ssize_t> sizeof(Batch):
         PyBuffer_Release(&table.view)
@@ -175,7 +175,7 @@ cdef inline int hold_table(Table *table, object array) except -1:
 
 
 cdef inline int set_limits(Range *wanted, limits) except -1:
-    """Say which records are wanted: the lowest and highest offset, then timestamp."""
+    """Set which records are wanted: the lowest and highest offset, then timestamp."""
     (
         wanted.lowest_offset, wanted.highest_offset,
         wanted.lowest_timestamp, wanted.highest_timestamp,
@@ -186,7 +186,7 @@ cdef inline int set_limits(Range *wanted, limits) except -1:
 cdef inline int hold_batches(
     Range *wanted, Table *batches, object table, int64_t first, const uint8_t[::1] data
 ) except -1:
-    """Take a table of which batches are read from the first on; their positions count from data."""
+    """Take a table whose batches are read from the first on; their positions count from data."""
     hold_table(batches, table)
     wanted.table, wanted.first, wanted.batches = batches.rows, first, batches.count
     wanted.data, wanted.data_end = &data[0], &data[0] + data.shape[0]
@@ -239,8 +239,8 @@ cdef inline int64_t timestamp_of(const Batch *batch, const Record *record) noexc
     return batch.base_timestamp + record.timestamp_delta
 
 
-# Where a record is `roomy`, SPARE bytes behind its end may be read. A number may then end beyond the
-# record, which is found where a text is taken, or at the record's end.
+# If a record is `roomy`, SPARE bytes after its end may be read. A number may then end after the
+# record. This is detected at the next text, or at the record's end.
 
 cdef inline bint read_text(Cursor *record, Text *text, bint roomy) noexcept nogil:
     """Find a key or value."""

@@ -19,7 +19,7 @@ cdef enum:
     LEAST_MESSAGE = 26     # the smallest message of magic 0, with its offset and size
     LEAST_MESSAGE_1 = 34   # of magic 1, which has a timestamp too
 
-    # Of lz4 and zstd frames; their magic as the bytes stand, the highest first.
+    # For lz4 and zstd frames; their magic in the order of the bytes, big-endian.
     LZ4 = 3
     LZ4_MAGIC = 0x04224D18
     LZ4_VERSION_MASK = 0xC0
@@ -43,7 +43,7 @@ cdef enum:
 cdef enum Ending:
     FULL, AT_END, OTHER
 
-# One run of bytes with batches, and the table that they go into.
+# One range of bytes with batches, and the table for the batches.
 cdef struct Scan:
     const uint8_t *data
     int64_t position
@@ -52,7 +52,7 @@ cdef struct Scan:
     int64_t capacity
     int64_t count
 
-# Many runs of bytes, none of whose batches runs over into the next.
+# Many ranges of bytes; no batch continues from one range into the next.
 cdef struct PiecesScan:
     const uint8_t *data
     int64_t pieces
@@ -66,7 +66,7 @@ cdef struct PiecesScan:
 
 
 cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) noexcept nogil:
-    """Put what a sound header says into a row of the table."""
+    """Put the fields of a valid header into a row of the table."""
     cdef const BatchHeader *header = <const BatchHeader *> at
     batch.position = position
     batch.size = <int64_t> load_int32(header.batch_length) + LENGTH_END
@@ -86,7 +86,7 @@ cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) no
 
 
 cdef Ending scan_batches(Scan *scan) noexcept nogil:
-    """Put the batches into the table, from the position on, and move that on."""
+    """Put the batches into the table, from the position on, and advance the position."""
     while scan.position != scan.end:
         if scan.count == scan.capacity:
             return FULL
@@ -99,7 +99,7 @@ cdef Ending scan_batches(Scan *scan) noexcept nogil:
 
 
 cdef inline int64_t extent(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return how many bytes `flexwire.records.decode` is done with after what begins here.
+    """Return how many bytes `flexwire.records.decode` would consume here.
 
     Those of one batch or message, if its length can be one and it is whole; else all that remain.
     """
@@ -116,7 +116,7 @@ cdef inline int64_t extent(const uint8_t *at, int64_t remaining) noexcept nogil:
 cdef inline void put_refused(
     Batch *batch, const uint8_t *at, int64_t position, int64_t size
 ) noexcept nogil:
-    """Put what is not for the kernels into a row of the table: it is not to be read."""
+    """Put a batch that kernels must not read into a row of the table."""
     batch.position = position
     batch.size = size
     batch.attributes = 0
@@ -128,7 +128,7 @@ cdef inline void put_refused(
 cdef inline bint put_piece_batch(
     Batch *batch, const uint8_t *at, int64_t position, int64_t remaining
 ) noexcept nogil:
-    """Put what begins here into a row of the table; False where it is not to be read."""
+    """Put the batch that begins here into a row of the table; False if kernels must not read it."""
     if is_sound(at, remaining) and load_int32((<const BatchHeader *> at).record_count) != 0:
         put_batch(batch, at, position)
         return True
@@ -254,7 +254,7 @@ def group(table not None, int64_t enough):
 
 
 def bounds(table not None):
-    """Return how many records the batches to be read have at most, their bytes, the largest's."""
+    """Return the most records of the wanted batches, their bytes, and the largest size."""
     cdef Table batches
     cdef int64_t row, size, rows = 0, total = 0, largest = 0
     hold_table(&batches, table)
@@ -270,14 +270,14 @@ def bounds(table not None):
 
 
 def crcs(const uint8_t[::1] data):
-    """Return the crc of data as each way computes it that this processor has: the fastest last."""
+    """Return the crc of data from each method that this processor supports, the fastest last."""
     cdef uint32_t[3] values
     cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
     cdef int count = crc32c_each_way(at, at + data.shape[0], values)
     return [values[way] for way in range(count)]
 
 
-# What lz4 and zstd batches inflate to at most, as `flexwire.records.compression` says it.
+# The maximum inflated size of lz4 and zstd batches, as in `flexwire.records.compression`.
 
 cdef inline int64_t load_little(const uint8_t *at) noexcept nogil:
     """Return a number of four bytes, the lowest first."""
@@ -285,7 +285,7 @@ cdef inline int64_t load_little(const uint8_t *at) noexcept nogil:
 
 
 cdef int64_t bound_lz4(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return a size that lz4 frames cannot inflate beyond; -1 where they are refused."""
+    """Return a size that inflated lz4 frames cannot exceed; -1 if they are refused."""
     cdef int64_t bound = 0
     cdef int64_t block, size, stored
     cdef int flags, code, after
@@ -323,7 +323,7 @@ cdef inline int64_t header_size_of(int descriptor) noexcept nogil:
 
 
 cdef int64_t bound_zstd(const uint8_t *at, const uint8_t *end) noexcept nogil:
-    """Return a size that zstd frames cannot inflate beyond; -1 where they are refused."""
+    """Return a size that inflated zstd frames cannot exceed; -1 if they are refused."""
     cdef int64_t bound = 0
     cdef int64_t size
     cdef int descriptor, kind
@@ -349,7 +349,7 @@ cdef int64_t bound_zstd(const uint8_t *at, const uint8_t *end) noexcept nogil:
 
 
 def bound_inflated(table, int64_t[::1] bounds):
-    """Put the bound of each lz4 and zstd batch of a table at its row, -1 for what is refused.
+    """Put the limit of each lz4 and zstd batch into its row of the table; -1 for refused batches.
 
     Those of others, and of batches that are skipped, stay as they are.
     """

@@ -6,8 +6,8 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-# What a field is on the wire, after the types of fixed width in `cursor.pxd`;
-# `flexwire.columnar.operations` says it of each.
+# The kinds of fields on the wire, after the types of fixed width in `cursor.pxd`;
+# `flexwire.columnar.operations` describes each.
 cdef enum:
     WIDENED = 9
     STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END
@@ -24,9 +24,9 @@ cdef enum:
 cdef enum:
     UUID_TEXT = 22         # letters
 
-# Columns and levels are told by how many bytes they stand behind the first.
+# Columns and levels are identified by their distance from the first, in bytes.
 
-# An operation that takes a value, an array, or says where to go on.
+# An operation that reads or writes a value or an array, or says where to continue.
 cdef struct Operation:
     int64_t code
     int64_t column
@@ -37,7 +37,7 @@ cdef struct Operation:
     Operation *after
     int64_t width
 
-# TAGS and TAG; of TAGS only `after` is not as here.
+# TAGS and TAG; in TAGS only `after` differs from this.
 cdef struct TagsOperation:
     int64_t code
     int64_t column
@@ -59,7 +59,7 @@ cdef struct FillOperation:
     Operation *after
     int64_t count
 
-# NUMBERS: rows of numbers, those of one width side by side.
+# NUMBERS: rows of numbers, grouped by their width.
 cdef struct NumbersOperation:
     int64_t code
     int64_t column
@@ -70,20 +70,20 @@ cdef struct NumbersOperation:
     const NumberRow *end
     int64_t width          # of all
 
-# A number's type, its column, and how far from the first of them it stands on the wire.
+# A number's type, its column, and its distance from the first number on the wire.
 cdef struct NumberRow:
     int64_t kind
     int64_t column
     int64_t place
 
-# A known tagged field: its tag, the operations that take it, and its default.
+# A known tagged field: its tag, the operations that read or write it, and its default.
 cdef struct KnownTag:
     int64_t tag
     Operation *value
     const Default *defaults
     int64_t count
 
-# A default of one column: of numbers the bits, of text where it stands and its length.
+# A default of one column: the bits of a number, or the address and length of a text.
 cdef struct Default:
     int64_t kind
     int64_t column
@@ -92,7 +92,7 @@ cdef struct Default:
     int64_t level
     int64_t is_loose       # null stands for it too
 
-# A column; what it does not have is NULL. Decoding has validity in bytes, encoding in bits.
+# A column; parts that it does not have are NULL. Decoding has validity in bytes, encoding in bits.
 cdef struct Column:
     uint8_t *data
     int64_t capacity       # bytes of text; encoding: of an array its elements
@@ -102,19 +102,20 @@ cdef struct Column:
     int64_t bit            # encoding: the first bit of the values, and of the validity
     int64_t valid_bit
 
-# All columns that stand in the same array.
+# All columns within the same array.
 cdef struct Level:
     int64_t count
     int64_t capacity
     int64_t start          # where the elements of the present row began
 
-# What the refusal of a row takes back: an array's column, its level, and that of its elements.
+# The data to undo when a row is refused: an array's column, its level, and the level of its
+# elements.
 cdef struct Branch:
     int64_t column
     int64_t level
     int64_t items
 
-# Where a run stands in an array or in tagged fields.
+# The position of a run in an array or in tagged fields.
 cdef struct Frame:
     int64_t left           # elements or tagged fields
     int64_t index          # of an array outside; of tagged fields the next that is known
@@ -140,21 +141,21 @@ cdef struct Run:
     const void *offsets
     const uint8_t *valid
     int64_t valid_bit
-    # Where it stands, so that it can go on.
+    # The position of a run, so that it can continue.
     Operation *operation
     const uint8_t *position
     const uint8_t *end
     Frame *frame
     int64_t index
-    # What must grow, and to how much.
+    # The part that must grow, and its new size.
     int64_t grow
     int64_t need
-    # Encoding: where it writes to, and each row's end or size.
+    # Encoding: the output, and each row's end or size.
     uint8_t *out
     uint8_t *limit
     int64_t written
     void *ends
-    # How reading ended; whether the input's offsets are int64.
+    # How reading ended; whether the input has int64 offsets.
     int64_t status
     int64_t is_wide
 

@@ -9,7 +9,7 @@ refuses is taken back and becomes null; the caller has the reference read that r
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-# The vocabularies that the file is written in: a program and its columns, and the wire.
+# The definitions that this file uses: a program and its columns, and the wire.
 from flexwire.kernels.columns cimport *
 from flexwire.kernels.cursor cimport *
 
@@ -18,7 +18,7 @@ cdef extern from "text.h" nogil:
     bint is_utf8(const uint8_t *at, int64_t size)
     void write_uuid_text(uint8_t *target, const uint8_t *source)
 
-# How an operation ended. One that is FULL left all as it was.
+# How an operation ended. If it is FULL, it changed nothing.
 cdef enum Ending:
     READ, REFUSED, FULL, ROW_DONE, OTHER
 
@@ -26,7 +26,7 @@ cdef enum Ending:
 # Putting values into columns.
 
 cdef inline void mark(Column *column, int64_t index, int8_t valid) noexcept nogil:
-    """Say whether a value is there, in a column that can have nulls."""
+    """Note whether a value exists, in a column that can have nulls."""
     if column.valid != NULL:
         column.valid[index] = valid
 
@@ -83,7 +83,7 @@ cdef Ending fill(Run *run, const Default *default, int64_t count, int64_t index)
 
 
 cdef void take_back(Run *run, int64_t index) noexcept nogil:
-    """Forget all elements of the row at ``index``: the row before says how many there were."""
+    """Remove all elements of the row at ``index``; the row before says how many there were."""
     cdef const Branch *branch
     cdef Level *items
     cdef int64_t number
@@ -183,12 +183,12 @@ cdef inline Ending read_marker(
     return READ
 
 
-# Numbers that stand side by side, and arrays of structures that are nothing else.
+# Adjacent numbers, and arrays of structures that have only numbers.
 
 cdef inline Ending read_numbers(
     Column *columns, const NumbersOperation *operation, int64_t index, Cursor *cursor
 ) noexcept nogil:
-    """Read numbers that stand side by side, each of the width of its column."""
+    """Read adjacent numbers, each with the width of its column."""
     cdef const uint8_t *at = take(cursor, operation.width)
     cdef const NumberRow *row = operation.ints
     cdef Column *column
@@ -235,7 +235,7 @@ cdef inline void spread_numbers(
 
 
 cdef inline uint8_t all_bits(const uint8_t *at, int64_t count, int64_t stride) noexcept nogil:
-    """Return all bits that are set in bytes that stand some way apart."""
+    """Return all bits that are set in bytes at regular distances."""
     cdef uint8_t bits = 0
     cdef int64_t number
     for number in range(count):
@@ -251,7 +251,7 @@ cdef inline int width_in_column(int64_t kind) noexcept nogil:
 cdef bint read_table(
     Run *run, const Operation *operation, int64_t first, int64_t count, Cursor *cursor
 ) noexcept nogil:
-    """Read an array of structures that are nothing but numbers, column by column.
+    """Read an array of structures that have only numbers, column by column.
 
     The elements begin at ``first`` in their columns, which have room for them, and the input has
     their bytes. False where one has a tagged field, or a bool that is neither 0 nor 1: then each is
@@ -292,7 +292,7 @@ cdef inline Ending read_array(
     Run *run, const Operation *operation, Column *column, int64_t index, Cursor *cursor,
     int64_t *count
 ) noexcept nogil:
-    """Read an array's count, and make room for its elements; 0 of an array that is null."""
+    """Read an array's count, and make room for its elements; 0 for a null array."""
     cdef Level *level = level_at(run, operation.level)
     cdef Cursor rest = cursor[0]
     if unlikely(
@@ -334,7 +334,7 @@ cdef inline Ending read_bulk(
 # Tagged fields.
 
 cdef inline void end_tags(Run *run, const TagsOperation *operation, int64_t index) noexcept nogil:
-    """Say that a structure has no more unknown tagged fields than there are now."""
+    """End the unknown tagged fields of a structure."""
     column_at(run.columns, operation.column).offsets[index + 1] = (
         <int32_t> level_at(run, operation.level).count
     )
@@ -399,7 +399,7 @@ cdef inline Ending next_tag(
 cdef Ending keep_unknown(
     Run *run, const TagsOperation *operation, int64_t tag, const uint8_t *at, int64_t size
 ) noexcept nogil:
-    """Keep an unknown tagged field: the tag two columns from here, the bytes in the next."""
+    """Store an unknown tagged field: the tag two columns from here, the bytes after it."""
     cdef Column *column = column_at(run.columns, operation.column)
     cdef Level *level = level_at(run, operation.level)
     cdef int64_t number
@@ -417,7 +417,7 @@ cdef Ending keep_unknown(
 
 # The run of a program.
 
-# Where a run stands: copied into a function's own, and so in registers.
+# The position of a run, copied into local variables so that it stays in registers.
 cdef struct Place:
     Operation *operation
     Frame *frame
@@ -426,7 +426,7 @@ cdef struct Place:
 
 
 cdef inline Ending read_tag(Run *run, Place *place) noexcept nogil:
-    """Do the operation TAG: go on with one tagged field, or after them."""
+    """Do the operation TAG: continue with one tagged field, or after all of them."""
     cdef TagsOperation *operation = <TagsOperation *> place.operation
     cdef Frame *frame = place.frame - 1
     cdef Cursor cursor = place.cursor
@@ -438,7 +438,7 @@ cdef inline Ending read_tag(Run *run, Place *place) noexcept nogil:
     if frame.index < operation.known_count:
         field = &operation.known[frame.index]
     if field != NULL and (tag < 0 or field.tag < tag):
-        # A known field that is not there; the header is read again after it.
+        # A known field that is missing; the header is read again after it.
         ending = fill(run, field.defaults, field.count, place.index)
         frame.index += ending == READ
     elif tag < 0:
@@ -458,7 +458,7 @@ cdef inline Ending read_tag(Run *run, Place *place) noexcept nogil:
 
 
 cdef inline Ending enter_array(Run *run, Place *place, Column *column) noexcept nogil:
-    """Do the operation ARRAY or TABLE: go on with the first element, or after them."""
+    """Do the operation ARRAY or TABLE: continue with the first element, or after all of them."""
     cdef Operation *operation = place.operation
     cdef int64_t count
     cdef Ending ending = read_array(run, operation, column, place.index, &place.cursor, &count)
@@ -478,7 +478,7 @@ cdef inline Ending enter_array(Run *run, Place *place, Column *column) noexcept 
 
 
 cdef Ending read_seldom(Run *run, Place *place) noexcept nogil:
-    """Do one operation that messages seldom have."""
+    """Do one operation that is rare in messages."""
     cdef Operation *operation = place.operation
     cdef Column *column = column_at(run.columns, operation.column)
     cdef bint is_null = False
@@ -521,7 +521,7 @@ cdef Ending read_seldom(Run *run, Place *place) noexcept nogil:
 
 
 cdef inline Ending read_common(Run *run, Place *place) noexcept nogil:
-    """Do what most of a message is: numbers, text, arrays of numbers, no tagged fields."""
+    """Do the frequent operations: numbers, text, arrays of numbers, no tagged fields."""
     cdef Column *columns = run.columns
     cdef Operation *operation = place.operation
     cdef Frame *frame = place.frame
@@ -551,7 +551,7 @@ cdef inline Ending read_common(Run *run, Place *place) noexcept nogil:
                 operation += 1
             continue
         elif operation.code == TAGS and cursor.at < cursor.end and cursor.at[0] == 0:
-            # No tagged fields: mostly so.
+            # No tagged fields: the usual case.
             end_tags(run, <TagsOperation *> operation, index)
             cursor.at += 1
             operation = operation.after
@@ -590,7 +590,7 @@ cdef inline void open_row(const Run *run, int64_t row, Place *place) noexcept no
 
 
 cdef Status read_rows(Run *run) noexcept nogil:
-    """Read rows up to the last, or up to where a column must grow."""
+    """Read rows up to the last, or until a column must grow."""
     cdef Place place
     cdef Ending ending = READ
     place.operation, place.frame, place.index = run.operation, run.frame, run.index

@@ -1,4 +1,4 @@
-"""Writes columns as messages, or measures what they would take: one kernel for every message.
+"""Writes columns as messages, or measures their size: one kernel for every message.
 
 Takes the address of a `Run`: a program (`columns.pxd`), columns, and an output with room. An offset is
 compared with the size of its column before it is used, so nothing outside of a column is read. A row
@@ -18,7 +18,7 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcmp, memcpy, memmove
 
-# The vocabularies that the file is written in: a program and its columns, and the wire.
+# The definitions that this file uses: a program and its columns, and the wire.
 from flexwire.kernels.columns cimport *
 from flexwire.kernels.cursor cimport *
 
@@ -44,27 +44,27 @@ cdef extern from *:
 cdef enum Ending:
     WRITTEN, REFUSED, FULL, ROW_DONE, OTHER
 
-# Where a run stands in an array, or in the tagged fields of a structure.
+# The position of a run in an array, or in the tagged fields of a structure.
 cdef struct WriteFrame:
     int64_t left           # elements; or the next unknown tagged field
     int64_t index          # outside of the array; or the next known tagged field
     int64_t last           # the end of the unknown tagged fields
     uint8_t *began         # where the header of a known tagged field goes
 
-# Where a run stands. Where nothing is written, `at` is only counted.
+# The position of a run. If nothing is written, `at` only counts.
 cdef struct Place:
     Operation *operation
     WriteFrame *frame
     int64_t index
     uint8_t *at
 
-# What a text or an array is: where it begins in its column, and its length.
+# A text or an array: its beginning in its column, and its length.
 cdef struct Extent:
     int64_t begin
     int64_t length
 
 
-# What columns say of one value.
+# The content of columns for one value.
 
 cdef inline bint is_null(const Column *column, int64_t index) noexcept nogil:
     """Return whether there is no value."""
@@ -79,7 +79,7 @@ cdef inline uint8_t flag_of(const Column *column, int64_t index) noexcept nogil:
 
 
 cdef inline bint find_extent(const Column *column, int64_t index, Extent *extent) noexcept nogil:
-    """Find where a text or array stands; False where it cannot stand there."""
+    """Find a text or array in its column; False if its offsets are impossible."""
     cdef int64_t end = column.offsets[index + 1]
     extent.begin = column.offsets[index]
     extent.length = end - extent.begin
@@ -125,7 +125,7 @@ cdef bint is_default(const Column *column, const Default *default, int64_t index
         return False
     if kind == NO_ITEMS:
         return extent.length == 0
-    # Of no bytes there may be no address.
+    # An empty range of bytes may have no address.
     return extent.length == default.length and (
         extent.length == 0
         or memcmp(column.data + extent.begin, <const void *> <size_t> default.value, extent.length) == 0
@@ -135,7 +135,7 @@ cdef bint is_default(const Column *column, const Default *default, int64_t index
 cdef bint are_defaults(
     Column *columns, const Default *default, int64_t count, int64_t index
 ) noexcept nogil:
-    """Return whether columns have their defaults; below a null that stands for one, all have."""
+    """Return whether columns have their defaults; below a null for a default, all have."""
     cdef const Default *end = default + count
     cdef const Column *column
     while default < end:
@@ -151,7 +151,7 @@ cdef bint are_defaults(
 # Values.
 
 cdef inline Ending grow(Run *run, const uint8_t *at, int64_t length) noexcept nogil:
-    """Ask for room for ``length`` bytes more, and what an operation needs besides."""
+    """Ask for room for ``length`` more bytes, and for the additional bytes of an operation."""
     run.need = at - run.out + length + SLACK
     return FULL
 
@@ -159,7 +159,7 @@ cdef inline Ending grow(Run *run, const uint8_t *at, int64_t length) noexcept no
 cdef inline uint8_t *put_length(
     const Operation *operation, int width, int64_t length, uint8_t *at, bint writing
 ) noexcept nogil:
-    """Write a length or count, as the operation says it stands."""
+    """Write a length or count in the form of the operation."""
     if operation.is_compact:
         if not writing:
             return at + groups_of(<uint64_t> (length + 1))
@@ -241,12 +241,12 @@ cdef Ending write_value(
     return WRITTEN
 
 
-# Numbers that stand side by side, and arrays of structures that are nothing else.
+# Adjacent numbers, and arrays of structures that have only numbers.
 
 cdef inline bint write_numbers(
     Column *columns, const NumbersOperation *operation, int64_t index, uint8_t *at, bint writing
 ) noexcept nogil:
-    """Write numbers that stand side by side, each of the width of its column; False for a null."""
+    """Write adjacent numbers, each with the width of its column; False for a null."""
     cdef const NumberRow *row = operation.ints
     cdef const Column *column
     while row < operation.end:
@@ -293,7 +293,7 @@ cdef inline void gather_numbers(
 cdef Ending write_table(
     Run *run, const Operation *operation, const Extent *items, uint8_t **at, bint writing
 ) noexcept nogil:
-    """Write an array of structures that are nothing but numbers, column by column.
+    """Write an array of structures that have only numbers, column by column.
 
     Columns with nulls, or with tagged fields, make it REFUSED: then each element is to be written
     by itself.
@@ -333,7 +333,7 @@ cdef inline Ending write_count(
     const Operation *operation, const Column *column, int64_t index, uint8_t **at, bint writing,
     Extent *items
 ) noexcept nogil:
-    """Write an array's count, and find its elements: none of an array that is null."""
+    """Write an array's count, and find its elements; a null array has none."""
     cdef bint is_sound = find_extent(column, index, items)
     if is_null(column, index):
         at[0] = put_length(operation, 4, NULL_LENGTH, at[0], writing)
@@ -409,7 +409,7 @@ cdef bint is_unknown(const TagsOperation *operation, int64_t tag) noexcept nogil
 cdef int64_t unknown_tag(
     const TagsOperation *operation, const WriteFrame *frame, const Column *column
 ) noexcept nogil:
-    """Return the next unknown tag, NO_TAG if there are no more, -1 for what cannot be written."""
+    """Return the next unknown tag, NO_TAG if there are no more, -1 if it cannot be written."""
     cdef int64_t item = frame.left
     cdef const int64_t *tags = <const int64_t *> column[2].data
     if item >= frame.last:
@@ -434,7 +434,7 @@ cdef inline int header_size(int64_t form, int64_t tag, int64_t size) noexcept no
 
 
 cdef uint8_t *put_header(uint8_t *at, int64_t form, int64_t tag, int64_t size) noexcept nogil:
-    """Write what stands before the value of a tagged field; return where it ends."""
+    """Write the header of a tagged field; return its end."""
     if form == INTERLEAVED:
         return write_varint(at, spread(<uint64_t> tag) << 1 | spread(<uint64_t> size))
     if form == BUFFER:
@@ -445,7 +445,7 @@ cdef uint8_t *put_header(uint8_t *at, int64_t form, int64_t tag, int64_t size) n
 
 
 cdef inline int likely_header(int64_t form) noexcept nogil:
-    """Return how many bytes most headers take; so much is left before a value is written."""
+    """Return the usual size of a header; this much space is left before a value."""
     return 1 + TAG_WIDTH if form == BUFFER else 2
 
 
@@ -458,7 +458,7 @@ cdef Ending open_tags(
     cdef Extent unknown
     cdef int64_t number
     unknown.begin = unknown.length = 0
-    # Mostly the whole column has no unknown tagged field.
+    # Usually the whole column has no unknown tagged field.
     if column.capacity > 0 and not is_null(column, index):
         if not find_extent(column, index, &unknown):
             return REFUSED
@@ -468,7 +468,7 @@ cdef Ending open_tags(
     while number < operation.known_count:
         count[0] += 1
         number = next_known(columns, operation, number + 1, index)
-    # An empty buffer is a 0 as well.
+    # An empty buffer is also a 0.
     if operation.form != BUFFER or count[0] == 0:
         at[0] = write_varint(at[0], <uint64_t> count[0]) if writing else (
             at[0] + groups_of(<uint64_t> count[0])
@@ -521,7 +521,7 @@ cdef Ending end_known(
 # The run of a program.
 
 cdef inline Ending write_tag(Run *run, Place *place, bint writing) noexcept nogil:
-    """Do the operation TAG: go on with one tagged field, or after them."""
+    """Do the operation TAG: continue with one tagged field, or after all of them."""
     cdef const TagsOperation *operation = <const TagsOperation *> place.operation
     cdef const Column *column = column_at(run.columns, operation.column)
     cdef WriteFrame *frame = place.frame - 1
@@ -553,7 +553,7 @@ cdef inline Ending write_tag(Run *run, Place *place, bint writing) noexcept nogi
 cdef inline Ending enter_array(
     Run *run, Place *place, const Column *column, bint writing
 ) noexcept nogil:
-    """Do the operation ARRAY or TABLE: go on with the first element, or after them."""
+    """Do the operation ARRAY or TABLE: continue with the first element, or after all of them."""
     cdef Operation *operation = place.operation
     cdef Extent items
     cdef Ending ending = write_count(
@@ -578,7 +578,7 @@ cdef inline Ending enter_array(
 
 
 cdef inline Ending write_seldom(Run *run, Place *place, bint writing) noexcept nogil:
-    """Do one operation that messages seldom have."""
+    """Do one operation that is rare in messages."""
     cdef Operation *operation = place.operation
     cdef const Column *column = column_at(run.columns, operation.column)
     cdef int64_t count
@@ -600,7 +600,7 @@ cdef inline Ending write_seldom(Run *run, Place *place, bint writing) noexcept n
     elif operation.code == TAG:
         return write_tag(run, place, writing)
     elif operation.code == TAG_END:
-        # It goes on with TAG, which has the tags.
+        # It continues with TAG, which has the tags.
         place.operation = operation.after
         return end_known(
             <const TagsOperation *> place.operation, place.frame - 1, &place.at, writing
@@ -626,7 +626,7 @@ cdef inline Ending write_seldom(Run *run, Place *place, bint writing) noexcept n
 
 
 cdef inline Ending write_common(Run *run, Place *place, bint writing) noexcept nogil:
-    """Do what most of a message is: numbers, text, arrays of numbers, no tagged fields."""
+    """Do the frequent operations: numbers, text, arrays of numbers, no tagged fields."""
     cdef Column *columns = run.columns
     cdef Operation *operation = place.operation
     cdef WriteFrame *frame = place.frame
@@ -697,7 +697,7 @@ cdef inline Ending write_row(Run *run, int64_t row, uint8_t **at, bint writing) 
 
 
 cdef inline Status write_rows(Run *run, bint writing) noexcept nogil:
-    """Write or measure rows up to the last, or up to where the output must grow."""
+    """Write or measure rows up to the last, or until the output must grow."""
     cdef uint8_t *at
     cdef Ending ending
     while run.row < run.rows:
@@ -718,7 +718,7 @@ cdef inline Status write_rows(Run *run, bint writing) noexcept nogil:
 
 
 def encode(size_t words):
-    """Write the rows of a `Run`; return DONE, or GROW_DATA where the output has to grow."""
+    """Write the rows of a `Run`; return DONE, or GROW_DATA if the output has to grow."""
     cdef Status status
     with nogil:
         status = write_rows(<Run *> words, True)
@@ -726,7 +726,7 @@ def encode(size_t words):
 
 
 def measure(size_t words):
-    """Add up what the rows of a `Run` would take, and write none; return DONE."""
+    """Add up the sizes of the rows of a `Run` without writing them; return DONE."""
     cdef Status status
     with nogil:
         status = write_rows(<Run *> words, False)

@@ -7,7 +7,7 @@ caller refuses; the cursor may then stand anywhere before its end.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "cursor.h" nogil:
-    # Big-endian numbers at an address where their bytes are.
+    # Big-endian numbers at an address.
     int16_t load_int16(const uint8_t *at)
     uint16_t load_uint16(const uint8_t *at)
     int32_t load_int32(const uint8_t *at)
@@ -17,18 +17,19 @@ cdef extern from "cursor.h" nogil:
     void store_uint16(uint8_t *at, uint16_t raw)
     void store_uint32(uint8_t *at, uint32_t raw)
     void store_uint64(uint8_t *at, uint64_t raw)
-    # Numbers as this machine has them, side by side.
+    # Adjacent numbers in this machine's byte order.
     void store_uint32s(uint8_t *at, const uint8_t *source, int64_t count)
-    # How many bytes a number takes in groups of 7 bits, and to write them; returns where they end.
+    # The number of bytes of a varint, and a function that writes it and returns its end.
     int groups_of(uint64_t raw)
     uint8_t *put_groups(uint8_t *at, uint64_t raw)
-    # Every second bit of a number, from the lowest on, and the other way: interleaved headers of tags.
+    # Every second bit of a number, from the lowest on, and the reverse: for interleaved headers of
+    # tags.
     int64_t gather(uint64_t value)
     uint64_t spread(uint64_t value)
     # Hints for the compiler, which Cython defines.
     bint likely(bint condition)
     bint unlikely(bint condition)
-    # Copies bytes, 32 or 64 at a time: up to 63 more are read, and written.
+    # Copies bytes, 32 or 64 at a time. It reads and writes up to 63 additional bytes.
     void copy_chunks(uint8_t *target, const uint8_t *source, int64_t size)
 
     ctypedef struct Cursor:
@@ -39,12 +40,12 @@ cdef extern from "cursor.h" nogil:
         uint64_t value
         const uint8_t *after
 
-    # Reads a varint of at most so many groups of 7 bits, the last of them at most `last`; `after` is
-    # NULL where it is refused.
+    # Reads a varint of at most this many groups of 7 bits, the last of them at most `last`; `after`
+    # is NULL if the varint is refused.
     Number read_groups(const uint8_t *at, const uint8_t *end, int groups, int last)
 
 # The types of fixed width, from one byte to sixteen, so that a comparison finds the width. The
-# programs of columns and of objects go on from here with codes of their own.
+# programs of columns and of objects continue from here with their own codes.
 cdef enum:
     BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID
 

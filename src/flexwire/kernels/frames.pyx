@@ -1,4 +1,4 @@
-"""Cuts TCP segments that follow one another into frames.
+"""Cuts consecutive TCP segments into frames.
 
 Takes the columns of a chunk of segments, ordered by connection. `plan` finds how many segments of each
 connection the kernel takes, and how many bytes and frames these give. The caller makes that room, and
@@ -28,12 +28,12 @@ cdef enum:
     API_KEY_SHIFT = 16
     NOTED_FRAMES = 512     # of each connection, the latest
 
-# What is known of an end's bytes. Where no frame is known to begin, those are passed over that begin
-# none: by what requests begin with, or responses; or whatever they are.
+# The knowledge about an end's bytes. If no frame is known to begin, bytes are skipped that cannot
+# begin a frame: by the beginning of requests, or of responses, or without looking at them.
 cdef enum Seeks:
     FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES
 
-# What one end of a connection has sent.
+# The bytes that one end of a connection has sent.
 cdef struct Side:
     int64_t next           # sequence number that follows
     int64_t taken          # bytes
@@ -44,7 +44,7 @@ cdef struct Side:
     int64_t index          # of the next frame
     int64_t sizes          # of all whole frames together
     int64_t length         # of the latest
-    # While planning: what is missing of the frame, and of its prefix what has come.
+    # While planning: the missing bytes of the frame, and the bytes of its prefix that have come.
     int64_t need
     int64_t prefix
     int64_t prefix_size
@@ -67,7 +67,7 @@ cdef struct Connection:
     Side sides[2]          # the lower name first
     int64_t notes[NOTED_FRAMES]  # a correlation id, and in the lowest bit whether of a response
 
-# Segments of one connection, by their places in the order; those before `stop` can be taken.
+# Segments of one connection, by their places in the order; the kernel can take those before `stop`.
 cdef struct Run:
     Connection *connection
     int64_t first
@@ -85,7 +85,7 @@ cdef struct Frame:
     int64_t stop
     int64_t segment        # that it was whole with
 
-# The columns of a chunk of segments, and where output goes: `flexwire.capture.reassembly.flows`.
+# The columns of a chunk of segments, and the output: `flexwire.capture.reassembly.flows`.
 cdef struct Chunk:
     const int64_t *timestamp_us
     const int64_t *sequence
@@ -114,14 +114,14 @@ cdef inline int64_t ahead(int64_t sequence, int64_t position) noexcept nogil:
 
 
 cdef inline int64_t after(int64_t sequence, int64_t size) noexcept nogil:
-    """Return the sequence number behind so many bytes."""
+    """Return the sequence number after this many bytes."""
     return <uint32_t> (sequence + size)
 
 
 # Planning.
 
 cdef void begin_planning(Side *side) noexcept nogil:
-    """Plan from where the end stands."""
+    """Begin planning at the current position of the end."""
     cdef int64_t index
     side.planned_next, side.planned_bytes, side.planned_frames = side.next, 0, 0
     side.need = side.prefix = side.prefix_size = 0
@@ -172,7 +172,7 @@ cdef bint plan_payload(
 cdef bint begins_none(
     int64_t seeks, const uint8_t *payload, int64_t size, const Chunk *chunk
 ) noexcept nogil:
-    """Return whether a payload surely begins no frame, by the first numbers of one."""
+    """Return whether a payload certainly does not begin a frame, by its first numbers."""
     cdef int64_t length, key
     if size < (REQUEST_HEAD if seeks == SEEKS_REQUEST else RESPONSE_HEAD):
         return False
@@ -194,7 +194,7 @@ cdef bint begins_none(
 
 
 cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept nogil:
-    """Return whether a segment brings the next bytes of its end, or none; then it is planned."""
+    """Return whether a segment has the next bytes of its end, or none; if so, plan it."""
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &sides[is_high]
     cdef int flags = chunk.flags[row]
@@ -203,7 +203,7 @@ cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept no
     cdef int64_t again = -ahead(chunk.sequence[row], side.planned_next)
     if flags & (SYN | FIN | RST) or again < 0 or chunk.missing[row] != 0:
         return False
-    # Before where planning stands, so many bytes are repeated if they come now.
+    # The number of bytes before the planned position; if these come now, they are repeated bytes.
     if again > 0 and again > side.before + side.taken + side.planned_bytes:
         return False
     if flags & ACK and ahead(chunk.acknowledgment[row], sides[1 - is_high].planned_next) > 0:
@@ -218,7 +218,8 @@ cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept no
 
 
 cdef void plan_runs(Chunk *chunk) noexcept nogil:
-    """Say of each run which segments can be taken, and in all how many bytes and frames they are.
+    """Set for each run which segments can be taken, and the number of their bytes and frames in
+    all.
 
     The bytes are with those that are held of frames that are not whole yet.
     """
@@ -258,7 +259,7 @@ cdef void note_frame(
 cdef int64_t count_segment(
     const Chunk *chunk, Connection *connection, Side *side, int64_t row
 ) noexcept nogil:
-    """Count a segment of an end; returns how many of its bytes came before."""
+    """Count a segment of an end; return how many of its bytes are repeated."""
     cdef int64_t size = chunk.payload_size[row]
     cdef int64_t again = min(-ahead(chunk.sequence[row], side.next), size)
     connection.time_us = chunk.timestamp_us[row]
@@ -275,7 +276,7 @@ cdef int64_t count_segment(
 cdef Frame *join_segment(
     const Chunk *chunk, Connection *connection, int64_t row, Frame *frame
 ) noexcept nogil:
-    """Take a planned segment, and put its frames from ``frame`` on; returns where the next goes."""
+    """Take a planned segment, and write its frames from ``frame`` on; return the next place."""
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &connection.sides[is_high]
     cdef int64_t again = count_segment(chunk, connection, side, row)
@@ -288,10 +289,10 @@ cdef Frame *join_segment(
     if size == 0:
         return frame
     if side.seeks != FRAMES:
-        # Note when bytes were seen that are in no frame.
+        # Note the time of bytes that are in no frame.
         side.first_us, side.last_us = min(side.first_us, time), max(side.last_us, time)
         return frame
-    # The side's bytes stand one after the other in the output, from where its frame begins.
+    # The output has the bytes of one side one after the other, from the beginning of its frame.
     memcpy(<uint8_t *> side.at + side.have, chunk.data + chunk.payload_at[row] + again, size)
     if side.have:
         first, last = min(side.first_us, time), max(side.last_us, time)
@@ -318,7 +319,7 @@ cdef Frame *join_segment(
 
 
 cdef int64_t join_runs(Chunk *chunk) noexcept nogil:
-    """Take the planned segments, and put their bytes and frames where there is room."""
+    """Take the planned segments, and write their bytes and frames into the output."""
     cdef uint8_t *out = chunk.out
     cdef Frame *frame = chunk.frames
     cdef const Run *run
@@ -339,7 +340,7 @@ cdef int64_t join_runs(Chunk *chunk) noexcept nogil:
 
 
 cdef int64_t carry_all(Connection *connections, int64_t count, uint8_t *out) noexcept nogil:
-    """Copy what connections hold of frames that are not whole; returns how many bytes that is.
+    """Copy the held bytes of incomplete frames of connections; return the number of bytes.
 
     Without an output nothing is copied.
     """
@@ -357,16 +358,16 @@ cdef int64_t carry_all(Connection *connections, int64_t count, uint8_t *out) noe
     return total
 
 
-# All take addresses of what `flexwire.capture.reassembly.flows` has, and run without the GIL.
+# All take addresses of arrays in `flexwire.capture.reassembly.flows`, and run without the GIL.
 
 def plan(size_t chunk):
-    """Say which segments of a chunk can be taken, and how many bytes and frames they give."""
+    """Set which segments of a chunk can be taken, and how many bytes and frames they have."""
     with nogil:
         plan_runs(<Chunk *> chunk)
 
 
 def join(size_t chunk):
-    """Take the segments that were planned; returns how many bytes were put into the output."""
+    """Take the planned segments; return the number of bytes that were written to the output."""
     cdef int64_t size
     with nogil:
         size = join_runs(<Chunk *> chunk)
@@ -374,7 +375,7 @@ def join(size_t chunk):
 
 
 def carry(size_t connections, int64_t count, size_t out):
-    """Copy what connections hold to an output; returns how many bytes. With 0 nothing is copied."""
+    """Copy the held bytes of connections to an output, if any; return their number."""
     cdef int64_t size
     with nogil:
         size = carry_all(<Connection *> connections, count, <uint8_t *> out)
@@ -384,7 +385,7 @@ def carry(size_t connections, int64_t count, size_t out):
 def gather(
     const uint8_t[::1] data, const int64_t[::1] starts, const int32_t[::1] offsets, uint8_t[::1] out
 ):
-    """Copy bytes from each start on to its offset, as many as lie before the next offset."""
+    """Copy bytes from each start to its offset, as many as fit before the next offset."""
     cdef Py_ssize_t row
     with nogil:
         for row in range(starts.shape[0]):

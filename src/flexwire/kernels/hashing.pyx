@@ -1,4 +1,4 @@
-"""Hashes the values of a column of bytes, and says of each value whether it is UTF-8.
+"""Hashes the values of a column of bytes, and notes for each value whether it is UTF-8.
 
 Takes any column with int32 offsets, and refuses none. The caller has checked the offsets.
 """
@@ -32,7 +32,7 @@ cdef uint64_t hash_value(const uint8_t *at, int64_t size, uint8_t *is_text) noex
 def hash_values(
     const uint8_t[::1] data, const int32_t[::1] offsets, uint64_t[::1] hashes, uint8_t[::1] texts
 ):
-    """Put the hash of each value into ``hashes``, and into ``texts`` 1 where it is UTF-8, else 0.
+    """Put the hash of each value into ``hashes``, and 1 into ``texts`` if it is UTF-8, or else 0.
 
     ``offsets`` say where in ``data`` each value begins, and the last one ends.
     """

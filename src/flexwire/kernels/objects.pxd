@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "objects.h":
-    # New references, or NULL with an error that is set.
+    # New references, or NULL with an error set.
     PyObject *PyBool_FromLong(long truth)
     PyObject *PyLong_FromLongLong(long long number)
     PyObject *PyFloat_FromDouble(double number)
@@ -39,7 +39,7 @@ cdef extern from "objects.h":
     bint PyBytes_CheckExact(PyObject *object)
     bint PyList_CheckExact(PyObject *object)
     bint PyDict_CheckExact(PyObject *object)
-    # Of an object of that class.
+    # For an object of that class.
     long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow)
     double PyFloat_AS_DOUBLE(PyObject *number)
     const char *PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *size)
@@ -49,7 +49,7 @@ cdef extern from "objects.h":
     PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
     PyObject *PyTuple_New(Py_ssize_t size)
     bint PyTuple_CheckExact(PyObject *object)
-    # Takes the item over.
+    # Takes ownership of the item.
     void PyTuple_SET_ITEM(PyObject *items, Py_ssize_t index, PyObject *item)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
@@ -62,7 +62,7 @@ cdef extern from "objects.h":
     void PyErr_Clear()
     bint PyErr_ExceptionMatches(PyObject *type)
     PyObject *PyErr_Occurred()
-    # Takes the item over.
+    # Takes ownership of the item.
     void PyList_SET_ITEM(PyObject *list, Py_ssize_t index, PyObject *item)
     PyObject **field_at(PyObject *object, Py_ssize_t slot)
     object as_object(PyObject *object)
@@ -77,18 +77,18 @@ cdef extern from "objects.h":
     PyCFunction as_method(void *function)
     object PyCFunction_NewEx(PyMethodDef *method, object itself, PyObject *module)
 
-# What a field is, after the types of fixed width in `cursor.pxd`.
+# The kinds of fields, after the types of fixed width in `cursor.pxd`.
 ctypedef int Code
 
 cdef enum:
     STRING = 9
     BYTES, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT
 
-# How a field is made that was not on the wire.
+# How to make a field that was not on the wire.
 cdef enum Making:
     SHARED, NEW_LIST, NEW_DICT, CALLED
 
-# What the default of a field is that may be left out.
+# The default of a field that may be left out.
 cdef enum Default:
     NULL_VALUE, NUMBER, REAL, SAME, EMPTY_LIST, EMPTY_BYTES, EQUAL, NEVER
 
@@ -108,7 +108,7 @@ cdef struct Field:
     double real            # of REAL
     PyObject *value        # of SAME and EQUAL
 
-# A field that may not be on the wire, and how it is made then.
+# A field that may be missing on the wire, and how to make it in that case.
 cdef struct Filling:
     Making how
     PyObject *value
@@ -192,6 +192,6 @@ cdef inline bint is_refused(const Structure *structure, uint64_t tag) noexcept:
     return False
 
 
-# Where a UUID keeps what it is made of, in bytes.
+# The offsets, in bytes, at which a UUID object keeps its parts.
 cdef Py_ssize_t UUID_INT
 cdef Py_ssize_t UUID_IS_SAFE

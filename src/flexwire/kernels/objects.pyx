@@ -1,4 +1,4 @@
-"""Makes the program that reads and writes the objects of a message version.
+"""Makes the program that reads and writes the objects of one version of a message.
 
 Takes a resolved schema and the classes of its structures. `UnsuitableError` refuses a schema or class
 that the kernels do not know: tagged fields in another form than Kafka's, more than `MOST_TAGS` tags,
@@ -13,7 +13,7 @@ import uuid
 
 import msgspec
 
-# The types of fixed width; what is of `objects.pxd` is here without being imported.
+# The types of fixed width; the names of `objects.pxd` are available here without an import.
 from flexwire.kernels.cursor cimport *
 
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
@@ -31,11 +31,11 @@ cdef enum:
 
 
 class UnsuitableError(Exception):
-    """A schema or class that the kernels do not take; Python's code does."""
+    """A schema or class that the kernels do not support; Python code handles it."""
 
 
 cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names):
-    """Call what judges a refusal, with the arguments of the call that was refused.
+    """Call the function that handles a refusal, with the arguments of the refused call.
 
     An error that is set was only the reason; what is no `Exception`, an interrupt, is the caller's.
     """
@@ -46,7 +46,7 @@ cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count
     return as_object(answer)
 
 
-# Where a class keeps its fields.
+# The places at which a class keeps its fields.
 
 cdef Py_ssize_t size_of(cls) except -1:
     """Return the bytes of an object of a class."""
@@ -54,7 +54,7 @@ cdef Py_ssize_t size_of(cls) except -1:
 
 
 cdef Py_ssize_t slot_of(whole, mark) except -1:
-    """Return the offset at which an object keeps a mark that nothing else holds."""
+    """Return the offset at which an object keeps a unique mark."""
     cdef Py_ssize_t slot
     for slot in range(FIRST_SLOT, size_of(type(whole)), SLOT):
         if field_at(<PyObject *> whole, slot)[0] == <PyObject *> mark:
@@ -63,7 +63,7 @@ cdef Py_ssize_t slot_of(whole, mark) except -1:
 
 
 cdef dict slots_of(cls):
-    """Return the offset of each field in an object of a class, found and proved on one object."""
+    """Return the offset of each field in an object of a class, found and tested on one object."""
     if cls.__flags__ & HAS_MORE:
         raise UnsuitableError(f"{cls.__name__} is looked after by the collector")
     marks = {name: object() for name in cls.__struct_fields__}
@@ -82,7 +82,7 @@ UUID_INT = slot_of(_whole, _marks["int"])
 UUID_IS_SAFE = slot_of(_whole, _marks["is_safe"])
 
 
-# What a field is.
+# A description of a field.
 
 _INTEGERS = {
     "INT8": INT8, "INT16": INT16, "UINT16": UINT16, "INT32": INT32, "UINT32": UINT32, "INT64": INT64,
@@ -94,7 +94,7 @@ _OTHERS = {
 
 
 cdef Code code_of(kind) except -1:
-    """Return what a type of the wire is in a program."""
+    """Return the form of a wire type in a program."""
     if isinstance(kind, Integer):
         return _INTEGERS[kind.name]
     if isinstance(kind, NullableStruct):
@@ -105,7 +105,7 @@ cdef Code code_of(kind) except -1:
 @cython.final
 @cython.no_gc_clear  # functions made of it read it as long as they are there
 cdef class Program:
-    """A schema as kernels read it, and the classes of its structures by their names.
+    """A schema in the form for kernels, and the classes of its structures by their names.
 
     Raises `UnsuitableError` for a schema or class that is left to Python.
     """
@@ -115,18 +115,18 @@ cdef class Program:
         self.root = self.structure(schema)
 
     cdef void *room(self, size_t size) except NULL:
-        """Return memory that is zero, and there as long as the program."""
+        """Return zeroed memory that lives as long as the program."""
         memory = bytearray(size or 1)
         self.kept.append(memory)
         return PyByteArray_AsString(memory)
 
     cdef PyObject *borrowed(self, value) except NULL:
-        """Keep an object as long as the program; returns it."""
+        """Keep an object as long as the program; return it."""
         self.kept.append(value)
         return <PyObject *> value
 
     cdef const Structure *structure(self, schema) except NULL:
-        """Return a structure, made the first time that its schema is seen."""
+        """Return a structure; it is made at the first use of its schema."""
         cdef Structure *structure
         if schema.name in self.structures:
             return <const Structure *> <size_t> self.structures[schema.name]
@@ -156,7 +156,7 @@ cdef class Program:
         return structure
 
     cdef Field *fields(self, schema_fields, slots) except NULL:
-        """Return what some fields are."""
+        """Return the descriptions of some fields."""
         cdef Field *rows = <Field *> self.room(len(schema_fields) * sizeof(Field))
         cdef Field *row
         for index, field in enumerate(schema_fields):
@@ -173,7 +173,7 @@ cdef class Program:
         return rows
 
     cdef int default(self, Field *row, field) except -1:
-        """Say what a value is compared with to know whether it is the default."""
+        """Set the value to compare with to find out whether a value is the default."""
         value, inner = field.default, struct_of(field.type)
         if value is None:
             row.at_default = NULL_VALUE
@@ -192,13 +192,14 @@ cdef class Program:
         else:
             fresh = self.classes[inner.name]()
             row.at_default, row.value = EQUAL, self.borrowed(fresh)
-            # NaN is unlike itself, and a structure that has it by default unlike its default.
+            # NaN is not equal to itself, so a structure with NaN as a default is not equal to its
+            # default.
             if not field.is_default(msgspec.to_builtins(fresh, builtin_types=(bytes, uuid.UUID))):
                 row.at_default = NEVER
         return 0
 
     cdef Filling *fillings(self, cls, slots, names) except NULL:
-        """Return how the fields of these names are made where they were not on the wire."""
+        """Return how to make the fields of these names if they were not on the wire."""
         cdef Filling *rows = <Filling *> self.room(len(names) * sizeof(Filling))
         cdef Filling *row
         fresh = cls()

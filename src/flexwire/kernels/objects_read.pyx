@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 import sys
 import uuid
 
-# The vocabularies that the file is written in: the wire, and a program over objects.
+# The definitions that this file uses: the wire, and a program over objects.
 from flexwire.kernels.cursor cimport *
 from flexwire.kernels.objects cimport *
 
@@ -31,8 +31,8 @@ cdef object VERSION = sys.intern("version")
 # Numbers and text.
 
 cdef inline PyObject *make_number(Code code, const uint8_t *at) noexcept:
-    """Make the object of a value of fixed width, whose bytes are there; a new reference, or NULL."""
-    # Most are integers, which stand side by side among the codes.
+    """Make the object for a value of fixed width from its bytes; a new reference, or NULL."""
+    # Most are integers, whose codes are adjacent.
     if INT8 <= code <= INT64:
         return PyLong_FromLongLong(load_number(code, at))
     if code == BOOL:
@@ -53,7 +53,7 @@ cdef PyObject *make_uuid(const uint8_t *at) noexcept:
         if result == NULL:
             Py_XDECREF(number)
     if result != NULL:
-        # It holds a number and a name: nothing that the collector could find.
+        # It holds only a number and a name, which the garbage collector does not need to see.
         PyObject_GC_UnTrack(result)
         field_at(result, UUID_INT)[0] = number
         field_at(result, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)
@@ -96,7 +96,7 @@ cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexc
     if count == NULL_LENGTH:
         where[0] = Py_NewRef(<PyObject *> None)
         return True
-    # Every element has a byte at least.
+    # Every element has at least one byte.
     if count > left(cursor):
         return False
     where[0] = make_list(count)
@@ -110,7 +110,7 @@ cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexc
         elif field.element < STRING:
             item = read_number(cursor, field.element)
         else:
-            # An element is never null, and compact as its array is.
+            # An element is never null, and is compact if its array is compact.
             item = read_text(cursor, field.element == STRING, field.compact, False)
         if item == NULL:
             return False
@@ -144,7 +144,7 @@ cdef inline bint read_value(Cursor *cursor, const Field *field, PyObject **where
 
 
 cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **where) noexcept:
-    """Read a structure: its fields, its tag section, and what was not on the wire.
+    """Read a structure: its fields, its tag section, and the fields that were not on the wire.
 
     The fields are put where the class keeps them; its constructor would only copy them there.
     """
@@ -171,7 +171,7 @@ cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **whe
 
 
 cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *result) noexcept:
-    """Read a tag section; each tagged field has just the size it declares."""
+    """Read a tag section; each tagged field has exactly its declared size."""
     cdef uint64_t count, tag, size, least = 0
     cdef Cursor field
     if not read_varint(cursor, &count):
@@ -232,7 +232,7 @@ cdef PyObject *fill(const Filling *filling) noexcept:
 # Functions over them.
 
 cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
-    """Read one whole message, which is to be bytes; a new reference, or NULL."""
+    """Read one whole message, which must be bytes; a new reference, or NULL."""
     cdef PyObject *result = NULL
     cdef Cursor cursor
     cdef bint was_on, is_read
@@ -240,7 +240,7 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
         return NULL
     cursor.at = <const uint8_t *> PyBytes_AS_STRING(data)
     cursor.end = cursor.at + PyBytes_GET_SIZE(data)
-    # Of what is made it could free nothing, however often it looked.
+    # The collector could not free any of the new objects, however often it ran.
     was_on = left(&cursor) >= LARGE and PyGC_Disable()
     is_read = read_struct(&cursor, root, &result)
     if was_on:
@@ -252,7 +252,7 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
 
 
 cdef object decode(object itself, PyObject **arguments, Py_ssize_t count):
-    """Decode one whole message; what is out of the ordinary goes to the fallback."""
+    """Decode one whole message; unusual calls go to the fallback."""
     cdef Call call = <Call> itself
     cdef PyObject *result
     if count == 1:
@@ -266,7 +266,7 @@ cdef PyMethodDef DECODE = method("decode", <void *> decode)
 
 
 def decoder(Program program, fallback):
-    """Return the function that decodes the one message in some bytes; ``fallback`` takes the rest."""
+    """Return the function that decodes one message; ``fallback`` gets unusual calls."""
     return PyCFunction_NewEx(&DECODE, Call(program, fallback), NULL)
 
 
@@ -279,7 +279,7 @@ _DOC = """decode(data, version, *, lenient=False, encoding=...)
 @cython.final
 @cython.no_gc_clear  # the function that it made reads it as long as it is there
 cdef class VersionMethod:
-    """A class's ``decode`` for all its versions, which finds the version's program itself.
+    """The ``decode`` of a class for all its versions; it finds the program of the version itself.
 
     Python's own method takes longer to find it than a small message takes to be decoded.
     """
@@ -292,7 +292,7 @@ cdef class VersionMethod:
 
     def __init__(self, fallback):
         self.fallback, self.programs = fallback, []
-        # As Python shows the signature of what is written in C.
+        # The form in which Python shows the signature of a C function.
         self.doc = _DOC.format(fallback.__doc__).encode()
         self.definition.ml_name = "decode"
         self.definition.ml_meth = as_method(<void *> decode_version)
@@ -300,20 +300,21 @@ cdef class VersionMethod:
         self.definition.ml_doc = self.doc
 
     def function(self):
-        """Return it as a function, which ``fallback`` helps."""
+        """Return it as a function with this ``fallback``."""
         return PyCFunction_NewEx(&self.definition, self, NULL)
 
     def add(self, int version, Program program):
-        """Have it decode a version."""
+        """Add a version that it decodes."""
         if version < VERSIONS:
             self.programs.append(program)
             self.roots[version] = program.root
 
     cdef const Structure *root(self, PyObject **arguments, Py_ssize_t count, PyObject *names):
-        """Return the program of a call's version, if it is a call of bytes and a version."""
+        """Return the program for a call's version, if it has bytes and a version."""
         cdef int64_t version
         if names != NULL:
-            # A name in a call is the one string of its kind; another goes to the fallback.
+            # A keyword in a call is normally the interned string; any other string goes to the
+            # fallback.
             if count != 1 or PyTuple_GET_SIZE(names) != 1:
                 return NULL
             if PyTuple_GET_ITEM(names, 0) != <PyObject *> VERSION:
@@ -328,7 +329,7 @@ cdef class VersionMethod:
 cdef object decode_version(
     object itself, PyObject **arguments, Py_ssize_t count, PyObject *names
 ):
-    """Decode one whole message of a version; what is out of the ordinary goes to the fallback."""
+    """Decode one whole message of a version; unusual calls go to the fallback."""
     cdef VersionMethod method = <VersionMethod> itself
     cdef const Structure *root = method.root(arguments, count, names)
     cdef PyObject *result

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memmove
 
 import uuid
 
-# The vocabularies that the file is written in: the wire, and a program over objects.
+# The definitions that this file uses: the wire, and a program over objects.
 from flexwire.kernels.cursor cimport *
 from flexwire.kernels.objects cimport *
 from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve, write_bytes
@@ -51,10 +51,10 @@ cdef inline bint write_byte(Output *out, uint8_t byte) noexcept:
     return True
 
 
-# Numbers and text: of exactly their class, else they are refused.
+# Numbers and text must have exactly their class; otherwise they are refused.
 
 cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept:
-    """Write an int that is in its type's range."""
+    """Write an int if it is in the range of its type."""
     cdef int64_t number
     cdef uint8_t *at = reserve(out, WIDEST)
     if at == NULL or not to_int64(value, &number) or not is_in_range(code, number):
@@ -64,7 +64,7 @@ cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept
 
 
 cdef bint write_uuid(Output *out, PyObject *value) noexcept:
-    """Write the number that a UUID is."""
+    """Write a UUID, which is a number."""
     cdef PyObject *number
     cdef PyObject *raw
     cdef bint is_written
@@ -73,7 +73,8 @@ cdef bint write_uuid(Output *out, PyObject *value) noexcept:
     number = field_at(value, UUID_INT)[0]
     if number == NULL or not PyLong_CheckExact(number):
         return False
-    # Of an exact int, so that no other code runs; it gives as many bytes as asked for, or an error.
+    # For an exact int, so that no other code runs; it returns as many bytes as requested, or an
+    # error.
     raw = PyObject_CallFunctionObjArgs(
         <PyObject *> TO_BYTES, number, <PyObject *> SIXTEEN, <PyObject *> NULL
     )
@@ -131,7 +132,7 @@ cdef inline bint write_text(
 # Arrays and structures.
 
 cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept:
-    """Write a list that stays as long as it is."""
+    """Write a list, whose length must not change."""
     cdef Py_ssize_t count, index
     cdef PyObject *item
     cdef bint is_written
@@ -158,7 +159,7 @@ cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept
 
 
 cdef bint write_null(Output *out, const Field *field) noexcept:
-    """Write null, where that may be."""
+    """Write null if that is allowed."""
     if not field.nullable or field.code == STRUCT:
         return False
     if field.code >= NULLABLE_STRUCT:
@@ -259,7 +260,7 @@ cdef int is_at_default(const Field *field, PyObject *message) noexcept:
 cdef bint write_tags(
     Output *out, const Structure *structure, PyObject *message, PyObject *unknown
 ) noexcept:
-    """Write a tag section: known fields that are not at their defaults and unknown, ascending."""
+    """Write a tag section, ascending: known fields without their default, and unknown ones."""
     cdef uint64_t present = 0
     cdef int64_t count = PyDict_Size(unknown)
     cdef int64_t others = count
@@ -335,7 +336,7 @@ cdef bint is_known(const Structure *structure, uint64_t tag) noexcept:
 
 
 cdef bint write_header(Output *out, uint64_t tag, uint64_t size) noexcept:
-    """Write what stands before the value of a tagged field."""
+    """Write the header before the value of a tagged field."""
     cdef uint8_t *at = reserve(out, 2 * VARINT_GROUPS)
     if at == NULL:
         return False
@@ -382,7 +383,7 @@ cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
 
 
 cdef object encode(object itself, PyObject **arguments, Py_ssize_t count):
-    """Encode one message; what is out of the ordinary goes to the fallback."""
+    """Encode one message; unusual calls go to the fallback."""
     cdef Call call = <Call> itself
     cdef PyObject *result
     if count == 1:
@@ -396,5 +397,5 @@ cdef PyMethodDef ENCODE = method("encode", <void *> encode)
 
 
 def encoder(Program program, fallback):
-    """Return the function that encodes a message object; ``fallback`` takes the rest."""
+    """Return the function that encodes a message object; ``fallback`` gets other calls."""
     return PyCFunction_NewEx(&ENCODE, Call(program, fallback), NULL)

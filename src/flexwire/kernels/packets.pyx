@@ -12,7 +12,7 @@ from libc.string cimport memcmp, memcpy
 from flexwire.kernels.cursor cimport load_uint16, load_uint32
 
 cdef enum:
-    # Of pcapng: what a block is, and what is of it and of an option besides its body.
+    # For pcapng: the kinds of blocks, and the sizes of a block and of an option without its body.
     INTERFACE = 1
     OLD_PACKET = 2
     SIMPLE_PACKET = 3
@@ -29,7 +29,7 @@ cdef enum:
     MAX_BLOCK_BYTES = 16 * 1024 * 1024
     MILLION = 1_000_000
 
-    # Network protocols, and the tags that may stand before one.
+    # Network protocols, and the tags that may come before one.
     IPV4 = 0x0800
     IPV6 = 0x86DD
     VLAN = 0x8100
@@ -37,7 +37,7 @@ cdef enum:
     VLAN_OLD = 0x9100
     VLAN_TAG_BYTES = 4
 
-    # Address families of loopback captures, and where links say the network protocol.
+    # Address families of loopback captures, and the place of the network protocol in link headers.
     FAMILY_IPV4 = 2
     FAMILY_LINUX = 10
     FAMILY_NETBSD = 24
@@ -74,11 +74,11 @@ cdef extern from *:
     const uint64_t FACTOR, LAST_FACTOR
     bint IS_EXTENSION(int number) nogil
 
-# How a link says its protocol: `flexwire.wire.packet_layout.LINKS` has their numbers.
+# How a link names its protocol: `flexwire.wire.packet_layout.LINKS` has the numbers.
 cdef enum Link:
     LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2
 
-# How ticks become microseconds; where that is refused, or they are too many, objects do it.
+# How ticks become microseconds; if that is refused, or there are too many, Python objects do it.
 cdef enum Ticks:
     TICKS_REFUSED, TICKS_DIVIDED, TICKS_MULTIPLIED, TICKS_SHIFTED
 
@@ -88,12 +88,12 @@ cdef enum Format:
 cdef enum Begins:
     BEGINS_NOTHING, BEGINS_REQUEST, BEGINS_RESPONSE
 
-# How a run ended: before a block that is not there whole, before one for objects, with all rows
-# taken, or with room for no more flows. TAKEN goes on.
+# How a run ended: before an incomplete block, before a block for Python objects, with all rows
+# used, or without room for more flows. TAKEN goes on.
 cdef enum Ending:
     SHORT, REFUSED, FULL, CROWDED, TAKEN
 
-# An interface of a file; a pcap file is one.
+# An interface of a file; a pcap file has one.
 cdef struct Interface:
     int64_t linktype
     int64_t link
@@ -103,8 +103,8 @@ cdef struct Interface:
     int64_t most           # ticks
     int64_t offset_us
 
-# The addresses and ports of a packet, in one direction. An IPv4 flow has both addresses in the first
-# word; the ports stand as in the packet, and the IP version above them.
+# The addresses and ports of a packet, in one direction. An IPv4 flow has both addresses in the
+# first word. The ports are in the packet's byte order, with the IP version above them.
 cdef struct Flow:
     uint64_t addresses[4]
     uint64_t ports
@@ -215,7 +215,7 @@ cdef inline int64_t flow_of(Run *run, const uint8_t *header, const uint8_t *segm
 
 # From a packet to its segment.
 
-# The network protocol of a packet, and where its header begins: -1 where that is cut off.
+# The network protocol of a packet, and the beginning of its header; -1 if the header is cut off.
 cdef struct Network:
     int64_t protocol
     int64_t start
@@ -241,7 +241,7 @@ cdef Network behind_tags(const uint8_t *packet, int64_t size, int64_t position) 
 cdef int64_t of_family(const uint8_t *packet) noexcept nogil:
     """Return the network protocol of an address family."""
     cdef uint32_t family, swapped
-    # The family stands in the byte order of the machine that captured; families are small.
+    # The family is in the byte order of the capturing machine; families are small numbers.
     memcpy(&family, packet, 4)
     swapped = load_uint32(packet)
     family = min(family, swapped)
@@ -310,8 +310,8 @@ cdef Ending take_segment(
     run.times[row], run.flow[row] = time, flow
     run.sequences[row], run.acknowledgments[row] = load_uint32(head + 4), load_uint32(head + 8)
     run.flags[row] = head[13]
-    # What follows the IP packet is the link's own padding; what lies before its end and was not
-    # captured is missing, be it part of the TCP options.
+    # Bytes after the IP packet are padding of the link. Bytes before its end that were not captured
+    # are missing, even if they belong to the TCP options.
     begin = min(payload, size)
     run.payloads[row] = packet + begin - run.data
     run.sizes[row] = max(<int64_t> 0, min(end, size) - begin)
@@ -335,7 +335,7 @@ cdef inline Ending take_ipv4(
     if header[0] >> 4 != 4 or head < IPV4_BYTES or load_uint16(header + 6) & FRAGMENT_BITS:
         return REFUSED
     length = load_uint16(header + 2)
-    # Network cards that segment on their own leave the length at 0.
+    # Network cards that do the segmentation leave the length at 0.
     return take_segment(
         run, packet, size, start, start + head, start + length if length else original, time
     )
@@ -379,7 +379,7 @@ cdef inline Ending take_packet(
     return REFUSED if network.protocol > 0xFFFF else skip(run, network.protocol)
 
 
-# Blocks and records. Numbers stand in the byte order of the file.
+# Blocks and records. Numbers are in the byte order of the file.
 
 cdef inline int64_t load(const Run *run, const uint8_t *at) noexcept nogil:
     """Return a number of four bytes."""

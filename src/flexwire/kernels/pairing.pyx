@@ -22,9 +22,9 @@ cdef enum:
     RESPONSE_START = 4     # a correlation id
     STRING_WIDTH = 2
 
-    # A word of the table of apis: whether it is plain, the header's version, how its client id is
-    # written, whether tagged fields follow, what it means for authentication, where acks stand, and
-    # the tag of the client instance id + 1 if that is all that Kafka knows among the tagged fields.
+    # A word of the table of APIs: whether it is plain, the header's version, how its client id is
+    # written, whether tagged fields follow, its meaning for authentication, the place of acks, and
+    # the tag of the client instance id plus 1 if that is the only tagged field that Kafka knows.
     IS_PLAIN = 1
     VERSION_SHIFT = 1
     CLIENT_SHIFT = 3
@@ -36,11 +36,11 @@ cdef enum:
     THREE_BITS = 7
     SEVEN_BITS = 127
 
-    # A section of one tagged field: how many there are, the tag, the size, and a uuid.
+    # A section of one tagged field: the count, the tag, the size, and a uuid.
     UUID_SIZE = 16
     INSTANCE_HEAD = 3
 
-    # Of a connection's flags.
+    # Bits of a connection's flags.
     OPEN = 1
     GUARDED = 2
     BY_OBJECTS = 4
@@ -68,26 +68,26 @@ cdef extern from *:
     const int64_t CORRELATION_MASK
     const uint64_t HASH, HASH_PRIME, HASH_MASK, SPREAD
 
-# Why reading stopped, before row `at`: all rows are read; the row is not plain; its client id is a
-# new one; whether its body decodes, or whether it expects a response, is to be found out; bare
-# tokens may follow it; the pool is full. GOES_ON is for within.
+# Why reading stopped before row `at`: all rows are read; the row is not plain; its client id is
+# new; Python must find out whether its body decodes, or whether it expects a response; bare tokens
+# may follow it; the pool is full. GOES_ON is for within.
 cdef enum Stop:
     AT_END, ODD, NEW_CLIENT, OPENS, ASKS, TOKENS, FULL, GOES_ON
 
-# What a row is: nothing was read of it; a request; a response without its request, and with it.
+# The kinds of rows: not read yet; a request; a response without its request; a response with it.
 cdef enum Kind:
     UNREAD, REQUEST, UNPAIRED, ANSWER
 
 cdef enum Written:
     NO_TEXT, TEXT, COMPACT_TEXT
 
-# Of authentication: it may go on; it begins; it is ruled out by a request that decodes, and by one
-# that does not hold any of the secrets either; after this request bare tokens may follow.
+# For authentication: it may continue; it begins; a request that decodes rules it out, and so does a
+# request that holds none of the secrets; bare tokens may follow this request.
 cdef enum Meaning:
     NEUTRAL, GUARDS, RULES_OUT, SEARCHED, HANDSHAKE
 
-# A response is expected always; unless the int16 at the body's start, or after its first text, is
-# 0; or that has to be asked.
+# A response is always expected; or it is expected unless the int16 at the body's start, or after
+# its first text, is 0; or Python must decide.
 cdef enum Acks:
     ALWAYS, ACKS_FIRST, ACKS_AFTER_TEXT, ACKS_AFTER_COMPACT_TEXT, ACKS_UNKNOWN
 
@@ -98,7 +98,7 @@ cdef struct Extent:
     const uint8_t *at
     int64_t size
 
-# A connection; then of each side how many wait, the first and the last.
+# A connection; then for each side the number of waiting entries, the first and the last.
 cdef struct State:
     int64_t flags
     int64_t client
@@ -124,7 +124,7 @@ cdef struct Forgotten:
     int64_t connection
     int64_t index
 
-# What a request says of a response that was given out before.
+# The facts of a request about a response that was already returned.
 cdef struct Later:
     int64_t connection
     int64_t index
@@ -132,7 +132,7 @@ cdef struct Later:
     int64_t client
     int64_t time
 
-# A run over rows: `flexwire.capture.pairing.layout.Words` for Python, which says what each is.
+# A run over rows: `flexwire.capture.pairing.layout.Words` in Python, which describes each word.
 cdef struct Run:
     const uint8_t *data
     int64_t at
@@ -237,7 +237,7 @@ cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
     else:
         pool[pooled.after].before = pooled.before
     state.waiting[side] -= 1
-    # What is free is a list by the same link, which nobody reads of a taken entry.
+    # Free entries form a list with the same link, which is not used for entries in use.
     pooled.next = run.free
     run.free = place
     return &pooled.entry
@@ -317,7 +317,7 @@ cdef bint holds_secret(const Run *run, const uint8_t *at, const uint8_t *end) no
         secret = &run.secrets[which]
         place = at
         while end - place >= secret.size:
-            # The last byte is the one that is seldom there.
+            # The last byte is the one that is rarely there.
             if place[secret.size - 1] == secret.at[secret.size - 1]:
                 if memcmp(place, secret.at, secret.size) == 0:
                     return True
@@ -431,7 +431,7 @@ cdef void ask(Run *run, int64_t connection, const State *state, int64_t row) noe
         early = take_out(run, key_of(connection, EARLY, correlation_id))
         if early == NULL:
             break
-        # Others answered requests from before the capture.
+        # Other responses belong to requests from before the capture.
         if asked.time <= early.time:
             later = &run.early[run.early_count]
             later.connection, later.index, later.what = connection, early.index, asked.what
@@ -560,7 +560,7 @@ cdef int64_t drain_all(Run *run) noexcept nogil:
     return taken
 
 
-# All take the address of a run, and go on without the GIL.
+# All take the address of a run, and continue without the GIL.
 
 def read(size_t run):
     """Read rows, and say why reading stopped there: a `Stop`."""

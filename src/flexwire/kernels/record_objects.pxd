@@ -24,7 +24,7 @@ cdef extern from * nogil:
     bint add_overflows "__builtin_add_overflow"(int64_t left, int64_t right, int64_t *total)
     bint subtract_overflows "__builtin_sub_overflow"(int64_t left, int64_t right, int64_t *rest)
 
-# Where an object of each class keeps its fields, in bytes.
+# The offsets, in bytes, at which an object of each class keeps its fields.
 cdef struct RecordSlots:
     PyTypeObject *type
     Py_ssize_t offset
@@ -55,7 +55,7 @@ cdef struct BatchSlots:
     Py_ssize_t max_inflated
     Py_ssize_t records
 
-# Bytes with batches in them, and how they are read.
+# Bytes with batches, and how to read them.
 cdef struct Source:
     PyObject *data
     const uint8_t *begin

@@ -1,4 +1,4 @@
-"""Finds where objects of the classes of records and batches keep their fields.
+"""Finds the offsets at which objects of the classes of records and batches keep their fields.
 
 Takes the two classes. `UnsuitableError` refuses classes whose objects hold more than their fields.
 """
@@ -28,7 +28,7 @@ cdef class Classes:
             self.take_batch(slots_of(batch))
 
     cdef int take_batch(self, dict slots) except -1:
-        """Say where a batch keeps its fields."""
+        """Set the offsets at which a batch keeps its fields."""
         cdef BatchSlots *batch = &self.batch
         batch.type = <PyTypeObject *> self.batch_class
         batch.position, batch.data = slots["position"], slots["data"]

@@ -1,4 +1,4 @@
-"""Iterates over record batches: reads some ahead into Python objects, and gives them one by one.
+"""Iterates over record batches: reads some ahead into Python objects, and returns them one by one.
 
 Takes bytes, of exactly that class, and a position. A batch that is not sound, or whose crc is wrong
 where crcs are checked, is refused: the fallback, which is Python, then gives the next batch or raises.
@@ -41,7 +41,7 @@ cdef inline bint put_number(PyObject **where, int64_t number) noexcept:
 
 
 cdef bint put_header(PyObject *batch, const BatchSlots *slots, const BatchHeader *header) noexcept:
-    """Make the fields of a batch those that its header has."""
+    """Set the fields of a batch from its header."""
     cdef int64_t base_offset = load_int64(header.base_offset)
     cdef int64_t last_delta = load_int32(header.last_offset_delta)
     cdef int64_t base_timestamp = load_int64(header.base_timestamp)
@@ -63,7 +63,7 @@ cdef bint put_header(PyObject *batch, const BatchSlots *slots, const BatchHeader
         and put_number(field_at(batch, slots.record_count), load_int32(header.record_count))
     ):
         return False
-    # Of two numbers that are equal, one object is batch.
+    # If two numbers are equal, both fields share one object.
     field_at(batch, slots.last_offset)[0] = make_sum(
         base_offset, last_delta, field_at(batch, slots.base_offset)[0]
     )
@@ -80,7 +80,7 @@ cdef bint put_header(PyObject *batch, const BatchSlots *slots, const BatchHeader
 cdef PyObject *make_batch(
     const BatchSlots *slots, const Source *source, const uint8_t *at, int64_t size
 ) noexcept:
-    """Make the object for a batch; NULL where there is no memory for it."""
+    """Make the object for a batch; NULL if there is no memory for it."""
     cdef PyObject *result = PyType_GenericAlloc(slots.type, 0)
     if result == NULL:
         return NULL
@@ -102,7 +102,7 @@ cdef PyObject *make_batch(
 
 
 cdef int64_t count_ahead(const uint8_t *at, const uint8_t *end) noexcept:
-    """Return how many batches to read at once; 0 where what begins here is no sound one.
+    """Return how many batches to read at once; 0 if no valid batch begins here.
 
     A compressed one stands alone: what its records inflate to may be kept as long as those that
     were read with it.
@@ -151,7 +151,7 @@ cdef class BatchIterator:
 
     @property
     def partial(self):
-        """The partial batch at the end, None when there is none or it is not reached yet."""
+        """The partial batch at the end; None if there is none or it is not reached yet."""
         return self._partial
 
     def __iter__(self):
@@ -180,7 +180,7 @@ cdef class BatchIterator:
         return batch
 
     cdef bint read_ahead(self) noexcept:
-        """Read batches from the position on, where there are none; False without memory."""
+        """Read batches from the position on if none are left; False without memory."""
         cdef Source source
         cdef const uint8_t *at
         cdef const BatchHeader *header
@@ -209,7 +209,7 @@ cdef class BatchIterator:
         return True
 
     cdef void drop_ahead(self) noexcept:
-        """Let go of the batches that were read ahead and not given."""
+        """Release the batches that were read ahead and not returned."""
         cdef PyObject **ahead = self.ahead
         cdef int64_t index
         cdef int64_t done = self.done
@@ -245,7 +245,7 @@ cdef object iterate(object itself, PyObject **arguments, Py_ssize_t count):
 @cython.final
 @cython.no_gc_clear  # the function that has it reads it as long as it is there
 cdef class IteratorCall:
-    """What the function that makes iterators knows."""
+    """The data of the function that makes iterators."""
 
     cdef RecordCall steps  # of each iterator
     cdef object fallback

@@ -46,7 +46,8 @@ cdef extern from "Python.h":
 
 crc32c_begin()
 
-# What the records of one batch are made with. Objects are borrowed, and NULL where there is none.
+# The data from which the records of one batch are made. Objects are borrowed; NULL if there is
+# none.
 cdef struct Reading:
     const RecordSlots *slots
     PyObject **keys
@@ -67,7 +68,7 @@ cdef inline PyObject *make_bytes(const Text *text) noexcept:
 
 
 cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
-    """Make a header's key; the one made last in its place if it is that, which is faster."""
+    """Make a header's key; reuse the last one in its place if it is equal, which is faster."""
     cdef PyObject *result
     cdef PyObject *last = keys[index] if index < KEYS else NULL
     if last != NULL and PyBytes_GET_SIZE(last) == text.size:
@@ -164,14 +165,14 @@ cdef bint read_object(Cursor *batch, Reading *reading, PyObject **where) noexcep
 
 
 cdef inline bint can_hold(const Cursor *batch, const Reading *reading, int64_t count) noexcept:
-    """Return whether so many records can stand in the rest, within the budget."""
+    """Return whether this many records fit into the rest, within the budget."""
     return 0 <= count <= left(batch) // LEAST_RECORD and count <= reading.budget
 
 
 cdef bint read_into(
     Cursor *batch, Reading *reading, PyObject *records, int64_t first, int64_t count
 ) noexcept:
-    """Read so many records, which must fill the data, into places of a list that are empty."""
+    """Read this many records, which must fill the data, into empty places of a list."""
     cdef int64_t index
     cdef PyObject *record
     cdef bint is_read
@@ -231,7 +232,7 @@ cdef bint take_records(
 
 
 cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
-    """Read all records of a batch; what is out of the ordinary goes to the fallback."""
+    """Read all records of a batch; unusual calls go to the fallback."""
     cdef RecordCall call = <RecordCall> itself
     cdef Reading reading
     cdef Cursor batch
@@ -248,7 +249,7 @@ cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
 # The records of all batches.
 
 cdef bint begin_plain(const Cursor *rest, Cursor *batch, Reading *reading) noexcept:
-    """Find the next batch, if it is sound, not compressed, and has room for its records."""
+    """Find the next batch, if it is valid, not compressed, and has room for its records."""
     cdef const BatchHeader *header = <const BatchHeader *> rest.at
     if not is_sound(rest.at, left(rest)) or is_compressed(header):
         return False
@@ -261,7 +262,7 @@ cdef bint begin_plain(const Cursor *rest, Cursor *batch, Reading *reading) noexc
 
 
 cdef int64_t count_plain(Cursor rest) noexcept:
-    """Return how many records there are in the batches up to the first that is for others."""
+    """Return the number of records in the batches up to the first that kernels do not read."""
     cdef Cursor batch
     cdef Reading reading
     cdef int64_t count = 0
@@ -274,7 +275,7 @@ cdef int64_t count_plain(Cursor rest) noexcept:
 cdef bint read_plain(
     const BatchHeader *header, Cursor *batch, Reading *reading, PyObject *records, int64_t first
 ) noexcept:
-    """Read the records of a batch into places of a list that are empty."""
+    """Read the records of a batch into empty places of a list."""
     cdef bint is_read
     reading.offset = reading.timestamp = reading.append_time = NULL
     if load_int16(header.attributes) & APPEND_TIME_MASK:
@@ -316,7 +317,7 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
             or not read_plain(header, &batch, reading, records, done)
         ):
             drop(records, done, count)
-            # The rest of its room stays empty.
+            # The rest of its space stays empty.
             Py_SET_SIZE(records, done)
             if PyErr_Occurred() == NULL or PyErr_ExceptionMatches(<PyObject *> Exception):
                 PyErr_Clear()
@@ -329,7 +330,7 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
 
 
 cdef PyObject *with_position(PyObject *records, int64_t position) noexcept:
-    """Make a tuple of records and the position after them; takes them over. NULL without memory."""
+    """Make a tuple of records, which it takes over, and the position; NULL without memory."""
     cdef PyObject *number
     cdef PyObject *result = PyTuple_New(2)
     if result == NULL:
@@ -364,10 +365,10 @@ cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The records of one batch, which keeps them.
+# The records of one batch, which stores them.
 
 cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexcept:
-    """Take the number that a field of a batch is; returns the field, NULL if it is no such int."""
+    """Take the number in a field of a batch; return the field, NULL if it is not such an int."""
     cdef PyObject *value = field_at(batch, slot)[0]
     return value if value != NULL and to_int64(value, number) else NULL
 
@@ -375,7 +376,7 @@ cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexc
 cdef bint take_batch(
     PyObject *owner, const BatchSlots *slots, Cursor *batch, Reading *reading, int64_t *count
 ) noexcept:
-    """Take what a batch says of its records, if they are not compressed.
+    """Take the fields of a batch about its records, if they are not compressed.
 
     Mostly that is what its bytes say; but anyone may have changed it.
     """
@@ -427,7 +428,7 @@ cdef PyObject *read_held(
 
 
 cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
-    """Return the records of a batch, which keeps them; what is out of the ordinary falls back."""
+    """Return the records of a batch, which stores them; unusual calls go to the fallback."""
     cdef RecordCall call = <RecordCall> itself
     cdef const BatchSlots *slots = &call.classes.batch
     cdef Reading reading
@@ -450,7 +451,7 @@ cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
+# The functions for Python. If they refuse a call, their fallbacks get the same arguments.
 
 cdef PyMethodDef READ_RECORDS = method("read_records", <void *> read_records)
 cdef PyMethodDef READ_FETCH = method("read_fetch", <void *> read_fetch)
@@ -463,7 +464,7 @@ def records_reader(Classes classes, fallback):
 
 
 def fetch_reader(Classes classes, fallback):
-    """Return what reads the records of all batches that are sound and not compressed."""
+    """Return the function that reads the records of all valid uncompressed batches."""
     return PyCFunction_NewEx(&READ_FETCH, RecordCall(classes, fallback), NULL)
 
 

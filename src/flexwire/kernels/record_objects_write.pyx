@@ -34,7 +34,7 @@ cdef enum:
 
 crc32c_begin()
 
-# What is written of a list of records, and what of a batch besides.
+# The data for writing a list of records, and the additional data of a batch.
 cdef struct Writing:
     const RecordSlots *slots
     Output out
@@ -50,7 +50,7 @@ cdef struct Writing:
 
 
 cdef bint write_text(Output *out, PyObject *value) noexcept:
-    """Write an exact bytes object with its length in front, or null for None."""
+    """Write an exact bytes object after its length, or null for None."""
     cdef Py_ssize_t size
     cdef uint8_t *at
     if value == <PyObject *> None:
@@ -99,13 +99,13 @@ cdef bint write_headers(Output *out, PyObject *headers) noexcept:
 
 
 cdef inline bint take(PyObject *record, Py_ssize_t slot, int64_t *number) noexcept:
-    """Take the number that a field of an object is."""
+    """Take the number in a field of an object."""
     cdef PyObject *value = field_at(record, slot)[0]
     return value != NULL and to_int64(value, number)
 
 
 cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
-    """Write what is in a record after its length."""
+    """Write the part of a record after its length."""
     cdef const RecordSlots *slots = writing.slots
     cdef Output *out = &writing.out
     cdef int64_t timestamp, offset, timestamp_delta, offset_delta
@@ -133,7 +133,7 @@ cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
 
 
 cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
-    """Write one record; returns how wide its length was, 0 for what is out of the ordinary.
+    """Write one record; return the size of its length, 0 for unusual objects.
 
     The length is known once the record is written, and mostly as wide as that of the one before.
     """
@@ -171,7 +171,7 @@ cdef bint write_each(Writing *writing, PyObject *records) noexcept:
 
 
 cdef bint begin(Writing *writing, PyObject *records) noexcept:
-    """Take memory for the first bytes, if there is an exact list of something."""
+    """Allocate memory for the first bytes, if there is an exact list that is not empty."""
     if not PyList_CheckExact(records) or PyList_GET_SIZE(records) == 0:
         return False
     writing.newest = INT64_MIN
@@ -199,7 +199,7 @@ cdef PyObject *make_body(Writing *writing) noexcept:
 
 
 cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count):
-    """Write all records of a batch; what is out of the ordinary goes to the fallback."""
+    """Write all records of a batch; unusual calls go to the fallback."""
     cdef RecordCall call = <RecordCall> itself
     cdef Writing writing
     cdef PyObject *result = NULL
@@ -222,14 +222,14 @@ cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count)
 cdef bint take_or(
     PyObject *value, PyObject *record, Py_ssize_t slot, int64_t *number
 ) noexcept:
-    """Take a number that is given, that of a record where it is None."""
+    """Take a given number, or the number of a record if it is None."""
     if value == <PyObject *> None:
         return take(record, slot, number)
     return to_int64(value, number)
 
 
 cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
-    """Take what the header of a batch has of its first and its last record."""
+    """Take the fields of the header that come from the first and the last record."""
     cdef const RecordSlots *slots = writing.slots
     cdef PyObject *first = PyList_GET_ITEM(arguments[0], 0)
     cdef PyObject *last = PyList_GET_ITEM(arguments[0], PyList_GET_SIZE(arguments[0]) - 1)
@@ -246,12 +246,12 @@ cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
 
 
 cdef inline bint take_within(PyObject *value, int bits, int64_t *number) noexcept:
-    """Take a number that is given, if it has no more than so many bits."""
+    """Take a given number, if it has no more than this many bits."""
     return to_int64(value, number) and number[0] >> (bits - 1) in (0, -1)
 
 
 cdef bint take_given(Writing *writing, PyObject **arguments) noexcept:
-    """Take what the header of a batch has that is not of its records."""
+    """Take the fields of the header that do not come from records."""
     if arguments[5] != <PyObject *> None and not to_int64(arguments[5], &writing.newest):
         return False
     return (
@@ -284,7 +284,7 @@ cdef void write_header(const Writing *writing, int64_t count) noexcept:
 
 
 cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
-    """Write a batch as bytes; a new reference, NULL for what is out of the ordinary."""
+    """Write a batch as bytes; a new reference, NULL for unusual objects."""
     cdef Output *out = &writing.out
     if not take_bases(writing, arguments):
         return NULL
@@ -300,7 +300,7 @@ cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
 
 
 cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
-    """Write a batch that is not compressed; what is out of the ordinary goes to the fallback.
+    """Write a batch that is not compressed; unusual calls go to the fallback.
 
     Arguments are those of `flexwire.records.encode.write_plain_batch`, ten.
     """
@@ -316,7 +316,7 @@ cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-# The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
+# The functions for Python. If they refuse a call, their fallbacks get the same arguments.
 
 cdef PyMethodDef WRITE_RECORDS = method("write_records", <void *> write_records)
 cdef PyMethodDef WRITE_BATCH = method("write_batch", <void *> write_batch)

@@ -52,8 +52,8 @@ cdef enum:
     EXACT = 128            # smaller sizes are a class each
     SIZES = 26 * HALF_CLASSES
 
-# What the records have in common that a sum counts, and what they come to. Sizes are as on the wire:
-# twice the size, 1 for null; 0 where they do not tell sums apart.
+# The common facts of the records that a sum counts, and their totals. Sizes are as on the wire:
+# twice the size, 1 for null; 0 if sums do not distinguish them.
 cdef struct Sum:
     int64_t fact
     int64_t key_size
@@ -62,8 +62,8 @@ cdef struct Sum:
     int64_t key_bytes
     int64_t value_bytes
 
-# The sums stand one after the other. Which one is a record's is found in an index: a power of two of
-# numbers, `mask` one less, each 0 or one more than the number of its sum.
+# The sums are in one array. An index finds the sum of a record. The index has a power of two of
+# numbers, and `mask` is one less. Each number is 0, or one more than the number of its sum.
 cdef struct Summing:
     Range wanted
     Sum *sums
@@ -74,8 +74,8 @@ cdef struct Summing:
     int64_t by_key         # -1 where the size of the key tells sums apart, and else 0
     int64_t by_value
 
-# What a batch's records come to. A tombstone has a key and a null for its value. The timestamps are
-# the lowest and the highest in milliseconds, those that are -1 left out.
+# The totals of a batch's records. A tombstone has a key and a null value. The timestamps are the
+# lowest and the highest in milliseconds, without those that are -1.
 cdef struct Digest:
     int64_t records
     int64_t key_bytes
@@ -106,19 +106,19 @@ crc32c_begin()
 
 
 cdef inline int64_t size_of(const Text *text) noexcept nogil:
-    """Return the size of a key or value: 0 of null."""
+    """Return the size of a key or value; 0 for null."""
     return text.size if text.size > 0 else 0
 
 
 cdef inline int64_t wire_size(const Text *text) noexcept nogil:
-    """Return the size of a key or value as it stands on the wire: twice the size, 1 for null."""
+    """Return the size of a key or value in wire form: twice the size, 1 for null."""
     return 2 * text.size if text.size >= 0 else 1
 
 
 # Sums of records.
 
 cdef Sum *find_sum(Summing *summing, int64_t fact, int64_t key, int64_t value) noexcept nogil:
-    """Find a sum, which may be new; NULL where there is no room for it."""
+    """Find a sum, which may be new; NULL if there is no room for it."""
     cdef uint64_t code = (
         (<uint64_t> key * FIRST_MIX ^ <uint64_t> value) * SECOND_MIX ^ <uint64_t> fact * FIRST_MIX
     )
@@ -181,7 +181,7 @@ cdef Status add_records(
 
 
 cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
-    """Count one batch; DONE, or REFUSED or GROW, and then nothing of it is counted."""
+    """Count one batch; DONE, or REFUSED or GROW, in which case nothing of it is counted."""
     cdef int64_t used = summing.used
     cdef int64_t added = batch.count
     cdef Status status
@@ -190,7 +190,7 @@ cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
     status = add_records(summing, batch, &added, 1)
     if status != DONE:
         add_records(summing, batch, &added, -1)
-        # What has no room among no sums has none at all.
+        # If there are no sums and there is still no room, there can be none.
         if used == 0:
             return REFUSED
     return status
@@ -223,7 +223,7 @@ cdef inline int class_of(int64_t size) noexcept nogil:
 
 
 cdef inline uint64_t taken_otherwise(uint64_t code, uint64_t word) noexcept nogil:
-    """Return the second half of a hash with a word more: as `taken`, by other numbers."""
+    """Return the second half of a hash after one more word: like `taken`, with other numbers."""
     code = (code ^ word) * FIRST_MIX
     return code ^ code >> MIX_SHIFT
 
@@ -280,7 +280,7 @@ cdef inline void add_record(
 cdef bint add_batch(
     Digesting *digesting, Digest *digest, const Batch *batch, int64_t *records, bint takes_back
 ) noexcept nogil:
-    """Digest the first ``records`` of a batch; False where one is refused, after so many of them.
+    """Digest the first ``records`` of a batch; False if one is refused.
 
     Where it ``takes_back``, only the counts of sizes are taken back.
     """
@@ -310,7 +310,7 @@ cdef bint add_batch(
 
 
 cdef Status digest_batch(Digesting *digesting, const Batch *batch, Digest *digest) noexcept nogil:
-    """Digest one batch; DONE, or REFUSED or GROW, and then nothing of it is."""
+    """Digest one batch; DONE, or REFUSED or GROW, in which case nothing of it is digested."""
     cdef int64_t used = digesting.used
     cdef int64_t added = batch.count
     if not is_possible(batch):
@@ -354,7 +354,7 @@ cdef class RecordSummer:
     cdef bint check_crc
 
     def __cinit__(self, sums not None, index not None, bint by_key, bint by_value):
-        """Take the room for sums, and that for their index: int64, a power of two of them."""
+        """Take the memory for sums and for their index, which has a power of two of int64."""
         memset(&self.run, 0, sizeof(Summing))
         PyObject_GetBuffer(sums, &self.sums, PyBUF_WRITABLE)
         try:
@@ -376,7 +376,7 @@ cdef class RecordSummer:
             PyBuffer_Release(&self.index)
 
     def want(self, limits, bint check_crc):
-        """Say which records are counted: from the lowest to the highest offset and timestamp."""
+        """Set which records are counted: from the lowest to the highest offset and timestamp."""
         set_limits(&self.run.wanted, limits)
         self.run.wanted.check_crc = check_crc
 
@@ -392,7 +392,7 @@ cdef class RecordSummer:
 
     @property
     def used(self):
-        """How many sums there are."""
+        """The number of sums."""
         return self.run.used
 
     def clear(self):
@@ -428,12 +428,12 @@ cdef class BatchDigester:
             PyBuffer_Release(&self.keys)
 
     def want(self, limits, bint check_crc):
-        """Say which records are digested: from the lowest to the highest offset and timestamp."""
+        """Set which records are digested: from the lowest to the highest offset and timestamp."""
         set_limits(&self.run.wanted, limits)
         self.run.wanted.check_crc = check_crc
 
     def take_keys(self, keys not None):
-        """Have keys put into an array of `KEYS_DTYPE` from now on, from its beginning."""
+        """From now on, put keys into an array of `KEYS_DTYPE`, from its beginning."""
         if self.has_keys:
             self.has_keys = False
             PyBuffer_Release(&self.keys)
@@ -465,7 +465,7 @@ cdef class BatchDigester:
 
     @property
     def used(self):
-        """How many keys there are; it may be set to fewer."""
+        """The number of keys; it may be set to a lower number."""
         return self.run.used
 
     @used.setter
@@ -476,5 +476,5 @@ cdef class BatchDigester:
 
     @property
     def capacity(self):
-        """For how many keys there is room."""
+        """The number of keys for which there is room."""
         return self.run.capacity

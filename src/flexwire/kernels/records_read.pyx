@@ -68,7 +68,7 @@ cdef extern from *:
 cdef enum:
     KEY, VALUE, HEADER_KEY, HEADER_VALUE
 
-# The rooms of columns; from TEXTS on three for each column of bytes.
+# The buffers of columns; from TEXTS on, three for each column of bytes.
 cdef enum:
     OFFSET_ROOM, TIMESTAMP_ROOM, HEADER_ROOM, TEXT_ROOMS
     DATA = 0
@@ -77,14 +77,14 @@ cdef enum:
     ROOMS_OF_TEXT = 3
     ROOMS = 15
 
-# What reading takes and gives.
+# The input and output of reading.
 cdef struct Reading:
     Range wanted
     BytesColumn texts[4]   # NULL where they are not wanted
 
 crc32c_begin()
 
-# A column of bytes while a batch is read into it: a function's own, and so in registers.
+# A column of bytes while a batch is read into it, in local variables so that it stays in registers.
 cdef struct Filling:
     uint8_t *data          # NULL where it is not wanted
     int64_t used
@@ -92,7 +92,7 @@ cdef struct Filling:
     int8_t *valid
     int64_t nulls
 
-# The rows that a batch becomes, while it is read.
+# The rows of a batch while it is read.
 cdef struct Rows:
     Filling keys
     Filling values
@@ -106,7 +106,7 @@ cdef struct Rows:
 
 
 cdef inline Filling begun(const BytesColumn *column, int64_t row) noexcept nogil:
-    """Return where the next text of a column goes."""
+    """Return the place of the next text of a column."""
     cdef Filling filling
     filling.data, filling.nulls = column.data, 0
     if column.data != NULL:
@@ -116,7 +116,7 @@ cdef inline Filling begun(const BytesColumn *column, int64_t row) noexcept nogil
 
 
 cdef inline void put_text(Filling *column, const Text *text, bint roomy) noexcept nogil:
-    """Put a text into the next row of a column, if it is wanted; there is room for it."""
+    """Put a text into the next row of a column if it is wanted; there must be room for it."""
     if column.data == NULL:
         return
     if text.size < 0:
@@ -149,14 +149,14 @@ cdef inline bint read_headers(Cursor *record, int64_t count, Rows *rows, bint ro
 
 
 cdef inline int64_t moment_of(int64_t timestamp) noexcept nogil:
-    """Return a timestamp in microseconds; NO_MOMENT of -1, and outside of the years 1 to 9999."""
+    """Return a timestamp in microseconds; NO_MOMENT for -1, and outside of the years 1 to 9999."""
     if likely(FIRST_MILLISECOND <= timestamp <= LAST_MILLISECOND and timestamp != NO_TIMESTAMP):
         return 1000 * timestamp
     return NO_MOMENT
 
 
 cdef inline Rows begin_rows(const Reading *reading) noexcept nogil:
-    """Return the rows that a batch begins with: those of the batches before it."""
+    """Return the rows at the start of a batch: those of the batches before it."""
     cdef const Range *wanted = &reading.wanted
     cdef Rows rows
     rows.keys = begun(&reading.texts[KEY], wanted.rows)
@@ -171,7 +171,7 @@ cdef inline Rows begin_rows(const Reading *reading) noexcept nogil:
 cdef inline bint read_row(
     const Reading *reading, const Batch *batch, Cursor *record, Rows *rows, bint roomy
 ) noexcept nogil:
-    """Read a record into the next row, if it is wanted; False where it is refused."""
+    """Read a record into the next row if it is wanted; False if it is refused."""
     cdef const Range *wanted = &reading.wanted
     cdef Record fields
     cdef int64_t offset, timestamp
@@ -201,7 +201,7 @@ cdef inline bint read_rows(
     const Reading *reading, const Batch *batch, Cursor *rest, int64_t *count, Rows *rows,
     const uint8_t *last, bint roomy
 ) noexcept nogil:
-    """Read records up to one that ends beyond ``last``; False where one is refused."""
+    """Read records up to one that ends beyond ``last``; False if one is refused."""
     cdef Cursor record, after
     while count[0] > 0:
         after = rest[0]
@@ -217,7 +217,7 @@ cdef inline bint read_rows(
 
 
 cdef bint read_batch(Reading *reading, Batch *batch) noexcept nogil:
-    """Read the records of a batch for which there is room; False where it is refused."""
+    """Read the records of a batch for which there is room; False if it is refused."""
     cdef Range *wanted = &reading.wanted
     cdef Rows rows = begin_rows(reading)
     cdef Cursor rest
@@ -250,7 +250,7 @@ cdef bint read_batch(Reading *reading, Batch *batch) noexcept nogil:
 
 
 cdef inline bint has_room(const BytesColumn *column, int64_t row, int64_t size) noexcept nogil:
-    """Return whether a column has room for so many bytes after its last row."""
+    """Return whether a column has room for this many bytes after its last row."""
     return column.data == NULL or size <= column.capacity - column.offsets[row]
 
 
@@ -259,7 +259,7 @@ cdef bint has_room_for(const Reading *reading, const Batch *batch) noexcept nogi
     cdef const Range *wanted = &reading.wanted
     cdef int64_t size = batch.end - batch.start
     return (
-        # A batch that says more is refused.
+        # A batch that declares more is refused.
         min(batch.count, size // LEAST_RECORD) <= wanted.rows_capacity - wanted.rows
         and size // LEAST_HEADER <= wanted.headers_capacity - wanted.headers
         and has_room(&reading.texts[KEY], wanted.rows, size)
@@ -286,7 +286,7 @@ cdef Status read_batches(Reading *reading) noexcept nogil:
 
 
 cdef inline int64_t likely_size(double share, int64_t size, int64_t largest) noexcept nogil:
-    """Return how much room to make: what is likely, and one batch more whatever it holds."""
+    """Return how much room to make: the likely size, and room for one more batch of any content."""
     return min(LONGEST, size, <int64_t> (share * MARGIN * size) + largest)
 
 
@@ -296,14 +296,14 @@ _TEXTS = ("key", "value", "header key", "header value")
 
 
 cdef inline void *begin_of(room) except NULL:
-    """Return where bytes or a buffer begin."""
+    """Return the address of bytes or a buffer."""
     if type(room) is bytes:
         return <void *> PyBytes_AS_STRING(room)
     return <void *> <size_t> room.address
 
 
 cdef inline const void *new_bits(list objects, int64_t count) except NULL:
-    """Make room for so many bits, which objects hold."""
+    """Make room for this many bits, which objects hold."""
     bits = PyBytes_FromStringAndSize(NULL, (count + 7) // 8)
     objects.append(bits)
     return PyBytes_AS_STRING(bits)
@@ -318,7 +318,7 @@ cdef inline void pack(uint8_t *bits, const int8_t *flags, int64_t count) noexcep
 
 
 cdef inline void pack_moments(uint8_t *bits, int64_t *moments, int64_t count) noexcept nogil:
-    """Write which timestamps are moments, a bit for each; the others become 0."""
+    """Write a bit for each timestamp that is a valid moment; the others become 0."""
     cdef int64_t number
     memset(bits, 0, (count + 7) // 8)
     for number in range(count):
@@ -329,7 +329,7 @@ cdef inline void pack_moments(uint8_t *bits, int64_t *moments, int64_t count) no
 
 
 cdef class RecordColumns:
-    """The columns of some records, in rooms that ``allocate`` gives: buffers of Arrow.
+    """The columns of some records, in Arrow buffers from ``allocate``.
 
     Where it is None they are bytes, which are made sooner.
     """
@@ -351,7 +351,8 @@ cdef class RecordColumns:
         self.allocate, self.rooms = allocate, [None] * ROOMS
         set_limits(wanted, limits)
         rows, size, largest = bounds
-        # A record header has a byte at least for its key's length and one for its value's.
+        # A record header has at least one byte for the length of its key and one for the length of
+        # its value.
         headers = likely_size(shares["headers"], size, largest) // LEAST_HEADER
         wanted.rows_capacity, wanted.headers_capacity = rows, headers
         if "offset" in columns:
@@ -368,7 +369,7 @@ cdef class RecordColumns:
                 )
 
     cdef void *room(self, int number, int64_t size) except NULL:
-        """Make a room; it begins with zeros, as offsets do."""
+        """Make a buffer; it begins with zeros, as offsets do."""
         cdef void *begin
         size = max(size, <int64_t> sizeof(int64_t))
         room = PyBytes_FromStringAndSize(NULL, size) if self.allocate is None else self.allocate(size)
@@ -388,7 +389,7 @@ cdef class RecordColumns:
         return 0
 
     def read(self, table not None, int64_t first, const uint8_t[::1] data, bint check_crc):
-        """Read batches of a table, from the first on; ``data`` is what their positions count from.
+        """Read batches of a table, from the first on; positions count from the start of ``data``.
 
         Returns the row of the batch where it stopped, and whether that was refused; else it has no
         room, or is none.
@@ -405,11 +406,11 @@ cdef class RecordColumns:
 
     @property
     def rows(self):
-        """How many records there are so far."""
+        """The number of records so far."""
         return self.reading.wanted.rows
 
     def shares(self, int64_t size):
-        """Return what each column takes of so many bytes on the wire; the headers at least that."""
+        """Return the room that each column needs for this many bytes on the wire."""
         cdef double whole = max(size, 1)
         cdef const BytesColumn *column
         cdef int number
@@ -425,7 +426,7 @@ cdef class RecordColumns:
         return self.reading.wanted.headers if text >= HEADER_KEY else self.reading.wanted.rows
 
     def take_column(self, name, take, kind):
-        """Have Arrow take a column over: ``take`` gets the address of an array in C, and its type."""
+        """Give a column to Arrow: ``take`` gets the address of an array in C, and its type."""
         cdef ArrowArray array
         array.release = NULL
         try:
@@ -435,7 +436,7 @@ cdef class RecordColumns:
             release(&array)
 
     def take_batch(self, list columns, take, schema):
-        """Have Arrow take columns over as one batch, those that are not names as they are."""
+        """Give columns to Arrow as one batch; columns that are not names are used as they are."""
         cdef ArrowArray array
         cdef Held *batch
         cdef Py_ssize_t number
@@ -494,9 +495,9 @@ cdef class RecordColumns:
         return 0
 
     cdef const void *held(self, list objects, int number, int64_t size) except NULL:
-        """Hold the first bytes of a room, or a copy of them where most of the room is empty."""
+        """Hold the first bytes of a buffer, or a copy of them if most of the buffer is empty."""
         room = self.rooms[number]
-        # It would be kept as long as the column.
+        # It would stay in memory as long as the column.
         if len(room) > 2 * size + ROOMY:
             room = PyBytes_FromStringAndSize(<const char *> begin_of(room), size)
         objects.append(room)

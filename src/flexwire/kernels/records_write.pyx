@@ -23,7 +23,7 @@ cdef enum:
     NULL_TEXT = -1
     WRONG = -2
 
-# A column of bytes to be written, as Arrow has it.
+# A column of bytes to write, in Arrow's form.
 cdef struct Source:
     const uint8_t *data
     int64_t size
@@ -31,7 +31,7 @@ cdef struct Source:
     const uint8_t *valid   # in bits; NULL where nothing is null
     int64_t bit            # the first of them
 
-# Where a batch begins and ends in what is written.
+# The beginning and end of a batch in the output.
 cdef struct Extent:
     int64_t start
     int64_t end
@@ -68,7 +68,7 @@ cdef inline bint is_difference(int64_t value, int64_t base) noexcept nogil:
 
 
 cdef inline int64_t length_of(const Source *column, int64_t row) noexcept nogil:
-    """Return the length of a row of a column of bytes: NULL_TEXT, or WRONG where that cannot be."""
+    """Return the length of a row of bytes: NULL_TEXT for null, WRONG if it is impossible."""
     cdef int64_t bit = column.bit + row
     cdef int32_t start, end
     if column.valid != NULL and not column.valid[bit >> 3] >> (bit & 7) & 1:
@@ -80,14 +80,14 @@ cdef inline int64_t length_of(const Source *column, int64_t row) noexcept nogil:
 
 
 cdef inline int64_t size_of(int64_t length) noexcept nogil:
-    """Return how many bytes a length and what it counts take."""
+    """Return how many bytes a length and the counted bytes take."""
     return zigzag_size(length) + max(length, 0)
 
 
 cdef inline uint8_t *write_text(
     uint8_t *at, const Source *column, int64_t row, int64_t length
 ) noexcept nogil:
-    """Write a row of a column of bytes; return where it ends."""
+    """Write a row of a column of bytes; return its end."""
     at = write_zigzag(at, length)
     if length > 0:
         memcpy(at, column.data + column.offsets[row], length)
@@ -96,7 +96,7 @@ cdef inline uint8_t *write_text(
 
 
 cdef int64_t size_of_headers(const Writing *writing, int64_t first, int64_t last) noexcept nogil:
-    """Return how many bytes record headers take; -1 where they cannot be written."""
+    """Return how many bytes record headers take; -1 if they cannot be written."""
     cdef int64_t size = 0
     cdef int64_t header, key, value
     for header in range(first, last):
@@ -193,7 +193,7 @@ cdef Status write_batches(Writing *writing) noexcept nogil:
 # For Python.
 
 cdef const void *memory_of(object buffer, int64_t skipped, int64_t least, list held) except? NULL:
-    """Return what a buffer of Arrow has behind some bytes: ``least`` at least. None is NULL."""
+    """Return an address in an Arrow buffer with at least ``least`` bytes; None gives NULL."""
     if buffer is None:
         return NULL
     cdef int64_t size = buffer.size
@@ -271,7 +271,7 @@ cdef class RecordWriter:
         uint8_t[::1] out not None,
         int64_t[:, ::1] extents not None,
     ):
-        """Write rows from the first up to the last, ``each`` to a batch, into ``out``.
+        """Write rows from the first to the last into ``out``, ``each`` rows in a batch.
 
         Before each batch ``gap`` bytes are left for its header. ``extents`` gets where each begins
         and ends. Returns how many were written: up to the first that cannot be, or has no room.
@@ -291,7 +291,7 @@ cdef class RecordWriter:
 
 
 def seal(uint8_t[::1] out not None, const int64_t[:, ::1] extents not None):
-    """Put the crc into the header of each batch in ``out``, which begin and end as ``extents`` say."""
+    """Put the crc into the header of each batch in ``out``; ``extents`` has their start and end."""
     cdef int64_t number, start, end
     cdef BatchHeader *header
     for number in range(extents.shape[0]):

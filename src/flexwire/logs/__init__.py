@@ -6,7 +6,7 @@ as a broker decides when it starts. It then cuts the log into pieces that each c
 needed to read them, so any machine can read any piece alone. `files` recognises a file by its name.
 `discovery` finds logs and chooses between replicas. `pieces` cuts a log into pieces, by indexes and
 headers. `records` reads a piece into columns. `metadata` reads the log of the cluster's metadata,
-and `request_log` what brokers log of requests. The meaning of a record's bytes is left to
+and `request_log` the request logs of brokers. The meaning of a record's bytes is left to
 `flexwire.answers.state`, and tables are left to `flexwire.tables`.
 
 Laws of this room:
@@ -22,7 +22,8 @@ Laws of this room:
   from a real broker, and is the judge. `tests/kafka/test_judged.py`
 - **A log does not say which release wrote it.** Only `protocol/record_types.py` knows the types of
   control and metadata records. `tests/protocol/test_record_types.py`
-- **A log that is read again gives each batch, and each damage between batches, once.** Tables that
+- **If a log is read repeatedly, each batch, and each damage between batches, is returned once.**
+  Tables that
   grow depend on it. `tests/tables/test_resumed_logs.py`
 """
 

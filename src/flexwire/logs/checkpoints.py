@@ -5,8 +5,8 @@
 later. It writes the file once a minute and when it stops. So records that were deleted within the
 last minute may still be read.
 
-`replication-offset-checkpoint` holds the high watermarks: what all replicas in the ISR have, and
-consumers may read. A broker writes the file every 5 seconds
+`replication-offset-checkpoint` holds the high watermarks: up to these offsets, all replicas in the
+ISR have the records, and consumers may read them. A broker writes the file every 5 seconds
 (`replica.high.watermark.checkpoint.interval.ms`) and when it stops.
 """
 
@@ -74,7 +74,7 @@ def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
         return {}
     offsets = parse_offsets(place.read(name).decode("utf-8", "replace"))
     if offsets is None:
-        _LOGGER.warning("%s/%s: left alone, as it is damaged", shown(place.url), name)
+        _LOGGER.warning("%s/%s: ignored, because it is damaged", shown(place.url), name)
     return offsets or {}
 
 

@@ -1,4 +1,4 @@
-"""Logs that grow: which offsets to read next, and what was deleted meanwhile.
+"""Logs that grow: which offsets to read next, and which were deleted in the meantime.
 
 Progress is kept as the next offset, as a consumer keeps it. So it does not matter which files hold
 that offset now: a segment that has grown, new segments, or one that compaction made of several.
@@ -160,7 +160,7 @@ class LogResumption:
 
 
 def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
-    """Return what a log holds from an offset on, or all of it, up to its last whole batch."""
+    """Return the part of a log from an offset on, or all of it, up to its last whole batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position

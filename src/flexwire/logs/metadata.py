@@ -270,7 +270,7 @@ def survey(
 
 
 def newest_base(files: MetadataFiles) -> tuple[StateBase, int]:
-    """Return what the final state is built from, and the epoch of the last record.
+    """Return the snapshot and the records of the final state, and the epoch of the last record.
 
     Raises `CaptureError` if that state is unknown.
     """

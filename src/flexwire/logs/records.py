@@ -91,8 +91,8 @@ class LogPiece:
 class BatchDamage(NamedTuple):
     """A place in a file that holds no valid record batch, and the reason.
 
-    ``is_torn`` marks what a broker cuts off when it starts: a log that ends within a batch, or with
-    zeros that were allocated in advance.
+    ``is_torn`` marks bytes that a broker cuts off when it starts: an incomplete batch at the end,
+    or zeros that were allocated in advance.
     """
 
     position: int
@@ -113,7 +113,7 @@ def read_piece(
 
     With ``sums``, most records are only counted there, as `RecordReader.count_into` says. With
     ``of_transactions``, batches outside transactions are skipped by their header. ``inflation``
-    bounds what each batch inflates to; a batch beyond it is damage.
+    limits the inflated size of each batch; a batch beyond it counts as damage.
 
     A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in ``PERMISSIVE``, and
     a `CaptureError` otherwise. Raises `StorageError` if the file is not the one that was listed.
@@ -164,9 +164,9 @@ def digest_piece(
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Digest all batches of a piece, including control batches, and skip damage.
 
-    Yields what `BatchDigests.take` returns whenever there is no room for more. All positions, those
-    of damage too, count from the start of the file. A batch that inflates beyond ``inflation`` is
-    damage.
+    Yields the result of `BatchDigests.take` whenever there is no room for more. All positions,
+    those of damage too, count from the start of the file. A batch that inflates beyond
+    ``inflation`` is damage.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
@@ -308,7 +308,7 @@ class _PieceReader:
         yield from self._damage(reader)
 
     def _damage(self, reader: RecordReader) -> Iterator[BatchDamage]:
-        """Yield the damage, and keep in the buffer what could not be read yet."""
+        """Yield the damage, and keep the bytes in the buffer that could not be read yet."""
         for error in reader.errors:
             if self._is_zero(error.offset):
                 yield self._zeros(error.offset)

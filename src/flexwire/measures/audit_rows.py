@@ -85,7 +85,8 @@ Request logs describe a connection in parts. `logged_connections` joins the part
 CONNECTIONS: Final = "connections"
 """The table of connections."""
 NAMES: Final = "names"
-"""Rows that are no table: a connection, with ``kind`` and ``name`` of what its requests named."""
+"""Rows that are not in a table: a connection, with ``kind`` and ``name`` of the things that its
+requests named."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -177,7 +178,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         "response_frames": whole["responses_sum"],
         "is_kafka": yes,
         "reads_as_kafka": yes,
-        "evidence": pa.repeat("a broker's log says so", count),
+        "evidence": pa.repeat("according to a broker's log", count),
     }
     columns = [
         columns_by_name[field.name]

@@ -37,7 +37,7 @@ CONFIGURING: Final = (CREATING, *ALTERING)
 """The requests that set configurations."""
 DESCRIBED_MESSAGE: Final = "DescribeConfigsResponse"
 CLUSTER_MESSAGES: Final = (DESCRIBED_MESSAGE, OFFERS_MESSAGE)
-"""The responses that say what a cluster has."""
+"""The responses that describe a cluster."""
 
 FEATURE, CONFIGURED, DESCRIBED, SETS = "feature", "configured", "described", "sets"
 """The kind of a row: see `CLUSTER_ROWS`."""

@@ -30,7 +30,7 @@ MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""The part of an end after its address. An IPv6 address stands in brackets, because it has colons.
+"""The part of an end after its address. An IPv6 address is in brackets, because it has colons.
 """
 SHOWN: Final = 20
 """At most this many names of a client's groups, and of its topics, are kept; all are counted."""
@@ -83,7 +83,7 @@ class SeenUse(NamedTuple):
 
 @dataclass(slots=True)
 class SeenClient:
-    """The known facts about a client besides its requests.
+    """The known facts about a client, apart from its requests.
 
     ``connections`` counts the connections of the client by the software named on them; each
     connection counts for one client. ``whole``: all its connections were seen from their start.

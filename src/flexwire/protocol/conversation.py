@@ -228,7 +228,7 @@ class Conversation:
 
     @property
     def is_exchanging(self) -> bool:
-        """Whether bare tokens may come next."""
+        """True if bare tokens may come next."""
         return self._exchange.is_exchanging
 
     def waiting(self) -> PendingPairs:

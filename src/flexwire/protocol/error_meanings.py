@@ -253,7 +253,7 @@ INELIGIBLE_REPLICA
     A leader wants a replica in sync that the controller does not allow there, as it is fenced or
     shutting down.
 NEW_LEADER_ELECTED
-    Not a failure: what a leader asked for was done, and another leads the partition now.
+    Not a failure: the leader's request was done, and another broker leads the partition now.
 OFFSET_MOVED_TO_TIERED_STORAGE
     The records at this offset are only in remote storage by now; a follower begins after them.
 FENCED_MEMBER_EPOCH

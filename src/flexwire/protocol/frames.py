@@ -88,7 +88,7 @@ class FrameBudget:
 
     @property
     def is_full(self) -> bool:
-        """Whether more is held than allowed."""
+        """True if more is held than allowed."""
         return self.held > self.limit
 
 
@@ -210,14 +210,14 @@ class FrameSplitter:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether more is held than allowed, of this frame or of all together."""
+        """True if more is held than allowed, of this frame or of all together."""
         if self._length <= BEGINNING_BYTES or self.error is not None:
             return False
         return self._room.is_full or (self.most_kept is not None and self._length > self.most_kept)
 
     @property
     def is_shortened(self) -> bool:
-        """Whether only the beginning of the incomplete frame is kept."""
+        """True if only the beginning of the incomplete frame is kept."""
         return self._missing > 0
 
     def shorten(self) -> None:

@@ -1,11 +1,11 @@
 """Request and response headers: their versions, their facts, and where the body begins.
 
-`flexwire.schema.header_versions` decides which header stands before which version, by the spec or,
-up to Kafka 4.4, by the flexible versions. Ranges are open-ended, so a version above the catalog has
-a header version too. But a request of such a version is read as brokers read unknown versions: its
-header as version 1, with which every later version begins, and its body not at all (KAFKA-21160).
-The text of KIP-482 numbers its headers differently, and knows no exceptions; `Numbering` selects
-it.
+`flexwire.schema.header_versions` decides which header comes before which version, from the spec or,
+up to Kafka 4.4, from the flexible versions. Ranges are open-ended, so a version above the catalog
+has a header version too. But a request of such a version is read as brokers read unknown versions:
+its header as version 1, with which every later version begins, and its body not at all
+(KAFKA-21160). The text of KIP-482 numbers its headers differently, and knows no exceptions;
+`Numbering` selects it.
 
 A request has everything that is needed to read it, unlike a response
 (`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all

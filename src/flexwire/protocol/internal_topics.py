@@ -57,7 +57,7 @@ class InternalTopic(enum.StrEnum):
 
     @property
     def has_keys(self) -> bool:
-        """Whether the type of a record is in its key."""
+        """True if the type of a record is in its key."""
         return self not in {InternalTopic.METADATA, InternalTopic.REMOTE_LOG}
 
 

@@ -117,7 +117,7 @@ def describe_error_code(code: int) -> str:
 
 
 def error_name_key(name: str) -> str:
-    """Return the key under which the name of the error code in field ``name`` stands.
+    """Return the key for the name of the error code in field ``name``.
 
     >>> error_name_key("errorCode")
     '_errorName'

@@ -79,7 +79,7 @@ _BODIES: Final = 0.5
 
 
 def _header(message_class: type[Message], version: int, seed: int) -> tuple[Message, int]:
-    """Return the header that stands before a version of a message, and the header's version."""
+    """Return the header before a version of a message, and the header's version."""
     spec = message_class.definition.served.entry.spec(version)
     if not spec.type.is_api or spec.api_key is None:
         raise refuse("message", "a request or response with an api key", spec.name)

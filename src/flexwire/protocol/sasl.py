@@ -38,13 +38,13 @@ class Authentication:
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # A request has ruled it out; it may be running all the same.
+        # A request has ruled it out, but authentication may still be running.
         self.is_open = is_open
         self.is_guarded = is_guarded
 
     @property
     def is_ruled_out(self) -> bool:
-        """Whether unknown bytes on the connection are certainly no credentials."""
+        """True if unknown bytes on the connection are certainly no credentials."""
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:

@@ -88,17 +88,17 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch is part of a transaction."""
+        """True if the batch is part of a transaction."""
         return self.magic > 1 and bool(self.attributes & TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records, which the broker writes and no consumer sees."""
+        """True if the records are control records, which the broker writes and no consumer sees."""
         return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether the base timestamp is the delete horizon of the tombstones in the batch."""
+        """True if the base timestamp is the delete horizon of the tombstones in the batch."""
         return self.magic > 1 and bool(self.attributes & DELETE_HORIZON_MASK)
 
     @property
@@ -115,8 +115,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """Write the batch again: its fields, with ``records`` or otherwise its own records.
 
         Its own records are written as on the wire; under ``LogAppendTime`` their timestamps are
-        those of the producer. So an uncompressed batch in Kafka's own form gives the same bytes
-        again. ``level`` is that of `encode_batch`.
+        those of the producer. So an uncompressed batch in Kafka's own form is written as the same
+        bytes again. ``level`` is that of `encode_batch`.
 
         Raises `EncodeError` for records that do not fit the batch, and `RecordError` as `records`
         does.

@@ -43,7 +43,7 @@ _SMALL = tuple(write_varint(number) for number in range(512))
 _FEW = len(_SMALL)
 
 
-class Unusual(Exception):  # noqa: N818 - never leaves the room: others say what is wrong, if it is
+class Unusual(Exception):  # noqa: N818 - never leaves the room: other code raises the error, if there is one
     """A record is out of the ordinary."""
 
 

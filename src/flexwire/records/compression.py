@@ -458,7 +458,7 @@ def _wrong_level(compression: Compression, level: int) -> str:
     if levels is None:
         return f"{compression} has no levels; leave it out"
     range_text = f"{levels.start} to {levels.stop - 1}"
-    return f"level {short(level)} is not in {range_text}, those of {compression}"
+    return f"level {short(level)} is not in {range_text}, the levels of {compression}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

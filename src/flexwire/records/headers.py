@@ -241,8 +241,8 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
-    # No count stands before them: the document names each length of a message as a separate field,
-    # and none of them is a count.
+    # There is no count before them: the document names each length of a message as a separate
+    # field, and none of them is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:

@@ -1,6 +1,6 @@
 """Limits on the inflation of record batches: for each batch, and for all batches of an analysis.
 
-A few bytes of zstd may stand for megabytes of constant data, and that can be legitimate. So a
+A few bytes of zstd may inflate to megabytes of constant data, and that can be legitimate. So a
 single batch may inflate up to its own limit, whatever its size. All batches that are read together
 have an allowance in proportion to the captured bytes. If they exceed it, each batch is limited by a
 ratio. Then the omitted batches are the same in whatever order the batches are read.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_RATIO: Final = 1024
 """How many bytes each captured byte may inflate to: about the most that gzip achieves."""
 RECORD_COST: Final = 256
-"""The bytes that a record or record header counts for, besides its content."""
+"""The number of bytes that a record or record header counts for, in addition to its content."""
 BEYOND: Final = "; if that is meant, raise max_"
 """The part of the reason by which a batch beyond a limit is recognized."""
 

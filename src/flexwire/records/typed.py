@@ -165,7 +165,7 @@ class Typed:
 
     def __init__(
         self,
-        type: ValueType | str,  # noqa: A002 - the document's own word
+        type: ValueType | str,  # noqa: A002 - the word of KIP-82
         value: PlainValue | bytearray | memoryview = None,
     ) -> None:
         try:

@@ -155,7 +155,7 @@ def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
         has = f"have all {of}, of which these are the first {shown}"
     else:
         has = "have the same"
-    empty = f" Left out here, as no row has a value: {', '.join(silent)}." if silent else ""
+    empty = f" Columns left out because no row has a value: {', '.join(silent)}." if silent else ""
     return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 
 

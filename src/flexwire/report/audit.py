@@ -36,8 +36,8 @@ _SAID: dict[str, tuple[str, str]] = {
         "may break, and the capture does not show whether they do",
     ),
     "will do nothing": (
-        "sets what it accepts without effect",
-        "set what it accepts without effect",
+        "sets a field that the release accepts but ignores",
+        "set a field that the release accepts but ignores",
     ),
 }
 # Remarks, in addition to the finding that a client is counted for.
@@ -63,19 +63,25 @@ def chosen(facts: Facts) -> str:
         return _reason(facts.audit)
     are = "is a preview" if len(previews) == 1 else "are previews"
     named = " and ".join(previews)
-    return f"{_reason(facts.audit)} {named} {are}: nothing is judged by {named}."
+    return f"{_reason(facts.audit)} {named} {are}: no verdict is about {named}."
 
 
 def _reason(audit: Audit) -> str:
-    may_be = f"By what they offer, the captured brokers may be Kafka {' or '.join(audit.brokers)}"
+    may_be = (
+        "According to the versions that they offer, the captured brokers may be Kafka "
+        f"{' or '.join(audit.brokers)}"
+    )
     if audit.asked:
         basis = may_be if audit.brokers else "The captured brokers' release is unknown"
         return f"Judged against the releases you asked for. {basis}."
     if audit.brokers:
-        return f"Judged against the newest release of each major from the brokers' on. {may_be}."
+        return (
+            "Judged against the newest release of each major version, from the brokers' version "
+            f"on. {may_be}."
+        )
     return (
         "The captured brokers' release is unknown, so these are the newest releases of the last "
-        "two majors; --release names others."
+        "two major versions; use --release to name others."
     )
 
 
@@ -204,10 +210,12 @@ def finding_table(facts: Facts) -> ReportTable:
         ReportColumn("Remedy", "reason"),
         ReportColumn("What", "text", "the API and version, and the releases it is about"),
         ReportColumn("Why", "reason"),
-        ReportColumn("Requests", "number", "how many, the first and the last"),
-        ReportColumn("Groups and topics", "text", "that it named, whichever API it named them in"),
+        ReportColumn("Requests", "number", "the number of requests, the first and the last time"),
         ReportColumn(
-            "Last read by", "text", "the last release that reads it, the first that does not"
+            "Groups and topics", "text", ("the groups and topics that it named, in any API")
+        ),
+        ReportColumn(
+            "Last read by", "text", "the last release that reads it, and the first that does not"
         ),
     )
     # One row has all releases with the same evidence, and the remedy for the last of them.
@@ -218,7 +226,7 @@ def finding_table(facts: Facts) -> ReportTable:
                            first_refusing_release=None)  # fmt: skip
             _, releases = merged.get(same, (finding, []))
             merged[same] = (finding, [*releases, finding.release])
-    return build("What was found, gravest first", columns, merged.values(), row)
+    return build("Findings, the most serious first", columns, merged.values(), row)
 
 
 def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
@@ -261,7 +269,7 @@ def client_table(facts: Facts) -> ReportTable:
         for finding in findings(audit)
         if finding.verdict in {NOTHING, NOT_JUDGED} and finding.release == last
     ]
-    return build(f"Nothing seen against them on Kafka {last}, or not judged",
+    return build(f"Clients without a problem on Kafka {last}, or not judged",
                  columns, shown, row)  # fmt: skip
 
 

@@ -71,7 +71,7 @@ class ChartSize:
 
 
 WIDE = ChartSize(1060, 230, 130)
-# Two of these stand side by side on a wide screen.
+# On a wide screen, two of these are next to each other.
 HALF = ChartSize(520, 150, 65)
 NARROW = ChartSize(350, 128, 44)
 
@@ -346,7 +346,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
             for bucket in item.histogram
             if bucket.count and bucket.low_ms > 0
         ]
-        # A log scale has no zero, so a nanosecond stands for it.
+        # A log scale has no zero, so a nanosecond is used instead.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
         percentiles = {"p50": item.p50_ms} | (
             {"p99": item.p99_ms} if item.count >= least_of(99) else {}

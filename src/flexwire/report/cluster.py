@@ -34,14 +34,14 @@ def cluster_table(facts: Facts) -> ReportTable:
         ]
 
     columns = (
-        ReportColumn("Gate", "text", "what was looked at, and for which release"),
+        ReportColumn("Gate", "text", "what was checked, and for which release"),
         ReportColumn("Verdict", "verdict"),
         ReportColumn("Of", "text", "the configuration or feature"),
         ReportColumn("Remedy", "reason"),
         ReportColumn("Why", "reason"),
-        ReportColumn("Names", "text", "topics, brokers or APIs that it is about"),
+        ReportColumn("Names", "text", "the affected topics, brokers or APIs"),
     )
-    return build("The cluster itself, gravest first", columns, gates(facts.audit), row)
+    return build("The cluster itself, the most serious first", columns, gates(facts.audit), row)
 
 
 def gates(audit: Audit) -> list[ClusterGate]:

@@ -37,14 +37,14 @@ def about_clients(facts: Facts) -> list[str]:
         sentences.append(
             f"The audit counts {units.plural(clients(facts), 'client')}, by client id and address. "
             f"This table has {units.plural(rows, 'row')}: one for each client id and software, "
-            "those of brokers and controllers too."
+            "including those of brokers and controllers."
         )
     every = sum(client.connections for client in facts.clients)
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
             f"The connections of all rows are {units.count(every)}, and the capture has "
-            f"{units.count(facts.totals.connections)}: one on which requests name several clients "
-            "is in the row of each."
+            f"{units.count(facts.totals.connections)}: a connection whose requests name several "
+            "clients is in the row of each of them."
         )
     return sentences
 
@@ -58,7 +58,10 @@ def about_connections(facts: Facts) -> str:
     if silent <= 0:
         return ""
     of = units.plural(facts.totals.connections, "connection")
-    return f"{units.count(silent)} of {of} count for no client: no request on them says what it is."
+    return (
+        f"{units.count(silent)} of {of} count for no client, because no request on them shows "
+        "whose they are."
+    )
 
 
 def about_versions(facts: Facts) -> str:
@@ -67,7 +70,7 @@ def about_versions(facts: Facts) -> str:
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
     of = units.plural(facts.totals.requests, "request")
-    return f"{units.count(unread)} of {of} do not say their version, and so have no verdict."
+    return f"{units.count(unread)} of {of} do not name their version, and so have no verdict."
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
@@ -77,9 +80,10 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     part = units.share(share.requests_at_newest / share.requests)
     sentence = (
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
-        f"({part}) are at the newest version that Kafka {share.release} has of their API. "
+        f"({part}) use the newest version of their API that Kafka {share.release} has. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
-        "nothing older. Only these benefit at once from a new version, such as one with KIP-636."
+        "nothing older. Only these clients would use a new version at once, such as one with "
+        "KIP-636."
     )
     others = requests - share.requests
     if others <= 0:
@@ -87,6 +91,6 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     of = units.plural(requests, "request")
     return (
         f"{sentence} The other {units.count(others)} of {of} do not count here: they open "
-        "connections (ApiVersions, SASL), come from brokers, or are of APIs that the release does "
+        "connections (ApiVersions, SASL), come from brokers, or use APIs that the release does "
         "not have."
     )

@@ -216,14 +216,14 @@ def decision(connections: ConnectionFacts) -> str:
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))
-    'A connection counts as Kafka when an end of it was given as a broker: port 9092.'
+    'A connection counts as Kafka if one of its ends was given as a broker: port 9092.'
     """
     if connections.given:
         ends = ", ".join(connections.given)
-        return f"A connection counts as Kafka when an end of it was given as a broker: {ends}."
+        return f"A connection counts as Kafka if one of its ends was given as a broker: {ends}."
     return (
-        "No broker was named, so a connection counts as Kafka if something on it reads as "
-        "Kafka, such as a request that decodes by its spec."
+        "No broker was named, so a connection counts as Kafka if some of its bytes can be read "
+        "as Kafka's protocol, such as a request that decodes by its spec."
     )
 
 
@@ -241,7 +241,9 @@ def other_table(connections: ConnectionFacts) -> ReportTable:
         ]
 
     columns = (
-        ReportColumn("Connection", "text", "the end taken for the client's, and the other one"),
+        ReportColumn(
+            "Connection", "text", ("the end that is probably the client's, and the other end")
+        ),
         ReportColumn("Since (UTC)", "text"),
         ReportColumn("Looks like", "reason"),
         ReportColumn("Sent"),
@@ -251,5 +253,5 @@ def other_table(connections: ConnectionFacts) -> ReportTable:
         connections.others,
         key=lambda other: (-other.request_bytes - other.response_bytes, repr(other)),
     )
-    caption = "Connections that are not Kafka, most bytes first"
+    caption = "Connections that are not Kafka, those with the most bytes first"
     return build(caption, columns, order, row, total=connections.not_kafka)

@@ -94,7 +94,9 @@ def of(facts: Facts, name: str) -> int:
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
-_TOO_FEW = ReportCell(units.DASH, "too few pairs: it would be the slowest", -1)
+_TOO_FEW = ReportCell(
+    units.DASH, ("too few pairs: this percentile would be the slowest response"), -1
+)
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
@@ -168,7 +170,7 @@ def client_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client id", "text"),
         ReportColumn(
-            "Software", "text", "as the client names itself in ApiVersions, version 3 or newer"
+            "Software", "text", "the name that the client gives in ApiVersions, version 3 or newer"
         ),
         ReportColumn("Connections"),
         ReportColumn("APIs"),
@@ -228,7 +230,7 @@ def latency_table(facts: Facts) -> ReportTable:
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]
     # APIs whose requests may wait for records come last, because waiting is not slowness.
     order = sorted(measured, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
-    caption = "Latencies per API, the slowest first; those that may wait for records last"
+    caption = "Latencies per API, the slowest first; APIs that may wait for records come last"
     return build(caption, columns, order, row)
 
 
@@ -332,7 +334,7 @@ def record_header_table(facts: Facts) -> ReportTable:
         ReportColumn("Median length"),
         ReportColumn("Max length"),
         ReportColumn("Different values", title="may be an estimate"),
-        ReportColumn("UTF-8", title="part of the values that reads as UTF-8"),
+        ReportColumn("UTF-8", title="the share of values that are valid UTF-8"),
     )
     order = sorted(facts.record_headers, key=lambda header: (-header.records, header.key))
     return build("Record headers by key", columns, order, row, total=of(facts, "record_headers"))
@@ -433,10 +435,10 @@ def refused_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client", "text"),
         ReportColumn("Release", "text"),
-        ReportColumn("Refused requests", "text", "the first different ones"),
+        ReportColumn("Refused requests", "text", "the first different values"),
         ReportColumn("Times"),
         ReportColumn("First refused (UTC)", "text"),
-        ReportColumn("Afterwards", "reason", "what the capture has after the last refusal"),
+        ReportColumn("Afterwards", "reason", "what the capture shows after the last refusal"),
     )
     rehearsal = facts.rehearsal
     refused = () if rehearsal is None else rehearsal.refused
@@ -456,7 +458,7 @@ def lenient_table(facts: Facts) -> ReportTable:
 
     columns = (
         ReportColumn("Message and reason", "reason"),
-        ReportColumn("Client", "text", "of a response: the client that it answers"),
+        ReportColumn("Client", "text", "for a response: the client that it is for"),
         ReportColumn("Frames"),
     )
     order = sorted(facts.lenient_uses, key=lambda use: (-use.frames, repr(use)))

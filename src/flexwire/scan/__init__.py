@@ -4,7 +4,7 @@
 paths ─▶ read_capture, read_kafka_log ─▶ pyarrow.RecordBatchReader ─▶ DuckDB, pandas, Parquet
       └▶ scan_capture, scan_kafka_log ─▶ polars.LazyFrame
 ```
-One process reads, batch after batch, so what is larger than memory can be read. The columns are
+One process reads batch after batch, so the input may be larger than memory. The columns are
 those of Spark's data sources `kafka-capture` and `kafka-log`.
 
 Laws of this room:
@@ -12,8 +12,8 @@ Laws of this room:
 - **Rows are those of the data sources of Spark**, so a query may move there when one machine is not
   enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
 - **A reader holds some batches at a time**, whatever it reads. `tests/scan/test_captures.py`
-- **What Polars may leave out is left out, and nothing else**: columns that are not asked for, and
-  rows after the last that is. Every filter is Polars' own. `tests/scan/test_frames.py`
+- **Only data that Polars does not need is left out**: columns that were not requested, and rows
+  after the last requested row. Every filter is Polars' own. `tests/scan/test_frames.py`
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _TO_ACCEPT: Final = "pass accept_sampled=True"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureScan:
-    """What is read of captures.
+    """The options for reading captures.
 
     Attributes:
         rows: "frames", "messages", "records", "connections" or "packets", as docs/tables.md has
@@ -163,8 +163,8 @@ def read_capture(
     """Return the rows of captures, batch after batch, with some ``columns`` or all.
 
     ``paths`` are files, directories, patterns and URLs. ``options`` are the attributes of
-    `CaptureScan`. All files are read twice: first as a whole, because what a frame is may be known
-    only later, and then decoded.
+    `CaptureScan`. All files are read twice. The first pass reads everything, because a later packet
+    may show what a frame is. The second pass decodes.
 
     Raises `CaptureError` for paths without a capture and `ArgumentError` for what an option does
     not take; while rows are read, `CaptureError` for captures that cannot be read, or that hold
@@ -209,6 +209,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # What is kept for a range is not needed after it, but for the names of all.
+            # The files for a range are not needed after it, except for the names of all.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

@@ -49,7 +49,7 @@ def scan_kafka_log(paths: str | Path | Iterable[str | Path], **options: Any) -> 
 
 
 def _lazy(name: str, schema: pa.Schema, batches: Batches) -> pl.LazyFrame:
-    """Return what ``batches`` gives for columns of a schema, as a lazy frame."""
+    """Return the rows of ``batches`` for columns of a schema, as a lazy frame."""
     with needed_by(f"flexwire.scan.{name}", "polars"):
         import polars as pl  # noqa: PLC0415 - an extra
         from polars.io.plugins import register_io_source  # noqa: PLC0415 - an extra

@@ -28,7 +28,7 @@ _MICROSECONDS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogScan:
-    """What is read of logs.
+    """The options for reading logs.
 
     Attributes:
         topics: names of topics; all by default, internal topics included.

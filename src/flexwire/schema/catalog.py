@@ -566,7 +566,7 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     suggestions = [lowered[name] for name in close] or _of_stem(word, words)
     if suggestions:
         return f"did you mean {' or '.join(suggestions)}?"
-    if len(words) <= 20:  # noqa: PLR2004 - what a person reads in a glance
+    if len(words) <= 20:  # noqa: PLR2004 - the amount that a person can read at a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InputKind(Enum):
-    """How a side of a comparison was named, which decides what else belongs to that side."""
+    """How the user named a side of a comparison, which decides what else belongs to that side."""
 
     FILE = "a file: that alone"
     TREE = "a directory, a jar or a path in git: all that is in it"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The result of an import: what it read and wrote.
+    """The result of an import: the sources that it read and the files that it wrote.
 
     ``read`` are the releases that were read, ``releases`` all releases in the catalog. ``pairs``
     counts the versions of all messages. ``changed`` are the versions whose bytes differ between a

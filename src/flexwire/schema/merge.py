@@ -50,7 +50,7 @@ class MergedField:
 
     @property
     def nullable(self) -> bool:
-        """Whether the field can be None, in some version or before it is set."""
+        """True if the field can be None, in some version or before it is set."""
         return any(
             spec.nullable_versions & served or parse_default(spec) is None
             for spec, served in self.mentions

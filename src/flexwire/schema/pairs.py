@@ -42,17 +42,17 @@ class StructureMember:
 
     @property
     def is_there(self) -> bool:
-        """Whether the version has the field."""
+        """True if the version has the field."""
         return self.field.presence is not Presence.ABSENT
 
     @property
     def is_inline(self) -> bool:
-        """Whether the field is always present."""
+        """True if the field is always present."""
         return self.field.presence is Presence.INLINE
 
     @property
     def is_tagged(self) -> bool:
-        """Whether the field is tagged."""
+        """True if the field is tagged."""
         return self.field.presence is Presence.TAGGED
 
 
@@ -106,7 +106,7 @@ class StructurePair:
 
     @property
     def same_flexibility(self) -> bool:
-        """Whether both are flexible or neither."""
+        """True if both are flexible or neither."""
         return self.old.flexible == self.new.flexible
 
     @cached_property

@@ -255,9 +255,9 @@ class _Resolver:
 def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
     """Return a field's default as a value.
 
-    A missing default is zero, false or empty, and null for records. An empty tuple stands for an
-    empty array, and an empty mapping for a default structure. Raises `SpecError` for a text that is
-    not a value of the field's type.
+    A missing default is zero, false or empty, and null for records. An empty tuple means an empty
+    array, and an empty mapping means a default structure. Raises `SpecError` for a text that is not
+    a value of the field's type.
     """
     text = field.default
     try:

@@ -166,7 +166,7 @@ def _from_directory(root: Path) -> Iterator[SpecFile]:
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All jars have the same paths inside. Their modules tell them apart.
+            # All jars have the same paths inside. Their modules distinguish them.
             for spec_file in _from_jar(jar, kafka_only=True):
                 yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 

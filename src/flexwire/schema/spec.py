@@ -27,7 +27,7 @@ class MessageType(Enum):
 
     @property
     def is_api(self) -> bool:
-        """Whether it is a request or a response."""
+        """True if it is a request or a response."""
         return self in {MessageType.REQUEST, MessageType.RESPONSE}
 
     def api_name(self, name: str) -> str:
@@ -120,12 +120,12 @@ class FieldType:
 
     @property
     def is_struct(self) -> bool:
-        """Whether the type, or its element type, is a structure."""
+        """True if the type, or its element type, is a structure."""
         return self.name not in PRIMITIVES
 
     @property
     def has_null(self) -> bool:
-        """Whether a value of the type may be null in the versions that allow it."""
+        """True if a value of the type may be null in the versions that allow it."""
         return self.is_array or self.is_struct or self.name in {"string", "bytes", "records"}
 
     def __str__(self) -> str:
@@ -191,17 +191,17 @@ class FieldSpec:
 
     @property
     def names_topic(self) -> bool:
-        """Whether it holds the name of one topic, as its ``entityType`` says."""
+        """True if it holds the name of one topic, as its ``entityType`` says."""
         return (self.entity_type, str(self.type)) == ("topicName", "string")
 
     @property
     def identifies_topic(self) -> bool:
-        """Whether it holds the id of one topic (KIP-516), which has no ``entityType`` in specs."""
+        """True if it holds the id of one topic (KIP-516), which has no ``entityType`` in specs."""
         return (self.name, str(self.type)) == ("TopicId", "uuid")
 
     @property
     def identifies_client_instance(self) -> bool:
-        """Whether it holds the id of the client instance (KIP-714), also in a header (KIP-1313)."""
+        """True if it holds the id of the client instance (KIP-714), also in a header (KIP-1313)."""
         return (self.name, str(self.type)) == ("ClientInstanceId", "uuid")
 
 
@@ -231,7 +231,7 @@ class HeaderVersions:
     def parse(cls, texts: Mapping[str, str]) -> HeaderVersions:
         """Return the header versions in the key ``headerVersions`` of a spec, in any order.
 
-        Raises `ValueError` for a key that is no range and for a value that is no number.
+        Raises `ValueError` for a key that is not a range and for a value that is not a number.
         """
         ranges = [(Versions.parse(versions), int(header)) for versions, header in texts.items()]
         return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))

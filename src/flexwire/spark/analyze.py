@@ -138,7 +138,7 @@ if TYPE_CHECKING:
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
-_NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
+_NO_OBJECTS = "by_objects no longer has an effect; leave it out"
 # The audit's table is one file, which the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that stay empty in an analysis without a capture.

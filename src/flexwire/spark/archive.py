@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# An archive that does not fit is no error, but Java would report it on the terminal.
+# An archive that does not match is not an error, but Java would report it on the terminal.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
@@ -145,7 +145,7 @@ def _release(java: Path) -> bytes:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether only this user and root can write to it: Java runs what it maps."""
+    """Return whether only this user and root can write to it, because Java runs the code in it."""
     status = path.lstat()
     return status.st_uid in {os.getuid(), _ROOT} and not status.st_mode & _OTHERS_WRITE
 

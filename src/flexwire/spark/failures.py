@@ -164,7 +164,7 @@ def _java_causes(error: Exception) -> list[tuple[str, str]]:
             causes.append((java.getClass().getName(), java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, ConnectionError):
-        # Java has ended meanwhile, so use the causes found so far.
+        # Java has ended in the meantime, so use the causes found so far.
         return causes
     return causes
 

@@ -35,7 +35,7 @@ _NUMBERS = re.compile(r"(?:1\.(?=\d))?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that started: where it lives and what it is."""
+    """A Java that was started: its home and its version."""
 
     home: Path
     version: tuple[int, int, int]
@@ -43,7 +43,7 @@ class Java:
 
     @property
     def is_deprecated(self) -> bool:
-        """Whether Spark advises against this release."""
+        """True if Spark advises against this release."""
         first, last = DEPRECATED
         return first <= self.version <= last
 

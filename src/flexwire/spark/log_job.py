@@ -4,9 +4,9 @@
 segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_sizes, log_rewrites, log_keys
                                 └─▶ runs of keys ─▶ parts of hashes, some a task ─▶ log_keys
 ```
-A task reads its pieces once, and keeps only what it must in memory. Keys that do not fit lie in
-runs beside the output until other tasks have merged them. For each sample, the task that read its
-batches also writes it in other batch sizes and codecs (`flexwire.tables.log_samples`).
+A task reads its pieces once, and keeps only the necessary data in memory. Keys that do not fit lie
+in runs beside the output until other tasks have merged them. For each sample, the task that read
+its batches also writes it in other batch sizes and codecs (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations

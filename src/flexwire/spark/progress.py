@@ -108,7 +108,7 @@ def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None
                 stages_seen.seen[stage.stage_id] = (stage.num_completed_tasks, stage.num_tasks)
             stages_seen.tell()
 
-    # PySpark's type is an abstract class, and a function is no instance of it.
+    # PySpark's type is an abstract class, and a function is not an instance of it.
     handler = cast("ProgressHandler", handle)
     spark.registerProgressHandler(handler)
     try:

@@ -22,7 +22,8 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""Where Spark's own directories go. It overrides ``spark.local.dir``, in Python workers too."""
+"""The directory for Spark's own directories. It overrides ``spark.local.dir``, in Python workers
+too."""
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _LOCK: Final = "in-use"
 # Java's counters for `jps` are a file in the temporary directory.
@@ -33,8 +34,8 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 def scratch_directory() -> Path:
     """Return the directory of this process, made when it is first needed.
 
-    It stands in the first of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise where Python's
-    temporary files are (``TMPDIR``). It is removed when the process ends.
+    It is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise in the
+    directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
     """
     base = local_directory()
     sweep(base)

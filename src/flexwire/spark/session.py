@@ -41,7 +41,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
-    """Where an analysis starts Spark if no session is running, and with how much memory."""
+    """The master and the memory with which an analysis starts Spark if no session is running."""
 
     master: str | None
     memory: str
@@ -236,7 +236,7 @@ def _quiet_java() -> Path:
     try:
         return without_vector(home)
     except JavaError:
-        # No directory is writable. Java runs from its home all the same, with a line of warning.
+        # No directory is writable. Java still runs from its home, with a warning.
         return home
 
 

@@ -136,14 +136,17 @@ def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator
 
 @contextmanager
 def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Set what an analysis relies on, with the settings for a small or large capture, meanwhile."""
+    """Apply the settings of an analysis, for a small or large capture, while a block runs."""
     with temporary_settings(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
 @contextmanager
 def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
-    """Set the settings for queries of tables, meanwhile; ``is_small`` is defined by `are_small`."""
+    """Apply the settings for queries of tables while a block runs.
+
+    `are_small` defines ``is_small``.
+    """
     with temporary_settings(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield
 

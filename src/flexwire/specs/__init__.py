@@ -7,8 +7,8 @@ Laws of these rooms:
 
 - **A rule is one file.** Its name is the rule's id and its docstring the rule's page, so a rule is
   found at once and cannot lack a page. `tests/check/test_docs.py`, `tests/check/test_rules.py`
-- **`cost` computes no size.** The reference writes both sides, or the column kernels return what
-  the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
+- **`cost` computes no size.** The reference writes both sides, or the column kernels return the
+  bytes that the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
   `tests/cost/test_columns.py`
 - **The guide's script compares nothing.** `guide/rows.py` compares versions, in the order of the
   page's rows, and the script shows the result. `tests/guide/test_changes.py`

@@ -43,7 +43,7 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """Whether the comment allows anything. For that it must give a reason."""
+        """True if the comment allows anything. For that it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 
 

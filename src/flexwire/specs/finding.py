@@ -77,7 +77,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class RuleInfo(Protocol):
-    """The properties of a rule that a format shows besides its id."""
+    """The properties of a rule that a format shows in addition to its id."""
 
     @property
     def category(self) -> Enum:

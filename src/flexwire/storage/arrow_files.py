@@ -36,7 +36,7 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
         return self.open_input_file(path)
 
     def get_file_info(self, paths: list[str]) -> Any:
-        """Return what each path is. `StorageError` if that cannot be determined."""
+        """Return the kind of each path. `StorageError` if that cannot be determined."""
         infos = []
         for path in paths:
             with report_failures(self._url_of(path), "look for"):

@@ -86,7 +86,7 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
             directory = os.path.realpath(directory_name)
             for name in filter(is_wanted, names):
                 file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
-                with suppress(FileNotFoundError):  # a link to nowhere, or removed meanwhile
+                with suppress(FileNotFoundError):  # a broken link, or removed in the meantime
                     status = os.stat(file)  # noqa: PTH116 - a Path takes a minute
                     if stat.S_ISREG(status.st_mode):
                         is_link = os.path.islink(file)  # noqa: PTH114 - a Path takes a minute

@@ -112,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Return the text of a library without passwords; it may contain addresses anywhere."""
+    """Return a library's text without passwords; addresses may be anywhere in it."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 
@@ -144,7 +144,7 @@ class FileStore:
 
     @property
     def renames(self) -> bool:
-        """Whether a file must be written beside its place first, as it shows while it grows."""
+        """True if a file must be written beside its place first, as it shows while it grows."""
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:

@@ -174,10 +174,10 @@ _GROWING: Final = {"", "hdfs"}  # in an object store, every change makes another
 class InputFile:
     """A file by URL or path, with the size and version from its listing.
 
-    A task opens it on any machine. Opening and reading fail if the file was replaced meanwhile. A
-    file on this machine, or in HDFS, may have grown: it is read up to the ``size`` listed.
-    ``version`` is an ETag or a generation in an object store, and on this machine the time of the
-    last change and the file's number.
+    A task opens it on any machine. Opening and reading fail if the file was replaced in the
+    meantime. A file on this machine, or in HDFS, may have grown: it is read up to the ``size``
+    listed. ``version`` is an ETag or a generation in an object store, and on this machine the time
+    of the last change and the file's number.
     """
 
     url: str

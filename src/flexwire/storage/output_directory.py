@@ -167,7 +167,7 @@ class OutputDirectory:
         return fs.PyFileSystem(StoredFiles(store, self.url)), store.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove files; missing ones are no error."""
+        """Remove files; a missing file is not an error."""
         remaining = iter(names)
         while batch := list(islice(remaining, _MOST_IN_A_REMOVAL)):
             if self.path is None:

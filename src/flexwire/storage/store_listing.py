@@ -32,7 +32,7 @@ class FileEntry(NamedTuple):
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    They come in an object store's order, which is that of the names' bytes. An empty place gives
+    They come in an object store's order, which is that of the names' bytes. An empty place returns
     none.
     """
     store = open_store(url)

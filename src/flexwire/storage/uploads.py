@@ -44,7 +44,7 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
 
 
 def remove(store: FileStore, keys: Sequence[str]) -> None:
-    """Remove up to a thousand files; missing ones are no error."""
+    """Remove up to a thousand files; a missing file is not an error."""
     if store.kind == "s3":
         bucket = keys[0].partition("/")[0]
         objects = [{"Key": key.partition("/")[2]} for key in keys]
@@ -99,7 +99,7 @@ def _by_renaming(store: FileStore, key: str, write: Any) -> None:
     try:
         store.files.makedirs(directory, exist_ok=True)
         write(unfinished)
-        # Its rename does not replace. Between the two calls there is neither file.
+        # Its rename does not replace an existing file. Between the two calls there is neither file.
         with suppress(FileNotFoundError):
             store.files.rm_file(key)
         store.files.mv(unfinished, key)

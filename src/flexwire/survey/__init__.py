@@ -1,7 +1,7 @@
 """The survey: one pass over a whole capture, which finds the state before each part.
 
-A capture is decoded in parts, in any order and by many tasks. What a frame means depends on what
-came before it on its connection. So one pass goes through all packets first, decodes next to
+A capture is decoded in parts, in any order and by many tasks. The meaning of a frame depends on the
+frames before it on its connection. So one pass goes through all packets first, decodes next to
 nothing, and keeps the state that each part needs for decoding. If a capture is large, the pass
 itself is done in pieces, which are merged afterwards. docs/survey.md explains it with ten segments.
 

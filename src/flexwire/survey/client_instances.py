@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import (
     assigned_client_instance_id,

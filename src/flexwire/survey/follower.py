@@ -343,8 +343,8 @@ class CaptureFollower:
 
 
 SAMPLED: Final = (
-    "it holds a part of what passed, as it says: set acceptSampled to true to read it, and do "
-    "not take what is counted for the whole"
+    "it says that it holds only a part of the traffic: set acceptSampled to true to read it, and "
+    "remember that all counts cover only this part"
 )
 """Return why a capture is not read unless the reader asks for it."""
 

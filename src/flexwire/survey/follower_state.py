@@ -1,7 +1,7 @@
 """The state of the connections of captures that grow, and the rows of the frames that end.
 
-A growing capture has no end at which facts about the whole are known. So a row says only what was
-captured up to the last byte of its frame. It is the same wherever the captures are cut. Rows are
+A growing capture has no end at which facts about the whole are known. So a row depends only on the
+bytes up to the last byte of its frame. It is the same wherever the captures are cut. Rows are
 decoded in separate batches if different facts were known at their times, such as the client's
 software or its instance id.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
 from flexwire.capture.reassembly.assembly import FrameAssembler
@@ -58,8 +58,8 @@ class FollowStep:
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka.
     ``is_introduced`` says whether its client had named its software by then. It covers only clients
     that do so in this step. ``is_identified`` says the same about the client instance id.
-    ``names_known`` says how many of the topic ``names`` were known. ``early`` has what cut requests
-    say about responses that are whole, by connection and the response's index.
+    ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
+    incomplete requests about complete responses, by connection and the response's index.
     """
 
     frames: FrameColumns
@@ -283,7 +283,7 @@ class FollowerState:
 
 
 def _from_rows_on(frames: FrameColumns, rows: dict[str, int]) -> NumpyArray:
-    """Return which rows stand at or after the given row of their connection, if it has one."""
+    """Return which rows are at or after the given row of their connection, if it has one."""
     is_after = np.ones(len(frames), np.bool_)
     for name, row in rows.items():
         is_its = frames.connection[:row] == frames.connections.index(name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.capture.pairing.apis import api_table
 from flexwire.capture.pairing.pairing import HeaderColumns
 from flexwire.capture.reassembly.course import NOTED_FRAMES
@@ -66,7 +66,7 @@ class CrossingFrame(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What truly became of a connection. Add ``indexes`` to the indexes of its frames."""
+    """The true history of a connection. Add ``indexes`` to the indexes of its frames."""
 
     connection: str
     result: HandoffResult
@@ -111,7 +111,7 @@ class _SideProof:
 
     @property
     def seeks(self) -> bool:
-        """Whether no beginning of a frame is known in the bytes of this end."""
+        """True if no beginning of a frame is known in the bytes of this end."""
         return self._guess.seeks != FRAMES
 
     def goes_on(self) -> bool:
@@ -478,7 +478,7 @@ class PieceMerger:
     def _is_told(
         self, headers: HeaderColumns, piece_headers: HeaderColumns, is_unread: NumpyArray
     ) -> NumpyArray:
-        """Return which responses say something and have the request that the piece guessed.
+        """Return which responses tell a fact and have the request that the piece guessed.
 
         Raises `UnprovenError` if the piece read a response that ``is_unread`` here in another way.
         """

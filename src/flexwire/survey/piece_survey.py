@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix of a few names
 from flexwire.capture.pairing.pairing import HeaderColumns, Pairing
 from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.capture.reassembly.segments import FileNotes
@@ -214,7 +214,7 @@ def _on_crowded_keys(
 
 
 def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
-    """Return the rows that stand for all frames of their step.
+    """Return the rows that represent all frames of their step.
 
     These are the first and last frame by time, and the first and last request. The last request,
     with everything before it, tells whether the connection may carry credentials.
@@ -235,7 +235,10 @@ def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
 
 
 def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
-    """Return the rows whose bodies say something new. Of equal rows in a step, only the first."""
+    """Return the rows whose bodies say something new.
+
+    If rows in a step are equal, only the first.
+    """
     first_rows = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
     }

@@ -109,7 +109,7 @@ class PieceFrames:
 
     ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``. Every
     row that is not preset (`HeaderColumns.is_preset`) has one. ``software``, ``instances`` and
-    ``topics`` are what preset rows say. Of a connection's requests that name its software, only the
+    ``topics`` come from preset rows. Of a connection's requests that name its software, only the
     first is kept. ``ordinal`` is the place of a row among all rows of its key. ``left_out`` holds
     spans of the correlation ids of the rows that are not handed over, by step
     (`flexwire.survey.piece_survey`).

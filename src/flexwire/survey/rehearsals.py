@@ -1,4 +1,4 @@
-"""What taps that rehearse a release did, read from the comments in their captures.
+"""The actions of rehearsing taps, read from the comments in their captures.
 
 Each task reads one file that is marked as written by such a tap. The results of all files are added
 up. The comments are attached to packets, so all packets of the file are read. The tables have what
@@ -55,7 +55,9 @@ class ClientRefusals:
 
 @dataclass(slots=True)
 class RehearsedTraffic:
-    """What taps did with requests: the requests of each kind, and the clients that were refused.
+    """The actions of taps on requests.
+
+    The requests of each kind, and the clients that were refused.
 
     ``beyond`` are requests of clients above the limit of clients that are counted separately.
     """
@@ -65,7 +67,7 @@ class RehearsedTraffic:
     beyond: int = 0
 
     def see(self, request: RehearsedRequest, most: int = MOST_CLIENTS) -> None:
-        """Take in what a tap did with a request."""
+        """Add the action of a tap on a request."""
         self.did[request.did] += 1
         if request.did != CLOSED:
             return
@@ -101,7 +103,7 @@ def host_of(end: str) -> str:
 
 
 def read_rehearsal(source: InputFile) -> RehearsedTraffic:
-    """Return what the tap of a capture file did.
+    """Return the actions of the tap that wrote a capture file.
 
     Raises `StorageError` for a file that is gone or changed, `CaptureError` if it is no capture.
     """

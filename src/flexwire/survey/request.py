@@ -84,7 +84,7 @@ class AnalysisRequest:
 
     @property
     def pauses(self) -> bool:
-        """Whether a later analysis continues the capture."""
+        """True if a later analysis continues the capture."""
         return self.continuation is not None and self.continuation.pauses
 
     @property
@@ -117,7 +117,7 @@ class MergePlan(NamedTuple):
 
 @dataclass(slots=True)
 class RangeContext:
-    """What a range needs besides its start: where it ends, and facts about the whole capture.
+    """The data of a range in addition to its start: its end, and facts about the whole capture.
 
     ``files`` are the files that the range lies in. Files are read one after the other, unless there
     is a ``merge_plan``. The first range ``has_start`` only if it continues another analysis. The
@@ -300,7 +300,7 @@ def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
-            # Many bytes may stand before the first segment.
+            # There may be many bytes before the first segment.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return FileLook(source, error=error)

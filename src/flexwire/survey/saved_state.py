@@ -107,7 +107,7 @@ class PackedState(NamedTuple):
 class SavedState:
     """The state of the open connections at the end of an analysis.
 
-    ``software`` and ``instances`` are what clients said on open connections. ``names`` are the
+    ``software`` and ``instances`` come from clients on open connections. ``names`` are the
     names of topics by their ids. ``began`` is the analysis in which each open connection began.
     Only these connections are written from ``pairing``. ``end_us`` is when the last segment was
     captured.

@@ -5,7 +5,7 @@ assumed to be those of its first segment here. Its frames are assumed to begin w
 segment that looks like the beginning of a frame. The bytes before that become a made-up frame,
 behind a `MARK`. If the bytes look like TLS, no frame is expected to begin in them.
 
-A log keeps each step: what was guessed and what followed from it. Connections that begin in the
+A log keeps each step: the guess and its results. Connections that begin in the
 part have a log too, because their ports may have been used before. A reader that knows the true
 state of a connection can check the guesses and take over the steps without the segments.
 """
@@ -44,7 +44,7 @@ MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
 """The first bytes of a made-up frame. Its correlation id is `MARK_ID`, as request and response."""
 
 HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
-"""This many bytes stand before the tail of a frame that began before the part."""
+"""The number of bytes before the tail of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
 # Steps that no kernel took cost memory and time. A connection with more than this is given up.
@@ -102,7 +102,7 @@ class SegmentStep:
 
 @dataclass(slots=True)
 class StepLog:
-    """What became of a connection, step by step. Unless ``is_whole``, more segments follow."""
+    """The history of a connection, step by step. Unless ``is_whole``, more segments follow."""
 
     steps: list[FastPathStep | SegmentStep] = field(default_factory=list)
     is_whole: bool = True
@@ -149,7 +149,7 @@ class SpeculativeAssembler(FrameAssembler):
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the guesses about this connection were given up."""
+        """True if the guesses about this connection were given up."""
         return not self.log.is_whole and not self.is_fresh
 
     @property

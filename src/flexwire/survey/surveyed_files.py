@@ -34,7 +34,7 @@ REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True i
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFiles:
-    """The number of files that cannot be opened or are no captures, with reasons for the first."""
+    """The number of files that are unreadable or not captures, with the first reasons."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()

@@ -118,7 +118,7 @@ def _of_bodies(
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
-    # Taking a null gives a null.
+    # The index null returns null.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
     error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)

@@ -4,8 +4,8 @@
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
-Of two records with one key, the record with the lower offset is superseded. It is counted where the
-two meet: in memory, or between runs. Memory is bounded, however many keys there are.
+If two records have the same key, the record with the lower offset is superseded. It is counted
+where the two meet: in memory, or between runs. Memory is bounded, however many keys there are.
 """
 
 from __future__ import annotations
@@ -270,9 +270,9 @@ class LogWork:
 class LogTableRows:
     """Yields the rows of a task; ``spill`` gets runs of keys with their partition's number.
 
-    ``inflation`` bounds what the batches inflate to. If all batches together exceed the allowance
-    for the bytes read, `BeyondAllowanceError` is raised. A batch that inflates beyond its own bound
-    is damage.
+    ``inflation`` limits the inflated size of the batches. If all batches together exceed the
+    allowance for the bytes read, `BeyondAllowanceError` is raised. A batch that inflates beyond its
+    own bound is damage.
 
     Attributes:
         spilled: the number of keys in each run, by partition.

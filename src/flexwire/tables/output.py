@@ -66,7 +66,7 @@ class Output:
 
     @property
     def is_continued(self) -> bool:
-        """Whether connections continue from one of its analyses to the next."""
+        """True if connections continue from one of its analyses to the next."""
         return False
 
     @property

@@ -2,13 +2,13 @@
 
 All partitions in a batch of messages are read at once. The kernels return groups of record batches
 with their records, and the number of each record's batch and each batch's partition. So the facts
-of a partition and of a batch are copied to records by number. Only what the kernels refuse becomes
-Python objects, and takes its place between the other rows.
+of a partition and of a batch are copied to records by number. Only batches that the kernels refuse
+become Python objects, and their rows are put at their place between the others.
 
 A row is a record, with the facts of its batch. Two other kinds of row have no offset: a batch
-without records (compaction leaves such batches) with its facts, and bytes that are no record batch,
-with the reason in ``error``. If a full Fetch response cuts off its last batch, the beginning of
-that batch is a row of the second kind too.
+without records (compaction leaves such batches) with its facts, and bytes that are not a record
+batch, with the reason in ``error``. If a full Fetch response cuts off its last batch, the beginning
+of that batch is a row of the second kind too.
 
 The records of a batch share two dozen columns. Copying these into every row takes longer than
 decoding the records, and a reader of the rows would look for runs of equal rows again. So the rows
@@ -132,7 +132,7 @@ OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
 """The columns of the records table that the bytes of a partition decide, in order."""
 PARTIAL_BATCH = "partial batch"
 WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
-# The weight of a row itself, beside its key, value and record headers.
+# The weight of a row itself, without its key, value and record headers.
 _ROW_BYTES = 100
 
 
@@ -141,8 +141,8 @@ def object_rows(
 ) -> Iterator[tuple[Row, int]]:
     """Yield the rows of all batches in ``data``, as tuples of `OF_PARTITION`, with their sizes.
 
-    ``data`` are a partition's bytes from ``begin`` on, where a batch begins. ``inflation`` bounds
-    what each batch inflates to.
+    ``data`` are a partition's bytes from ``begin`` on, where a batch begins. ``inflation`` limits
+    the inflated size of each batch.
     """
     if data == WITHHELD_BYTES and not begin:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
@@ -232,8 +232,8 @@ def record_runs(
 
     ``names`` are the names of topics by id, for versions that carry only ids. ``hints`` come from
     earlier calls and save memory; the cuts between batches of rows may depend on them. A batch has
-    about as many bytes as a cache holds, or those of one record batch. ``inflation`` bounds what
-    each record batch inflates to.
+    about as many bytes as a cache holds, or those of one record batch. ``inflation`` limits the
+    inflated size of each record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))
@@ -296,7 +296,7 @@ def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
 
 
 class _Carrier(NamedTuple):
-    """A column of what carried the pieces (messages, partitions), and each piece's row in it."""
+    """A column of the messages or partitions that carried pieces, and the row of each piece."""
 
     column: pa.Array
     rows: Words

@@ -442,7 +442,10 @@ def _instance_name(message_name: str) -> str | None:
 
 
 def _instance(text: object) -> str | None:
-    """Return an id in Kafka's text form; None for the zero uuid, and for what is no uuid."""
+    """Return an id in Kafka's text form.
+
+    None for the zero uuid, and for values that are not a uuid.
+    """
     if not isinstance(text, str):
         return None
     try:

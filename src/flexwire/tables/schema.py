@@ -148,7 +148,7 @@ class Column:
     is_about: bool = False
 
     def shown(self) -> ShownColumn:
-        """Return what the facts of an answer say of the column."""
+        """Return the description of the column in the facts of an answer."""
         kind = self.kind or _kind(self.name, self.type)
         return ShownColumn(self.name, self.heading, kind, self.is_about)
 

@@ -55,7 +55,7 @@ def fields_with_paths(
 class RecordsField:
     """The place of record bytes in a message: names of fields, outer before inner.
 
-    ``topic_name`` and ``topic_id`` stand beside the array of partitions; either may be missing.
+    ``topic_name`` and ``topic_id`` are next to the array of partitions; either may be missing.
     """
 
     message: str
@@ -74,7 +74,7 @@ class RecordsField:
 
 
 # The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# from any byte on, so its "unaligned records" are no record batches. They stay in its message
+# from any byte on, so its "unaligned records" are not record batches. They stay in its message
 # table.
 RECORDS_FIELDS = (
     RecordsField(
@@ -109,7 +109,7 @@ Path = tuple[str, ...]
 class ErrorPlace:
     """The path of an error code in a message's body, and the topic that it refers to.
 
-    ``topic`` and ``topic_id`` stand in the same structure, or in the nearest one around it. None if
+    ``topic`` and ``topic_id`` are in the same structure, or in the nearest one around it. None if
     there is none.
     """
 

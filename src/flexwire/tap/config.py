@@ -104,13 +104,13 @@ class TapConfig:
     keep_addresses: bool = _told(
         False,
         "--keep-addresses",
-        "Do not rewrite the addresses that brokers advertise. For a tap beside each broker that "
-        "has the broker's own name and port.",
+        "Do not rewrite the addresses that brokers advertise. Use this if each broker has its "
+        "own tap, which has the broker's name and port.",
     )
     max_bytes: int = _told(
         DEFAULT_FILE_BYTES,
         "--rotate",
-        "Begin a new file after this many MiB; SIGHUP begins one at once.",
+        "Begin a new file after this many MiB. SIGHUP begins a new file at once.",
         least=1,
         unit=MIB,
     )
@@ -118,8 +118,8 @@ class TapConfig:
     sample: float = _told(
         1.0,
         "--sample",
-        "Capture this share of the connections, each as a whole, and only pass on the others. "
-        "The capture and every report of it state the share.",
+        "Capture this share of the connections, each as a whole. The tap passes on the others "
+        "without capturing them. The capture and every report of it state the share.",
         least=0,
         most=1,
         is_open=True,
@@ -127,23 +127,23 @@ class TapConfig:
     processes: int = _told(
         1,
         "--processes",
-        "Carry connections in this many processes, to use as many cores; --keep-mib, "
-        "--keep-files and --metrics are for all of them.",
+        "Carry connections in this many processes, to use as many cores. --keep-mib, "
+        "--keep-files and --metrics count all processes together.",
         least=1,
         most=MOST_PROCESSES,
     )
     live: str | None = _told(
         None,
         "--live",
-        "Give the capture, as it is written, to readers of this Unix socket on this machine, for "
-        "example flexwire who. It is for this user alone.",
+        "Send the capture, while it is written, to readers of this Unix socket, for example "
+        "flexwire who. Only this user on this machine can read it.",
     )
     most_held: int = _told(
         MOST_HELD,
         "--hold-mib",
         "Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
-        "limit frames still pass, but the capture has only their beginning; the tap counts "
-        "them.",
+        "limit frames still pass, but the capture has only the beginning of each. The tap counts "
+        "these frames.",
         least=1,
         unit=MIB,
     )

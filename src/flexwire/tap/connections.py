@@ -203,7 +203,7 @@ class LocalRunner:
         self._on_end = on_end
         self._files = KeptFiles(config.keep) if files is None else files
         self._contexts = TapContexts(PLAIN)
-        # A certificate is for a name, and the replaced address is none.
+        # A certificate is for a name, but the replaced address is an IP address.
         named = config.security.listen is not None and not is_address(config.listen.host)
         self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
@@ -443,8 +443,8 @@ class LocalRunner:
             self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
         if relay.asked_for_tickets and not self._config.keep_addresses:
             self._say_once(
-                "a client asks for GSSAPI, which holds only where the tap has the broker's own "
-                "name (--keep-addresses): its ticket is for the name that it connects to"
+                "a client uses Kerberos (GSSAPI); its ticket is for the name that it connects "
+                "to, so the tap needs the broker's own name (--keep-addresses)"
             )
 
     def _forwarder(self, peer: HostPort, number: int) -> Forwarder:

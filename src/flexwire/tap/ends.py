@@ -3,8 +3,8 @@
 asyncio's streams wake a task for every piece, copy it into a buffer and out again. Here the relay
 is called with the piece itself, and may take it in several steps of the event loop, so that a piece
 of many frames does not block other connections. If an end takes no more bytes, the other end is not
-read. So at most one piece each way waits here, besides the bytes in the sockets. The same holds
-while bytes are delayed (`End.wait`).
+read. So at most one piece in each direction waits here, in addition to the bytes in the sockets.
+The same holds while bytes are delayed (`End.wait`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class End(asyncio.Protocol):
 
     def __init__(self, *, over_tls: bool = False) -> None:
         self.error: Exception | None = None
-        """By what the connection was lost."""
+        """The cause of the loss of the connection."""
         self.has_ended = False
-        """Whether it has said that no more will come."""
+        """Whether it has announced that no more bytes will come."""
         self.is_deaf = False
         """Whether everything that is written from now on is dropped."""
         self._is_full = False
@@ -76,12 +76,12 @@ class End(asyncio.Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether too many bytes wait here, or bytes are delayed on purpose."""
+        """True if too many bytes wait here, or bytes are delayed on purpose."""
         return self._is_full or bool(self._late)
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing can be written any more."""
+        """True if nothing can be written any more."""
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
     def call(self, calls: EndCallbacks, other: End) -> None:
@@ -186,7 +186,7 @@ class End(asyncio.Protocol):
         if self._late:
             self._half_closes = True
         elif not self.transport.is_closing():
-            # The peer has reset the connection meanwhile, which the next read reports.
+            # The peer has reset the connection in the meantime, which the next read reports.
             with suppress(OSError):
                 self.transport.write_eof()
 
@@ -291,7 +291,7 @@ class End(asyncio.Protocol):
         self._next_step = None
         try:
             self._tell()
-        except Exception as error:  # noqa: BLE001 - as asyncio does with what its protocols raise
+        except Exception as error:  # noqa: BLE001 - as asyncio does with exceptions of its protocols
             self.error = error
             if self._calls is not None:
                 self._tell_end(partial(self._calls.lost, error))

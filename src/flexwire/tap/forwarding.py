@@ -47,7 +47,7 @@ class PassedResponse(NamedTuple):
     It is sent ``seconds`` late. Only its first ``length`` bytes are sent, with its frame's length,
     and then the connection is closed. If it ``silences`` the connection, nothing is sent to the
     client, from this response on. The client's next requests are read ``muted`` seconds later.
-    ``comment`` in the capture says what was done.
+    ``comment`` in the capture describes the action.
     """
 
     payload: bytes
@@ -59,7 +59,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the payload is sent on whole and at once, without further effects."""
+        """True if the payload is sent on whole and at once, without further effects."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
@@ -70,7 +70,7 @@ class Forwarder(Protocol):
     """Decides which bytes go to the broker, and when; together it gets all bytes of the client."""
 
     holds: bool
-    """Whether requests wait here until they are whole."""
+    """True if requests wait here until they are whole."""
 
     def at_once(self, data: bytes) -> bytes:
         """Return the bytes to forward among those that just came."""

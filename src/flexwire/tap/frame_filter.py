@@ -1,9 +1,9 @@
 """A filter of the frames that a tap captures: by API, client id or topic.
 
-Frames that are left out leave no gap in a capture: the rest reads as if nothing else had been sent.
-So a request and its response are captured or left out together. A frame that cannot be decoded is
-captured, because its subject is unknown. SASL frames are captured too, because a reader needs them
-to interpret later bytes. The topics of a request are those that it names.
+Frames that are left out leave no gap in a capture: it looks as if only the other frames had been
+sent. So a request and its response are captured or left out together. A frame that cannot be
+decoded is captured, because its subject is unknown. SASL frames are captured too, because a reader
+needs them to interpret later bytes. The topics of a request are those that it names.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class LogLimiter:
         count: int = 1,
         error: BaseException | None = None,
     ) -> None:
-        """Log a text that stands for ``count`` events, with the traceback of ``error``."""
+        """Log a text for ``count`` events, with the traceback of ``error``."""
         if not self._log.isEnabledFor(level):
             return
         now = self._clock()

@@ -51,7 +51,7 @@ class TapStatistics:
     reset: int = 0
     """Connections that ended with a reset, from either side."""
     left_early: int = 0
-    """Clients that ended their connection, as they may, while they awaited a response."""
+    """Clients that ended their connection while they waited for a response, which is allowed."""
     broken_off: int = 0
     """Frames of either direction that ended before their length was reached."""
     requests: int = 0
@@ -77,10 +77,10 @@ class TapStatistics:
     not_rerouted: int = 0
     """Advertised addresses that stayed as they are, because no listener could be opened."""
     stamped: int = 0
-    """Requests that went on with header tags of the tap's."""
+    """Requests that were forwarded with header tags of the tap."""
     unstamped_not_flexible: int = 0
-    """Requests that went on as they came, where the tap stamps: of a version whose header has no
-    tags, or that no release has."""
+    """Requests that a stamping tap forwarded unchanged, because their version has no tags in the
+    header, or because no release has it."""
     unstamped_tag_taken: int = 0
     """The same: the client sent such a tag itself."""
     unstamped_too_large: int = 0
@@ -154,7 +154,7 @@ class TapStatistics:
 
     @property
     def is_captured(self) -> bool:
-        """Whether the capture has all bytes that passed."""
+        """True if the capture has all bytes that passed."""
         return not (
             self.capture_failures or self.not_captured or self.unended or self.shortened_frames
         )
@@ -234,7 +234,7 @@ class MetricsPort:
 
     @property
     def address(self) -> HostPort:
-        """Where it listens, with the port that was taken."""
+        """The address on which it listens, with the actual port."""
         return self._address
 
     async def start(self, render: Callable[[], bytes]) -> None:

@@ -57,7 +57,7 @@ class _WorkerHandle:
         self.clients: dict[int, str] = {}
         """The hosts of its open connections, by their numbers."""
         self.unfinished: dict[Path, None] = {}
-        """Capture files that it has begun and not ended, where there is a limit to what is kept."""
+        """Capture files that it has begun and not ended, if the kept files are limited."""
         self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.gone = asyncio.Event()
@@ -65,7 +65,7 @@ class _WorkerHandle:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it accepts clients."""
+        """True if it accepts clients."""
         return self.ready.done() and self.ready.exception() is None
 
 

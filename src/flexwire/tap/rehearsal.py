@@ -65,9 +65,9 @@ class RehearsalPlan:
 
     ``release`` is a final release of the catalog, as "4.4". ``share`` of all clients get it, chosen
     by address and client id. It ends after this many ``seconds``, and when more than
-    ``most_failed`` clients were refused; None is no limit. ``read`` are the versions of ApiVersions
-    that the brokers read, which `flexwire.tap.Tap` requests when it starts. Raises `ArgumentError`,
-    and `UnknownMessageError` for a release that the catalog lacks.
+    ``most_failed`` clients were refused; None means no limit. ``read`` are the versions of
+    ApiVersions that the brokers read, which `flexwire.tap.Tap` requests when it starts. Raises
+    `ArgumentError`, and `UnknownMessageError` for a release that the catalog lacks.
     """
 
     release: str
@@ -88,7 +88,7 @@ class RehearsalPlan:
 
 
 def missing_apis(release: str, offered: Collection[int]) -> list[str]:
-    """Return the client APIs of a release that a broker with these api keys cannot stand in for.
+    """Return the client APIs of a release that a broker with these api keys lacks.
 
     >>> missing_apis("4.0.2", catalog().api_keys())
     []
@@ -106,7 +106,7 @@ def missing_apis(release: str, offered: Collection[int]) -> list[str]:
 class Rehearsal:
     """A running rehearsal in one process: its clients, its failed clients, and its end.
 
-    Only one of several processes is not ``quiet`` about its end.
+    Of several processes, all but one are ``quiet`` and do not log the end.
     """
 
     def __init__(self, plan: RehearsalPlan, only: CaptureFilter, *, quiet: bool = False) -> None:
@@ -159,7 +159,7 @@ class Rehearsal:
 
 
 Did = Literal["narrowed", "sent on", "unsupported", "closed"]
-"""What the tap did with a request.
+"""The action of the tap on a request.
 
 It removed versions from the response, sent the request on in the broker's version, answered that
 its version is unsupported, or closed the connection.
@@ -267,7 +267,7 @@ class RehearsingForwarder:
         return "sent on" if above else "narrowed"
 
     def _decide_unread(self, payload: bytes) -> Did | None:
-        """Decide about a frame that is no request: brokers answer only negative versions."""
+        """Decide about a frame that is not a request: brokers answer only negative versions."""
         if len(payload) < _HEAD.size:
             return None
         api_key, version, _ = _HEAD.unpack_from(payload)

@@ -54,7 +54,7 @@ class _OwnAnswer(NamedTuple):
     after: int
     payload: bytes | None
     is_awaited: bool
-    """Whether the conversation waits for it."""
+    """True if the conversation waits for it."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Relay:
     requests are answered.
     """
 
-    def __init__(  # noqa: PLR0913  # the parts of a connection are what they are
+    def __init__(  # noqa: PLR0913  # a connection has this many parts
         self,
         client: End,
         broker: End,
@@ -151,7 +151,7 @@ class Relay:
             self._responses.clear()
 
     def _take_rest(self) -> None:
-        """Take all bytes that came; some are left only if the tap is closed meanwhile."""
+        """Process all bytes that came; some are left only if the tap is closed in the meantime."""
         for end in (self._client, self._broker):
             end.tell_rest_at_once()
 
@@ -274,7 +274,7 @@ class Relay:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, kind: str, reason: str) -> None:
-        """Log what a peer can repeat with every few bytes; the counts have the number."""
+        """Log an event that a peer can repeat with every few bytes; the counts have the number."""
         level = logging.DEBUG if kind in self._said else logging.WARNING
         self._said.add(kind)
         self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")

@@ -72,14 +72,14 @@ class TapSecurity:
 
     @property
     def withholds(self) -> bool:
-        """Whether credentials are kept out of the capture, because TLS hid them."""
+        """True if credentials are kept out of the capture, because TLS hid them."""
         if self.with_credentials is None:
             return self.listen is not None or self.upstream is not None
         return not self.with_credentials
 
     @property
     def lays_credentials_open(self) -> bool:
-        """Whether bytes that clients send under TLS go to brokers without TLS."""
+        """True if bytes that clients send under TLS go to brokers without TLS."""
         return self.listen is not None and self.upstream is None
 
     def check(self) -> None:

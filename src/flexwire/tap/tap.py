@@ -85,8 +85,8 @@ class Tap:
     credentials. Without it, TLS is passed on and captured but not read: see `TapStatistics.tls`.
 
     Its own listeners are advertised by ``advertised_host``, or the name that the client requested
-    by TLS (SNI), or the address in ``listen``. A tap beside each broker, with the broker's own name
-    and port, needs ``keep_addresses``, so that addresses stay unchanged.
+    by TLS (SNI), or the address in ``listen``. If each broker has its own tap, with the broker's
+    name and port, use ``keep_addresses``, so that addresses stay unchanged.
 
     At most ``most_held`` bytes of unfinished frames are held, over all connections.
     Beyond that frames pass, and the capture has only their beginning; both are counted
@@ -203,11 +203,13 @@ class Tap:
     def add_fault(self, fault: Fault | str) -> None:
         """Add one fault, on all connections; a text is read by `parse_fault`.
 
-        Raises `ArgumentError` if the text is no fault, if there are too many faults, if the tap was
-        started without ``faults`` or adds header tags, and during a rehearsal.
+        Raises `ArgumentError` if the text is not a fault, if there are too many faults, if the tap
+        was started without ``faults`` or adds header tags, and during a rehearsal.
         """
         if self.faults is None:
-            raise ArgumentError("expected a tap that was started with faults, if only with none")
+            raise ArgumentError(
+                "expected a tap that was started with faults; an empty list of faults is enough"
+            )
         is_rehearsing = self.rehearsal is not None and self.rehearsal.over is None
         if self._config.stamping is not None or is_rehearsing:
             raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
@@ -296,9 +298,9 @@ class Tap:
 _INPUT: Final = 0
 _LOG: Final = logging.getLogger(__name__)
 _LAID_OPEN: Final = (
-    "clients reach the tap under TLS, and from it on there is none: of SASL PLAIN and OAUTHBEARER "
-    "whoever is between the tap and the brokers reads passwords and tokens; --upstream ssl://… "
-    "hides them"
+    "clients use TLS to the tap, but the tap uses none to the brokers: anybody between the tap "
+    "and the brokers can read the passwords of SASL PLAIN and the tokens of OAUTHBEARER; use "
+    "--upstream ssl://…"
 )
 
 

@@ -1,10 +1,10 @@
 """Vectors of Kafka's wire protocol, and a runner that tests a codec in any language with them.
 
-A codec finds out from its users what it reads wrongly, because nobody publishes the bytes. A
-package of vectors holds the bytes: every version of every message, with what Apache Kafka's own
-Java classes make of it. `run_codec` starts any command, gives it one case a line over standard
-input, and judges one line of answer. It knows no message and decodes nothing: everything that it
-compares with stands in the package. `tools/vectors_package.py` builds the package.
+The authors of a codec learn only from its users what it reads wrongly, because nobody publishes the
+bytes. A package of vectors holds the bytes: every version of every message, with the result of
+Apache Kafka's own Java classes. `run_codec` starts any command, gives it one case a line over
+standard input, and judges one line of answer. It knows no message and decodes nothing: the package
+has everything that it compares with. `tools/vectors_package.py` builds the package.
 
 - `package` reads a package: its manifest, its files, and each `Vector`.
 - `process` talks to the command, with a limit on time, lines and starts.
@@ -14,11 +14,11 @@ compares with stands in the package. `tools/vectors_package.py` builds the packa
 
 Laws of this room (tests below `tests/`):
 
-- A codec that is silent, crashes, writes without end or writes what nobody asked for costs a case,
-  and never hangs the run (`codec_vectors/test_running.py`).
-- What Kafka takes although the protocol does not ask for it is never a deviation
+- A codec that is silent, crashes, never stops writing or writes unrequested lines fails a case, and
+  never hangs the run (`codec_vectors/test_running.py`).
+- Bytes that Kafka accepts although the protocol does not require it are never a deviation
   (`codec_vectors/test_judging.py`).
-- Nothing is judged by what flexwire makes of the bytes: this room imports no codec
+- flexwire's own reading of the bytes never decides: this room imports no codec
   (`codec_vectors/test_running.py`).
 """
 

@@ -1,4 +1,4 @@
-"""What an answer of a codec is worth: a verdict for each case and direction."""
+"""Judge the answers of a codec: a verdict for each case and direction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECORDS: Final = "records"
 
 
 class Direction(StrEnum):
-    """What a codec is asked to do."""
+    """The task for a codec."""
 
     DECODE = "decode"
     ENCODE = "encode"
@@ -33,15 +33,16 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     DROPPED = "dropped unknown tags"
-    """Right but for unknown tagged fields, which are missing. A codec may ignore them (KIP-482)."""
+    """Right, except that unknown tagged fields are missing. A codec may ignore them (KIP-482)."""
     FAILED = "failed"
     """The content or the bytes differ, or there is no valid answer."""
     REFUSED = "refused wrongly"
     TAKEN = "taken wrongly"
     STRICTER = "stricter than Kafka"
-    """Refused, where Apache Kafka takes what it would not write. It is a remark."""
+    """Refused, where Apache Kafka accepts bytes that it would not write. It is a remark."""
     OTHERWISE = "read otherwise"
-    """Taken with another content, where Apache Kafka takes what it would not write. A remark."""
+    """Read with another content, where Apache Kafka accepts bytes that it would not write. A
+    remark."""
     UNSUPPORTED = "unsupported"
     """The codec says that it does not know the message or the version."""
     NOT_ASKED = "not asked"
@@ -49,12 +50,12 @@ class Outcome(StrEnum):
 
     @property
     def is_deviation(self) -> bool:
-        """Whether the codec differs from what it must do."""
+        """True if the codec differs from what it must do."""
         return self in {Outcome.FAILED, Outcome.REFUSED, Outcome.TAKEN}
 
 
 class Verdict(NamedTuple):
-    """An outcome of a case, and in words what was expected and what the codec did."""
+    """The outcome of a case, with a text about the expected and the actual result."""
 
     vector: Vector
     direction: Direction
@@ -81,7 +82,7 @@ def judge(vector: Vector, direction: Direction, line: bytes) -> Verdict:
         answer = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Verdict(
-            vector, direction, Outcome.FAILED, f"its answer is none: {error}: {short(line)}"
+            vector, direction, Outcome.FAILED, f"its line is not an answer: {error}: {short(line)}"
         )
     outcome, reason = _judged(vector, direction, answer)
     return Verdict(vector, direction, outcome, reason)
@@ -128,11 +129,11 @@ def _judged_refusal(vector: Vector, words: str) -> tuple[Outcome, str]:
 
 
 def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome | str:
-    """Return the outcome if the bytes are right, and otherwise what differs."""
+    """Return the outcome if the bytes are right, and otherwise the difference."""
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
-    # Where Kafka refuses to write what it read, these are the bytes that it read.
+    # If Kafka refuses to write the message that it read, these are the bytes that it read.
     expected = vector.hex if vector.read is None else vector.hex[: 2 * vector.read]
     if isinstance(vector.written, str):
         expected = vector.written

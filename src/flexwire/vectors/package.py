@@ -34,20 +34,20 @@ _HEX: Final = "^([0-9a-f]{2})*$"
 
 
 class Expected(StrEnum):
-    """What a codec has to do with the bytes of a vector."""
+    """The required behavior of a codec for the bytes of a vector."""
 
     TAKE = "take"
     """It must read them: they are a valid message."""
     REFUSE = "refuse"
     """It must refuse them: Apache Kafka does."""
     EITHER = "either"
-    """It may do as it likes. Apache Kafka takes them, although it would not write them."""
+    """It may do as it likes. Apache Kafka accepts them, although it would not write them."""
 
 
 class Vector(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The bytes of a message, a header or record batches, and what Apache Kafka makes of them."""
+    """The bytes of a message, a header or record batches, and the result of Apache Kafka."""
 
     case: Annotated[str, Meta(description="The name of the case. It is stable between packages.")]
     expected: Annotated[
@@ -108,12 +108,12 @@ class Vector(
 
     @property
     def is_hostile(self) -> bool:
-        """Whether the bytes were damaged; a damaged message may still be valid."""
+        """True if the bytes were damaged; a damaged message may still be valid."""
         return self.damage is not None
 
     @property
     def can_be_encoded(self) -> bool:
-        """Whether a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
+        """True if a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
         is_plain = self.message is not None and not self.is_hostile and not self.decode_only
         return is_plain and self.written is UNSET
 
@@ -128,7 +128,7 @@ class PackageFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a package holds, and what made it."""
+    """The content of a package, and the programs that made it."""
 
     format: int
     version: str

@@ -32,7 +32,7 @@ _MOST_WAIT: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecLimits:
-    """What a codec may take. Times are in seconds, and the length of a line in bytes."""
+    """The limits for a codec. Times are in seconds, and the length of a line in bytes."""
 
     case_seconds: float = 5.0
     """For one answer."""
@@ -63,7 +63,7 @@ class CodecProcess:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the command has ended and may not be started again."""
+        """True if the command has ended and may not be started again."""
         return self._running is None and self.starts >= self._limits.starts
 
     def ask(self, line: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What a run of a codec found: sums by message and version, and each deviation."""
+"""The result of a run of a codec: sums by message and version, and each deviation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CodecResults:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every case was asked and none deviates."""
+        """True if every case was asked and none deviates."""
         return not self.deviations and not self.counts[Outcome.NOT_ASKED]
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class CodecResults:
         yield self.summary()
 
     def _examples(self, most: int) -> Iterator[str]:
-        """Yield the first deviations of each message and outcome, at most so many in all."""
+        """Yield the first deviations of each message and outcome, with a limit for all together."""
         seen: Counter[tuple[str | None, Outcome]] = Counter()
         shown = 0
         for verdict in self.deviations:

@@ -12,7 +12,8 @@ Laws of this room:
 
 - The wire types word every error of decoding and encoding. Reason: the other executors refuse
   without a word, and would differ. Test: `tests/codec/test_executors.py`.
-- A number of the formats stands here, once for all Python code. Reason: two copies come apart.
+- The numbers of the formats are here, once for all Python code. Reason: two copies would soon
+  differ.
   Test: `tests/wire/test_limits.py`.
 - A length is compared with the bytes that remain before anything is allocated. Reason: a length
   that lies would take all memory. Test: `tests/codec/test_boundaries.py`.

@@ -1,7 +1,7 @@
 """The numbers of the formats, each once: how long, how high and how wide anything on the wire is.
 
-The reference executor, the generated source and the kernels take them from here, so that none can
-refuse what another reads. Lengths are in bytes unless said otherwise.
+The reference executor, the generated source and the kernels take them from here, so that all accept
+the same bytes. Lengths are in bytes unless said otherwise.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ MAX_INTERFACES = 65536
 MILLION = 1_000_000
 MAX_TIMESTAMP_US = 253_402_300_800_000_000  # the year 10000, where datetime ends
 
-# Network protocols, by Ethernet's numbers, and the tags that may stand before one.
+# Network protocols, by Ethernet's numbers, and the tags that may come before one.
 IPV4, IPV6 = 0x0800, 0x86DD
 VLAN_TAGS = VLAN, VLAN_OUTER, VLAN_OLD = 0x8100, 0x88A8, 0x9100
 VLAN_TAG_BYTES = 4
@@ -34,7 +34,8 @@ VLAN_TAG_BYTES = 4
 FAMILY_IPV4 = 2
 FAMILIES_IPV6 = FAMILY_LINUX, FAMILY_NETBSD, FAMILY_FREEBSD, FAMILY_DARWIN = 10, 24, 28, 30
 FAMILY_BYTES = 4
-# Where links have the network protocol; in a cooked header of version 2 a tag stands at its end.
+# The place of the network protocol in link headers; a cooked header of version 2 has a tag at its
+# end.
 ETHERNET_PROTOCOL_AT, COOKED_PROTOCOL_AT = 12, 14
 COOKED_2_BYTES, COOKED_2_TAGS_AT = 20, 22
 

@@ -42,11 +42,11 @@ class Field:
     """A field of a structure at one version.
 
     A field that has a default may be missing in a mapping, and a tagged field that has its default
-    value is not written. ``default`` is a value of the field; an empty tuple stands for an empty
-    array, an empty mapping for a structure whose fields all have their defaults. ``attribute`` is
-    the field's key in a mapping and ``json_name`` its name in paths; both default to ``name``.
-    ``tag`` is set if the field is tagged, and also if it is untagged only because the encoding has
-    no tagged fields.
+    value is not written. ``default`` is a value of the field; an empty tuple means an empty array,
+    an empty mapping a structure whose fields all have their defaults. ``attribute`` is the field's
+    key in a mapping and ``json_name`` its name in paths; both default to ``name``. ``tag`` is set
+    if the field is tagged, and also if it is untagged only because the encoding has no tagged
+    fields.
     """
 
     name: str
@@ -196,7 +196,7 @@ class Schema(Type):
     def decode(
         self, data: bytes | bytearray | memoryview, *, lenient: bool = False
     ) -> dict[str, Any]:
-        """Return the mapping that bytes stand for; raise `DecodeError`, also for bytes left over.
+        """Decode bytes to a mapping; raise `DecodeError`, also for leftover bytes.
 
         Missing optional fields are not in the mapping.
         """
@@ -278,7 +278,8 @@ class Schema(Type):
             raise writer.error(f"expected unknown tagged fields by tag, got {short(unknown)}")
         if unknown and not self.flexible:
             raise writer.error(
-                "unknown tagged fields are set, but this version, so encoded, has no tag section"
+                "unknown tagged fields are set, but this version has no tag section in this "
+                "encoding"
             )
         if self.tags_lead:
             self._write_tagged_fields(writer, value, unknown)
@@ -380,7 +381,9 @@ class NullableStruct(Type):
         marker = reader.read_unsigned_varint() if self.tagged else reader.take(1)[0]
         null = not 0 < marker <= HIGHEST_TAG if self.tagged else marker > 0x7F
         if marker not in ((0, 1) if self.tagged else (0xFF, 1)) and not reader.lenient:
-            raise reader.error(f"{marker} marks neither null nor a structure", start)
+            raise reader.error(
+                f"expected the marker of null or of a structure, got {marker}", start
+            )
         reader.annotate(start, "null marker", null)
         return null
 

@@ -22,8 +22,8 @@ PREFIX_LENGTH: Final = 4
 """Bytes of the length before the payload of a frame."""
 CORRELATION_ID_SIZE: Final = 4
 CORRELATION_ID_IN_REQUEST: Final = 4
-"""Where it stands in the payload of a request, after the api key and version; it is the first in
-that of a response."""
+"""Its offset in the payload of a request, after the api key and version; in a response it comes
+first."""
 
 REQUEST_HEAD: Final = PREFIX_LENGTH + 8
 """Bytes up to the end of a request's length, api key, version and correlation id."""

@@ -48,7 +48,7 @@ class TagForm(Enum):
 class TagHeader(NamedTuple):
     """The bytes before the value of a tagged field; positions count bytes of the reader's data.
 
-    In an interleaved header tag and size stand at the same position.
+    In an interleaved header, tag and size share one position.
     """
 
     tag_at: int

@@ -102,7 +102,7 @@ def uuid_text(value: uuid.UUID) -> str:
 def parse_uuid_text(text: str) -> uuid.UUID:
     """Read the output of `uuid_text`, also with padding. Raises `ValueError`.
 
-    The last character holds four more bits than a uuid, so several texts stand for each uuid.
+    The last character holds four more bits than a uuid, so several texts mean the same uuid.
 
     >>> uuid_text(parse_uuid_text("AAAAAAAAAAAAAAAAAAAAAf=="))
     'AAAAAAAAAAAAAAAAAAAAAQ'

@@ -91,7 +91,7 @@ def packet_on(source: random.Random, linktype: int, payload: bytes) -> bytes:
         family = {0x0800: [2], 0x86DD: [10, 24, 28, 30]}.get(network, [7, 0x12345, 0x01000002])
         order = source.choice("<>")
         data = struct.pack(f"{order}I", source.choice(family)) + data
-    # What the link adds after the packet, or a snaplen cuts off.
+    # The bytes that the link adds after the packet, or that a snaplen cuts off.
     if source.random() < 0.1:
         data += bytes(source.randrange(8))
     if source.random() < 0.15:

@@ -133,7 +133,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
     now, found = 1_700_000_000_000_000, []
     # How many more tokens may follow on a connection.
     exchanging: dict[int, int] = {}
-    # Some connections have none of what is odd, and some have nothing of one direction.
+    # Some connections have nothing unusual, and some lack one direction.
     odd = {name for name, weight in CHANCES.items() if weight < 2}
     plain = {number: chance.random() < 0.3 for number in range(connections)}
     for _ in range(frames):
@@ -167,7 +167,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
 
 
 def judged(frames: Iterable[CapturedFrame], seed: int) -> list[CapturedConnection]:
-    """What the connections turned out to be; of some of them nothing is known."""
+    """The kinds of the connections; some of them are unknown."""
     chance = random.Random(seed)
     names = sorted({one.connection for one in frames})
     ends = {name: name.split(">") for name in names if chance.random() < 0.9}

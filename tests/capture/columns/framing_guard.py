@@ -1,8 +1,8 @@
 """Cuts segments into frames whose bytes and room end against pages that nobody may touch.
 
 ``python -m tests.capture.columns.framing_guard ROUNDS [--lie input|output]``: with a lie the
-kernels are told that there is a byte of payload, or of room, more, which proves that the pages
-guard. A round is a segment; each connection's frames must be those of its assembler.
+kernels are told that there is one more byte of payload or of room. This proves that the pages guard
+the memory. A round is a segment; each connection's frames must be those of its assembler.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _BYTES = [0, 1, 127, 128, 255]
 
 
 def against_guard(size: int, lie: int = 0) -> Array:
-    """Memory whose last byte lies against a protected page; with a lie so many bytes are on it."""
+    """Memory whose last byte is next to a protected page; with a lie, this many bytes are on the
+    page."""
     if not size:
         return np.zeros(0, np.uint8)
     pages = -(-size // mmap.PAGESIZE) + 1
@@ -66,7 +67,7 @@ def guarded(data: Array, lie: int = 0) -> Array:
 
 
 class Numpy:
-    """What `flows` takes for numpy: what it makes room with ends against pages too."""
+    """The replacement of numpy in `flows`: its arrays also end next to protected pages."""
 
     def __init__(self, *, lie: bool) -> None:
         self._lie = lie
@@ -82,7 +83,7 @@ class Numpy:
         return made
 
     def frombuffer(self, data: bytes, kind: Any) -> Array:
-        """What is held of a frame that is not whole."""
+        """The held bytes of an incomplete frame."""
         return guarded(np.frombuffer(data, kind))
 
 
@@ -107,7 +108,7 @@ def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Take in segments chunk by chunk; the kernels must touch nothing but what there is."""
+    """Process segments chunk by chunk; the kernels must use only existing memory."""
     assert load_kernel("frames") is not None
     rng, taken, whole = random.Random(rounds), 0, 0
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up
@@ -130,7 +131,7 @@ def main(rounds: int, lie: str | None) -> None:
             frames += [found.frame(row) for row in range(len(found))]
         assert by_connection(frames) == expected
         taken += len(segments)
-    print(f"{taken} rounds, {whole} frames")  # noqa: T201 - what the test reads
+    print(f"{taken} rounds, {whole} frames")  # noqa: T201 - the test reads this
 
 
 if __name__ == "__main__":

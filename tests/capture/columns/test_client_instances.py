@@ -1,8 +1,8 @@
-"""Which client instance a connection belongs to, by what any of its frames says.
+"""The client instance of a connection, from any of its frames.
 
 The id may come in the header of each request or of the first (both readings of KIP-1313), in the
-bodies of telemetry requests, or from the broker (KIP-714). What is expected is what the test's own
-clients say, and not what a second reader finds.
+bodies of telemetry requests, or from the broker (KIP-714). The expected result comes from the
+test's own clients, and not from a second reader.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Client(NamedTuple):
 
     number: int
     way: str
-    # The round of a client that says it late, and of a broker that assigns it.
+    # The exchange in which a client names the id late, or a broker assigns it.
     late: int = 4
 
     @property
@@ -190,7 +190,7 @@ def test_where_its_part_was_not_captured_it_is_null(tmp_path: Path) -> None:
     tables = check(files[1:])
     found = {one["connection"]: one["client_instance_id"] for one in tables["connections"]}
     by_way = {client.way: found[name_of(client.number)] for client in clients(6)}
-    # These say it again and again; the others said it once.
+    # These clients name it repeatedly; the others named it once.
     assert {way for way, text in by_way.items() if text is not None} == {"always", "body"}
 
 
@@ -223,7 +223,7 @@ def test_a_stream_knows_it_from_the_frame_on_that_gives_it(seed: int, tmp_path: 
 
 
 def gives(client: Client, direction: str, index: int) -> bool:
-    """Return whether a frame of a client gives the id first, as `exchange` makes it."""
+    """Return whether the first id comes from a frame of a client, as `exchange` makes it."""
     if client.way == "broker":
         return direction == "response" and index == client.late
     first = {"always": 0, "once": 0, "late": client.late, "body": 1}
@@ -282,7 +282,7 @@ def test_ranges_that_are_joined_know_the_ids_of_all() -> None:
 
 
 def test_the_kernel_reads_the_id_as_plain() -> None:
-    """A header with the id alone is no work for Python; with other tags it is."""
+    """The kernel reads a header with only the id; Python reads one with other tags."""
     if load_kernel("pairing") is None:
         pytest.skip("this installation has no kernels")
     payloads = [

@@ -1,6 +1,6 @@
-"""Who the client is belongs to the connection: it may be said once, in a part that was captured.
+"""The client is a fact about the connection: it may be named only once, in a captured part.
 
-What is expected is what the test's own clients say, and not what a second reader finds.
+The expected result comes from the test's own clients, and not from a second reader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames in columns are those of the assemblers alone, whatever happens to segments on the way.
+"""Frames in columns equal those of the assemblers alone, whatever happens to segments.
 
 Every test runs with the kernels and without them.
 """
@@ -80,7 +80,7 @@ class Segments:
 
 @dataclass
 class Ways:
-    """What happens to segments: how likely each."""
+    """The probability of each event for segments."""
 
     lost: float = 0.0
     repeated: float = 0.0
@@ -95,7 +95,7 @@ class Ways:
 CLEAN = Ways()
 LOSSY = Ways(lost=0.02, repeated=0.02, late=0.03, cut=0.01)
 MID_STREAM = Ways(mid_stream=True)
-# Long enough to go on in order between two losses.
+# Long enough that segments are in order between two losses.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
 TWICE = Ways(twice=True, exchanges=120)

@@ -1,4 +1,4 @@
-"""What hides frames is passed over by kernels as assemblers pass it over, byte for byte.
+"""Kernels skip the same bytes without frames as assemblers do.
 
 Every frame, every account of a connection is that of the assemblers alone; and nearly all segments
 of TLS are taken by kernels, whether the capture shows its beginning or not.
@@ -40,7 +40,7 @@ SHAPES = {
 LONG = Shape(connections=3, talk=Talk(exchanges=300, hidden=1.0), acks=1.0, segment=(1448, 1448))
 TOP = max(catalog().api_keys())
 CLIENT, BROKER = "10.0.0.9:50000", "10.0.0.1:9092"
-# Near to what a request begins with: length, api key, api version and correlation id.
+# Similar to the beginning of a request: length, api key, api version and correlation id.
 HEAD = (16, 3, 0, 7)
 HEADS = [
     (*HEAD[:place], value, *HEAD[place + 1 :])
@@ -110,7 +110,7 @@ class Said:
         self._next[source] += len(payload) + bool(flags & SYN)
 
     def say(self, source: str, payload: bytes) -> None:
-        """Let an end send bytes."""
+        """Send bytes from an end."""
         self._say(source, payload)
 
 

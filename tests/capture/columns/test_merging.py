@@ -1,4 +1,4 @@
-"""Files that overlap in time give their segments in the order that the reference sorts them into.
+"""Segments of files that overlap in time come in the order of the reference.
 
 That is by connection, by the latest time in the file until then, by the file's name, and by the
 place in it. Here all are in that order, so those of each connection are.
@@ -51,7 +51,7 @@ def segments_in_order(files: Sequence[Path]) -> list[Row]:
 
 
 def notes_of(files: Sequence[Path]) -> set[Note]:
-    """What is told of files by objects."""
+    """The notes of Python objects about files."""
     return {note for file in files for note in read_file(file, show_credentials=True)[1]}
 
 
@@ -80,7 +80,7 @@ def rows_of(chunk: SegmentColumns) -> list[Row]:
 def read(
     reader: MergedReader,
 ) -> tuple[list[Row], list[tuple[int, MergePosition]], list[FileNotes]]:
-    """The rows, after how many of them one can go on and where, and the notes."""
+    """The rows, the places at which reading can continue, and the notes."""
     rows: list[Row] = []
     places: list[tuple[int, MergePosition]] = []
     notes: list[FileNotes] = []
@@ -153,7 +153,7 @@ def test_a_file_is_open_only_while_its_segments_are_due(tmp_path: Path) -> None:
             front = reader.position
             assert front is not None
             most = max(most, len(front.under_way))
-    # Of three hosts; where times go back, of one host two.
+    # Of three hosts; if times go back, two of one host.
     assert 3 <= most <= 6
 
 
@@ -234,7 +234,7 @@ def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) ->
     assert told(notes) == notes_of(files)
     assert opened.most == 256
     assert opened.open == 0
-    # A file goes on where its chunk ended, and not at its start.
+    # A file continues where its chunk ended, and not at its start.
     again = {name: starts for name, starts in opened.starts.items() if len(starts) > 1}
     assert len(again) == 300 - 256
     for starts in again.values():

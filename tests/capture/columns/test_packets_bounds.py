@@ -1,4 +1,4 @@
-"""The kernel that reads packets touches no byte beyond what it was given, nor a row."""
+"""The kernel that reads packets uses no byte and no row beyond its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments in columns, and the notes of files, are those that objects read, whatever the file."""
+"""For any file, segments in columns and notes equal those that Python objects read."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def assert_equal(file: str, *readers: SegmentReader) -> None:
 
 @pytest.fixture(params=["kernels", "objects"])
 def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Say who reads; objects do without kernels."""
+    """Choose the reader; without kernels, Python objects read."""
     if request.param == "objects":
         monkeypatch.setattr(packet_scan, "load_kernel", lambda _: None)
     else:
@@ -117,7 +117,7 @@ def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Callable[..., str]:
-    """Give a function that writes a file, and gives its name."""
+    """Return a function that writes a file, and gives its name."""
 
     def write(data: bytes, name: str = "capture") -> str:
         (tmp_path / name).write_bytes(data)
@@ -146,7 +146,7 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
 
 
 def odd(kind: int, body: bytes) -> bytes:
-    """A block whose length is not a multiple of 4, and says so at both ends."""
+    """A block whose length is not a multiple of 4, at both of its ends."""
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + length + body + length
 
@@ -177,7 +177,7 @@ def test_a_bad_block_costs_what_it_costs_the_reference(
 
 
 def positions(file: str, chunk_bytes: int) -> list[FilePosition]:
-    """Where a reader stood after each chunk, as another process has it."""
+    """The position of a reader after each chunk, as another process gets it."""
     one = reader(file, chunk_bytes=chunk_bytes)
     found = [one.position for part in one if isinstance(part, SegmentColumns)]
     assert None not in found
@@ -214,7 +214,7 @@ def test_reading_from_cut_to_cut_is_reading_through(
 
 def test_parts_tell_as_many_reasons_apart_as_the_whole(capture: Callable[..., str]) -> None:
     head = section() + interface()
-    # Twice as many reasons as are told apart, each twice, the second time in another order.
+    # Twice as many reasons as are counted separately, each twice, the second time in another order.
     numbers = list(range(1, 2 * DIFFERENT_REASONS + 1))
     parts = [enhanced(packet(), 1, number) for number in (*numbers, *reversed(numbers))]
     sound = enhanced(packet(), 1)
@@ -244,7 +244,7 @@ def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> N
 
 
 def is_sound(linktype: int, data: bytes) -> bool:
-    """Whether a packet has a segment, and no extension header of IPv6 before it."""
+    """Return whether a packet has a segment, and no extension header of IPv6 before it."""
     try:
         read_segment(CapturedPacket(7, linktype, data, len(data), 0))
     except (Skipped, UnreadablePacketError):
@@ -341,8 +341,8 @@ def test_damage_in_a_gzipped_file_costs_as_much_as_it_costs_the_reference(
     capture: Callable[..., str], place: int
 ) -> None:
     source = random.Random(place)
-    # A few bytes of the file are many packets, and what is asked for at a time decides how many of
-    # them zlib has given before it finds the damage.
+    # A few bytes of the file are many packets. The size of each read decides how many packets zlib
+    # has returned before it finds the damage.
     pool = [packet(source.randbytes(300)) for _ in range(50)]
     data = gzip.compress(pcap(source.choices(pool, k=6000)))
     at = len(data) * place // 10

@@ -61,7 +61,7 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
 
 
 def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
-    """What all parts of the way know together; the same one may be there many times."""
+    """The state of all parts together; the same part may be in it many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
@@ -116,7 +116,7 @@ def pickled(pairing: Pairing) -> Pairing:
 
 def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        # The survey takes the client instance id; it is no column of paired frames.
+        # The survey reads the client instance id; paired frames have no column for it.
         columns = {name: value for name, value in other.items() if name != "client_instance_id"}
         assert one == columns, f"row {number}"
 
@@ -186,7 +186,7 @@ def test_the_oldest_of_too_many_give_up() -> None:
         exchange(one, "response", response_payload(HEARTBEAT, 4, correlation_id=3))
         for one in range(20)
     ]
-    # Responses to nothing give up, too: the first of these, and not the last.
+    # Unpaired responses are dropped too: the first of them, and not the last.
     stray = [
         exchange(20 + one, "response", (10**6 + max(0, one + 60 - many)).to_bytes(4, "big"))
         for one in range(many)
@@ -306,7 +306,7 @@ def test_every_version_of_every_request_is_read_as_by_the_objects() -> None:
             if request_entries(api_key) and api_key != SASL_HANDSHAKE:
                 asked = request_payload(api_key, version, bytes(8), correlation_id=len(frames))
                 one = exchange(len(frames), "request", asked)
-                # What one request means for authentication must not hide what another does.
+                # The effect of one request on authentication must not hide the effect of another.
                 frames.append(msgspec.structs.replace(one, connection=f"{len(frames)}>b"))
     assert len(frames) > 1000
     expected = paired_rows([("a.pcapng", one) for one in frames], [])

@@ -1,7 +1,7 @@
 """Reads headers of payloads that end against a page that nobody may touch.
 
-``python -m tests.capture.columns.turns_guard ROUNDS [--lie]``: with ``--lie`` each payload is said
-to have one byte more, which proves that the page guards.
+``python -m tests.capture.columns.turns_guard ROUNDS [--lie]``: with ``--lie`` each payload is
+declared one byte longer, which proves that the page guards the memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BYTES = [0, 1, 2, 127, 128, 255]
 
 
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged payloads, one after the other; most go on being plain."""
+    """Read damaged payloads one after the other; most of them stay plain."""
     source, memory = random.Random(rounds), Guarded()
     assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
@@ -48,7 +48,7 @@ def main(rounds: int, *, lie: bool) -> None:
         plain += not headers.odd
         if number % 20 == 0:
             pairing = Pairing()
-    print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - what the test reads
+    print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - the test reads this
 
 
 def with_instance(body: bytes) -> bytes:

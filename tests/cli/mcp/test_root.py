@@ -1,4 +1,4 @@
-"""No path leaves the root, whatever it looks like."""
+"""No path can leave the root, whatever it looks like."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "answers": {"analysis": "analysis", "name": "talkers"},
     "list": {},
 }
-# Runs the command, and says on standard error what was imported and opened meanwhile.
+# Runs the command, and prints on standard error which modules it imported and which files it
+# opened.
 WATCHED = """
 import os, sys
 opened = []

@@ -345,7 +345,7 @@ def test_more_bytes_than_a_tool_reads_are_refused(root: ServedRoot, tmp_path: Pa
     (tmp_path / "other" / "large").write_bytes(b"\0" * (MOST_BYTES + 1))
     assert "got more than" in refusal(made, "decode", file="large")
     assert "at `$.data`" in refusal(root, "decode", data="0" * (MOST_BYTES + 2))
-    # Three lines stand for more than they have characters.
+    # Three lines describe more bytes than they have characters.
     dump = f"00000000  {'00 ' * 16} |................|\n*\n{MOST_BYTES + 32:08x}\n"
     assert "got more than" in refusal(root, "decode", data=dump)
 

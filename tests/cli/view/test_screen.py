@@ -327,6 +327,5 @@ def test_without_a_terminal_it_says_what_to_use(file: Path) -> None:
     done = run("flexwire", "view", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "InputError: flexwire view needs a terminal; decode, explain and who print what a capture "
-        "holds\n"
+        "InputError: flexwire view needs a terminal; without one, use decode, explain or who\n"
     )

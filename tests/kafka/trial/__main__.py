@@ -1,4 +1,4 @@
-"""Puts the audit on trial, and writes what came of it: ``make trial``.
+"""Tests the audit against real brokers, and writes the results: ``make trial``.
 
 It ends with 1 where the audit was wrong. Names of clients, or parts of them, try only those, and
 nothing is written.

@@ -1,4 +1,4 @@
-"""What ``make faults`` found: a row for each client and fault, kept in ``faults.jsonl``."""
+"""The results of ``make faults``: a row for each client and fault, kept in ``faults.jsonl``."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ KNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One client under one fault: what it said of each step, and what the broker then had.
+    """One client with one fault: its report of each step, and the records in the broker.
 
     ``done`` is how often the fault was done. Of the client's five records so many are ``there``;
     ``copies`` are beyond the first of each, and ``foreign`` are records that nobody sent.
@@ -89,7 +89,7 @@ class FaultRow:
 
     @property
     def wrong(self) -> str:
-        """What must not be, whatever the client; empty where all is right."""
+        """Results that no client may have; empty if everything is right."""
         said = " ".join(error or "" for error in self.outcome.values())
         if DID_NOT_END in said:
             return "it did not end"

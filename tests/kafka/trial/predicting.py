@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def gather(captures: Sequence[Path], out: Path) -> AuditEvidence:
-    """What was seen of every client."""
+    """The observations for every client."""
     spark = session("flexwire and a trial", master="local[2]", memory="1g")
     try:
         analyze(captures, out, spark=spark)

@@ -1,7 +1,8 @@
-"""What the trial found, a row for each client: what a capture showed of it, and what happened.
+"""The results of the trial, a row for each client: its captured traffic, and its success on each
+release.
 
-The rows are kept in ``results.jsonl``, so that every run of the tests holds the audit's verdicts to
-what real brokers did; `python -m tests.kafka.trial` writes them anew.
+The rows are kept in ``results.jsonl``, so that every run of the tests compares the audit's verdicts
+with the behavior of real brokers; `python -m tests.kafka.trial` writes new ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Row:
     happened: dict[str, Outcome]
 
     def findings(self, release: str) -> list[ClientFinding]:
-        """What the audit says of it, the gravest first."""
+        """The verdicts of the audit about it, the most serious first."""
         found = [
             one
             for party, conduct in self.seen
@@ -57,12 +58,12 @@ class Row:
         }
 
     def broken(self, release: str) -> set[str]:
-        """The steps that worked at the captured release, and do not here."""
+        """The steps that worked with the captured release, but do not work with this one."""
         before, now = self.happened[CAPTURED], self.happened[release]
         return {name for name, error in now.items() if error and before[name] == ""}
 
     def is_right(self, release: str) -> bool:
-        """Whether what was foreseen happened, and nothing else: step by step."""
+        """Return whether what was foreseen happened, and nothing else: step by step."""
         foreseen, broken = self.foreseen(release), self.broken(release)
         # Nothing can be committed where nothing was read.
         untried = {name for name, error in self.happened[release].items() if error is None}

@@ -1,4 +1,4 @@
-"""What eight clients did under faults, as the last `make faults` has it."""
+"""The behavior of eight clients with faults, from the last `make faults`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients are had whole or not at all, and the error says what is missing."""
+"""Clients are installed completely or not at all, and the error names the missing part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine that has nothing yet; gives where its tools would be."""
+    """A machine that has nothing yet; return where its tools would be."""
     tools = tmp_path / "bin"
     tools.mkdir()
     monkeypatch.setattr(installing, "KEPT", tmp_path / "clients")

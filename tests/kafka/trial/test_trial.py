@@ -1,4 +1,4 @@
-"""The audit's verdicts are what real brokers did to real clients, as the last trial has it."""
+"""The audit's verdicts agree with the behavior of real brokers in the last trial."""
 
 from __future__ import annotations
 

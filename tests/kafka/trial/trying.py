@@ -1,4 +1,4 @@
-"""One client against one broker: what it says of each step, and what the broker then has of it."""
+"""One client with one broker: its report of each step, and the result in the broker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS = ("create", "produce", "consume", "commit")
 COUNT = 5
-# What works takes three on a machine that does nothing else.
+# On a quiet machine, a working step takes three seconds.
 STEP_SECONDS = 30
 MOST_SECONDS = 60
 # A client that fails waits most of the time.

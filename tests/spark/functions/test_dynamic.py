@@ -21,7 +21,7 @@ NAMES = ("FetchRequest", "MetadataResponse", "ProduceRequest")
 
 
 def mixed() -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Give messages of several names side by side."""
+    """Return messages of several names side by side."""
     each = [zip(*(one.to_pylist() for one in vectors(name)), strict=True) for name in NAMES]
     rows = [
         (data, name, version)

@@ -46,7 +46,7 @@ def column(*rows: Any, kind: pa.DataType = SPARK) -> pa.Array:
 
 
 def shown(lists: pa.ListArray) -> list[Any]:
-    """Give what Spark would show."""
+    """Return what Spark would show."""
     return [
         None if row is None else [(one["key"], spark_value(one["value"])) for one in row]
         for row in lists.to_pylist()
@@ -58,7 +58,7 @@ def spark_value(made: Any) -> Any:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether a Variant holds a value, in which keys are text, and times and wide numbers are."""
+    """Return whether a Variant can hold a value: text keys, and numbers and times in range."""
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(expected, dict):
@@ -140,7 +140,7 @@ def test_a_part_of_a_column_is_read_as_a_column(kind: pa.DataType) -> None:
 
 
 def wide(value: int, bits: int) -> dict[str, Any]:
-    """Give what a power of two is in the types that have more bits than that, besides the sign."""
+    """Return a power of two in the types that have more bits than that, without the sign."""
     ints = {"byte": 8, "short": 16, "int": 32, "long": 64}
     return {"float": float(value), "double": float(value)} | {
         name: value for name, size in ints.items() if bits < size - 1

@@ -77,7 +77,7 @@ def test_permissive_says_what_is_wrong_beside_what_is_right(name: str) -> None:
 
 
 def test_what_did_not_decode_is_not_encoded_as_a_message_of_nulls() -> None:
-    # Of a message that has no fields, nulls would be the bytes.
+    # For a message without fields, the column could not distinguish nulls.
     structs = decoded("ListGroupsRequest", PERMISSIVE, pa.array([b"x", b""]), 0)
     assert encoded("ListGroupsRequest", PERMISSIVE, structs, 0).to_pylist() == [None, b""]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 import flexwire
 from flexwire.errors import AnalysisError, ArgumentError, UnknownMessageError

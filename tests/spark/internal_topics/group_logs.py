@@ -78,7 +78,7 @@ class Author:
     drawn: random.Random
     name: str
     is_mixed: bool = True
-    """Whether 3.x wrote in between, which replaces groups of other types without deleting them."""
+    """True if 3.x wrote in between, which replaces groups of other types without deleting them."""
     groups: Groups = field(default_factory=Groups)
     log: list[Written] = field(default_factory=list)
 

@@ -42,7 +42,7 @@ class Refused(Exception):  # noqa: N818 - it is no error of this program
 
 @dataclass
 class Member:
-    """A member: what it told, what it has, and its epoch."""
+    """A member: what it reported, its assignment, and its epoch."""
 
     told: Value | None = None
     has: Value | None = None
@@ -63,7 +63,7 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is one that Kafka replaces by a group of consumers without a word."""
+        """True if it is one that Kafka replaces by a group of consumers without a word."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 

@@ -28,7 +28,7 @@ MARKERS = (END, ABORT)
 class Event:
     """A record of a log: a commit, a commit within a transaction, a tombstone or a marker.
 
-    ``is_legacy``: its key is of the first form, which Kafka reads as the second.
+    ``is_legacy``: its key has the first form, which Kafka reads like the second.
     """
 
     at: int

@@ -1,4 +1,4 @@
-"""The state of a cluster is what its records say one after the other, counted by hand."""
+"""The state of a cluster follows from its records one after the other, computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What views say of logs that chance wrote is what a coordinator has that reads them in order."""
+"""Views of random logs agree with a coordinator that reads them in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state import last_commits, open_log, share_state
 from flexwire.answers.state.share_state import _BATCHES, combined_batches

@@ -1,4 +1,4 @@
-"""What a later row of a key replaces is left out, and nothing else, whatever the batches."""
+"""Exactly the rows that a later row of the same key replaces are left out."""
 
 from __future__ import annotations
 

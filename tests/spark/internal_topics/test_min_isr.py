@@ -1,4 +1,4 @@
-"""min.insync.replicas is what Kafka takes: the topic's, else the broker's, else the cluster's."""
+"""min.insync.replicas has Kafka's value: the topic's, else the broker's, else the cluster's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and typing in one task is typing the rows of `kafka-log`, whatever is in the log."""
+"""Reading and decoding in one task has the same result as decoding the rows of `kafka-log`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def at_once_of(root: Path, topic: InternalTopic, asked: LogSelection) -> list[pa
 
 
 def check(root: Path, topic: InternalTopic) -> int:
-    """Compare what is asked for in all manners; gives how many rows there were."""
+    """Compare what is asked for in all manners; return how many rows there were."""
     chance, names = random.Random(topic), sorted(record_names(topic))
     kinds = TypedRecords(topic, names).schema
     some = chance.sample(names, min(3, len(names)))

@@ -1,4 +1,4 @@
-"""`internal_records` in Spark: what it keeps, what it makes, and what it refuses."""
+"""`internal_records` in Spark: kept columns, new columns, and refusals."""
 
 from __future__ import annotations
 

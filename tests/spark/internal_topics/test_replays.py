@@ -1,4 +1,4 @@
-"""What views say is what coordinators have that replay the same log, whatever was written."""
+"""Views agree with coordinators that replay the same log, whatever was written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state import group_members, groups, open_log, share_state, transactions
 from flexwire.answers.state.share_state import combined_batches

@@ -1,4 +1,4 @@
-"""What views say of logs whose truth was made by hand."""
+"""Views of logs whose state was computed by hand."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How answers are asked, and what several answers have in common."""
+"""The code that computes answers, and the parts that several answers share."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.types import ArrayType, StructType
 
 from flexwire.answers.asking.labels import team_of
@@ -174,7 +174,8 @@ def _judge_all(
 ) -> tuple[_Judged, Counter[str]]:
     """Return the findings, and the verdicts of findings that were left out.
 
-    Of too many findings, the gravest are kept, and of these the findings about the most requests.
+    If there are too many findings, the most serious ones are kept, and among equal ones those about
+    the most requests.
     """
     judged: _Judged = []
     left_out = Counter[str]()

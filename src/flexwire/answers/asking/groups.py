@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
@@ -218,7 +218,7 @@ def _leaves() -> ExchangeFilter:
 
 
 def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return where a member of the former generation was told to rejoin."""
+    """Return the events in which a member of the former generation was told to rejoin."""
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
     by_api = {
         HEARTBEAT: ("generation_id", code),

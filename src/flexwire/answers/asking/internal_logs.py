@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state import open_log
 from flexwire.answers.state.cluster import ClusterState, cluster_state
@@ -230,8 +230,8 @@ class InternalLogs:
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log without records still tells at which offset it continues. Of several replicas, only
-        # the one that is read tells it.
+        # A log without records still tells at which offset it continues. If there are several
+        # replicas, only the one that is read shows it.
         logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
         watermarks = watermarks_of(logs)
         rows = [

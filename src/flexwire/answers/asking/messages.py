@@ -12,7 +12,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.types import ArrayType, StructField, StructType
 from pyspark.sql.window import Window
 
@@ -44,7 +44,7 @@ _NO_ID: Final = "A" * 22
 
 
 def known_id(uuid: Column) -> Column:
-    """Return an id, as of a topic, or null if it is not set."""
+    """Return an id, such as a topic's, or null if it is not set."""
     return F.nullif(uuid, F.lit(_NO_ID))
 
 

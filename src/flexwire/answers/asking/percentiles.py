@@ -1,16 +1,16 @@
 """Percentiles that depend on the values alone, and not on how tables are split into tasks.
 
 The percentile p is the least value that p percent of the values do not exceed. `percentile` is an
-aggregate that can be used beside others. Three of them hold the values three times, and take four
-times as long as one `percentile_approx` (20 million values, 27 s instead of 6). `ranked` counts
-equal values first, and then takes 10 s for any number of percentiles.
+aggregate that can be combined with other aggregates. Three of them hold the values three times, and
+take four times as long as one `percentile_approx` (20 million values, 27 s instead of 6). `ranked`
+counts equal values first, and then takes 10 s for any number of percentiles.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
 if TYPE_CHECKING:

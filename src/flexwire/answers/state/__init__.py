@@ -1,4 +1,6 @@
-"""Internal topics as state: what coordinators and controllers know, by the records that they wrote.
+"""Internal topics as state.
+
+The state of coordinators and controllers, from the records that they wrote.
 
 `internal_records` decodes the records of an internal topic. Each view is a function of these
 records in plain DataFrame code. It returns a row for each thing that existed at an offset or a

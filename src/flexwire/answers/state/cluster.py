@@ -2,7 +2,7 @@
 
 The state at an offset is made from the newest snapshot at or before it, and from the records of the
 log after that snapshot. Without a snapshot it is made from the log alone, if the log begins at
-offset 0. Records of metadata transactions that were aborted, or had not ended, are no part of it.
+offset 0. Records of metadata transactions that were aborted, or had not ended, are not part of it.
 Each view of a state is one answer's file: ``cluster_topics`` and so on.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state.cluster_source import extent, log_records, quorum_rows, snapshot_records
 from flexwire.answers.state.log import first_after

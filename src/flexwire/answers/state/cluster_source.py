@@ -252,7 +252,7 @@ def quorum_rows(
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Have tasks read parts, each task its own list."""
+    """Read parts in tasks, each task its own list."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
     # One task needs no shuffle, which is the usual case.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))

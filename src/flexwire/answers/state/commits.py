@@ -1,11 +1,11 @@
-"""What groups committed, how far that is behind, and what nobody committed for."""
+"""The commits of groups, their lag, and topics without commits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state.log import HIDES, IS_LATER, InternalLog, moment
 from flexwire.arguments import refuse

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state.records import (
     BY_NAME,
@@ -423,7 +423,7 @@ class InternalLog:
 
     @property
     def has_transactions(self) -> bool:
-        """Whether it is known which records belong to transactions, and how these ended."""
+        """True if it is known which records belong to transactions, and how these ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property

@@ -1,4 +1,4 @@
-"""What the logs of ordinary topics add to internal ones: their ends, and open transactions."""
+"""Facts from the logs of ordinary topics: their ends, and open transactions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state.log import HIDES, IS_LATER, moment
 from flexwire.answers.state.records import in_tasks, several

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.types import StructType
 
 from flexwire.arguments import refuse, to_choice
@@ -162,7 +162,7 @@ class _LatestRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is so little to leave out that holding more does not help."""
+        """True if there is so little to leave out that holding more does not help."""
         return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:
@@ -241,7 +241,7 @@ def in_tasks(
     *,
     partitions: Collection[int] | None = None,
 ) -> DataFrame:
-    """Have tasks read the pieces of logs, and return the results of ``read``."""
+    """Read the pieces of logs in tasks, and return the results of ``read``."""
     planned = plan(several(paths), LogQuery(topics=topics, partitions=partitions))
     tasks = [(pickle.dumps(pieces),) for pieces in planned]
     rows = spark.createDataFrame(tasks, "pieces binary").repartition(max(1, len(tasks)))
@@ -306,9 +306,9 @@ def captured_records(records: DataFrame, topic: str) -> DataFrame:
         records: the table ``records`` of an analysis.
         topic: the topic's name, or that of its decoder.
 
-    Followers fetch these topics from their leaders. The capture has the records that were written
-    meanwhile, and not the whole log, so no view can show the state from them. Control records are
-    left out. Raises `ArgumentError` for another table or topic.
+    Followers fetch these topics from their leaders. The capture has only the records that were
+    written during it, and not the whole log. So no view can show the state from them. Control
+    records are left out. Raises `ArgumentError` for another table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     missing = {*_CAPTURED}.difference(records.columns)

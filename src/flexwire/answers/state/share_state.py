@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.state.log import HIDES, IS_LATER, moment
 from flexwire.wire.limits import INT64_MAX
@@ -151,7 +151,10 @@ def combined_batches(batches: Column, start: Column) -> Column:
 
 
 def _beside(old: Column, batch: Column) -> Column:
-    """Return what another batch leaves of an old one: the part before it and the part after it."""
+    """Return the parts of an old batch that remain beside a new one.
+
+    The part before it and the part after it.
+    """
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
         _part(old, first, F.least(last, batch["first_offset"] - 1)),

@@ -133,7 +133,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Return whether a whole packet stands at a place, with the latest time so far."""
+    """Return whether there is a whole packet at a place, and the latest time so far."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)

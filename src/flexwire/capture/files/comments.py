@@ -346,7 +346,7 @@ MOST_CLIENT_ID: Final = 200
 
 
 class RehearsedRequest(NamedTuple):
-    """What a tap that rehearses a release did with one request, and the request's connection.
+    """The action of a rehearsing tap on one request, and the request's connection.
 
     ``did`` is "narrowed" if versions were removed from its response, "sent on" if it was sent on in
     the broker's version, "unsupported" if the tap answered it, and "closed" if the tap closed the
@@ -452,7 +452,7 @@ _MOST_SAID: Final = 1000
 
 
 class FaultedFrame(NamedTuple):
-    """What a tap did on purpose with one request or response, and the frame's connection.
+    """The fault that a tap applied to one request or response, and the frame's connection.
 
     ``fault`` is the fault as the user wrote it, "Fetch delay=2s 5%". ``did`` says what was done,
     and begins with "not possible" if nothing was done. ``source`` sent the frame. A fault on a

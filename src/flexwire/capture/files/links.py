@@ -186,7 +186,7 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     while protocol in _EXTENSION_HEADERS:
         following, size, offset = struct.unpack_from(">BBH", data, position)
         if protocol == FRAGMENT_HEADER:
-            # A fragment header may stand in a packet that is whole (RFC 6946).
+            # A whole packet may also have a fragment header (RFC 6946).
             fragment |= offset & 0xFFF9
             position += 8
         elif protocol == AUTHENTICATION_HEADER:

@@ -155,8 +155,8 @@ class PcapngWriter(Closeable):
     file has the ``comment``, or several.
 
     The first payload of each stream in each file has a comment that says that a frame begins there,
-    so each file gives its frames without the others. A stream without frames, such as TLS, has that
-    comment only at its start.
+    so the frames of each file can be read without the other files. A stream without frames, such as
+    TLS, has that comment only at its start.
 
     A frame is passed to the operating system before `TappedConnection.send` returns, so a killed
     process loses nothing of it. ``copy_to`` is called with the blocks of each frame that was

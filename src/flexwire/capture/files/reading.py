@@ -435,7 +435,7 @@ class Section:
         comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
             return ()
-        # The packet stands before its options and is whole.
+        # The packet comes before its options and is complete.
         with suppress(DamagedError):
             for code, value in options_in(body, options, self.order):
                 if code == OPTION_COMMENT:

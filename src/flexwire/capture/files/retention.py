@@ -57,7 +57,7 @@ class KeptFiles:
         self._files: deque[FinishedFile] = deque()
         self._size = 0
         self.removed: list[FinishedFile] = []
-        """Files that were removed; whoever counts them takes them out."""
+        """Files that were removed; the code that counts them empties the list."""
 
     def begin(self, path: Path) -> None:
         """Note that a file was begun. It needs no action."""
@@ -96,6 +96,6 @@ class KeptFiles:
         except FileNotFoundError:
             return
         except OSError as error:
-            log.error("%s stays, beyond what is to be kept: %s", file.path, error)  # noqa: TRY400  # the reason says all
+            log.error("%s cannot be removed, although it is beyond the limit: %s", file.path, error)  # noqa: TRY400  # the reason says all
             return
         self.removed.append(file)

@@ -42,7 +42,7 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 class ApiTable:
     """A table of ``versions`` columns, and a row for each api key.
 
-    The last column stands for all versions above the released ones. ``words`` has the word of each
+    The last column is for all versions above the released ones. ``words`` has the word of each
     version, in the layout of `flexwire.capture.pairing.layout`, and ``names`` the number of its
     request's name in ``requests``.
     """

@@ -53,7 +53,7 @@ class HeaderColumns:
     ``kind`` is `UNREAD`, `REQUEST` (also for a damaged one whose header can be read), `UNPAIRED` or
     `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. It decides which columns have a
     meaning. A response has the api key, version, client id and ``request_time`` of its request.
-    ``client`` numbers ``clients``. ``instance_at`` is where the client instance id stands in the
+    ``client`` numbers ``clients``. ``instance_at`` is the offset of the client instance id in the
     payload of a plain request whose header has one, otherwise 0. ``is_expected`` says whether a
     request expects a response. ``odd`` has the results of `FrameReader` for the rows that were not
     plain. ``flags`` are those of a plain row's connection after that row.
@@ -193,7 +193,7 @@ class PairingRun:
         self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
-        """Make the kernel take a request that stands in the columns."""
+        """Let the kernel process a request that is in the columns."""
         self.read_again(row)
         self.waiting.words.prepared = row
         self.waiting.words.expects = int(expects)

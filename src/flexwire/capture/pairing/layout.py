@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 
-# Where the head of every request and of every response lies: it begins with a correlation id.
+# The offsets of the beginning of every request and response; a response begins with its correlation
+# id.
 API_VERSION_AT, REQUEST_HEAD = 2, 8
 
 
@@ -16,11 +17,11 @@ class PairingWords(ctypes.Structure):
 
     Frames are columns of ``end`` rows, of which ``at`` is the next one. ``numbers`` has the number
     of the state of each frame's connection. ``errors`` marks frames with an error. ``kind`` to
-    ``flags`` are columns for the results. A request that was taken in elsewhere stands in them in
-    row ``prepared``, and ``expects`` says whether it expects a response. In row ``tried`` the body
-    does not rule out authentication. ``forgotten`` and ``early`` are tables with room for all rows:
-    requests that stopped waiting, and responses whose request came later. The results of rows
-    marked in ``given`` stand in the columns already, ``flags`` included. Other rows get there the
+    ``flags`` are columns for the results. Row ``prepared`` has a request that was processed
+    elsewhere, and ``expects`` says whether it expects a response. In row ``tried`` the body does
+    not rule out authentication. ``forgotten`` and ``early`` are tables with room for all rows:
+    requests that stopped waiting, and responses whose request came later. The columns already have
+    the results of rows that are marked in ``given``, including ``flags``. Other rows get there the
     flags that their connection has after them.
 
     ``table`` has ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table of
@@ -88,7 +89,7 @@ KEY, WHAT, ENTRY_CLIENT, TIME, INDEX = range(ENTRY)
 # A key is a connection, the kind, and a correlation id of 32 bits.
 CONNECTION_SHIFT, SIDE_SHIFT = 33, 32
 CORRELATION_MASK = (1 << SIDE_SHIFT) - 1
-# What was requested: the api key is above the version.
+# The request's API and version: the api key is in the higher bits.
 API_KEY_SHIFT, VERSION_MASK = 16, 0xFFFF
 NOWHERE = -1
 NO_CLIENT = -1

@@ -89,7 +89,7 @@ class Judgement(NamedTuple):
     seen_from_start: bool
 
 
-# If nothing is known about a connection, its frames keep what they say.
+# If nothing is known about a connection, its frames keep their own values.
 _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 

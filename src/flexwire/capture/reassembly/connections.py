@@ -370,7 +370,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     is the end whose FIN, or RST (``reset``), came first.
 
     ``request_bytes`` and ``response_bytes`` are the sizes of its frames, including those with an
-    error. Of these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
+    error. Among these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
     before the first segment of their direction, and ``unreadable_bytes`` are other bytes of frames
     with an error. Two counts are in no frame: ``repeated_bytes``, which came again, and
     ``late_bytes``, which came after their place had been given up as lost. So every byte of its
@@ -544,7 +544,8 @@ class Account:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
-            # Less evidence is enough if one end is known to be a broker: the tap stands before one.
+            # Less evidence is enough if one end is known to be a broker; a tap always has a broker
+            # behind it.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
         if given:

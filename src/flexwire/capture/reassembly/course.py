@@ -105,7 +105,7 @@ class Course:
 
     @property
     def is_closed(self) -> bool:
-        """Whether both ends have finished sending, or one has reset the connection."""
+        """True if both ends have finished sending, or one has reset the connection."""
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
@@ -132,7 +132,7 @@ class Course:
         return reach.high - reach.low
 
     def resume(self, source: str, sequence: int) -> None:
-        """Let an end continue with a sequence number."""
+        """Continue an end with a sequence number."""
         reach = self._reach[source]
         reach.low = reach.high = sequence
         reach.is_seen = reach.is_told = True
@@ -190,7 +190,7 @@ class Course:
 
     @property
     def _is_young(self) -> bool:
-        """Whether earlier segments may still be captured."""
+        """True if earlier segments may still be captured."""
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
@@ -286,7 +286,7 @@ class PendingRequests:
 
     @property
     def any_request(self) -> bool:
-        """Whether a request was seen."""
+        """True if a request was seen."""
         return self._any_request
 
     def note(self, direction: Literal["request", "response"], payload: bytes) -> None:

@@ -143,7 +143,7 @@ class Flows:
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """Take in the segments of a chunk; return the frames that are now whole, errors too.
 
-        With ``in_order`` the rows stand in the order in which their frames ended. Otherwise only
+        With ``in_order`` the rows are in the order in which their frames ended. Otherwise only
         the rows of each connection do, and kernels may return one connection after the other. With
         small messages such rows make files a quarter smaller, and nothing has to be sorted.
         """
@@ -170,7 +170,7 @@ class Flows:
         ]
 
     def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
-        """Let the capture continue elsewhere, without the connections that are over or idle.
+        """Prepare to continue the capture elsewhere, without connections that are over or idle.
 
         Return the incomplete frames of those, which end here, by the file in which each ended, and
         the facts about each other connection since the last pause.
@@ -482,7 +482,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Let the kernels take what they are sure of; return the rest."""
+        """Let the kernels process the segments that they are sure of; return the rest."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []

@@ -327,12 +327,12 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """Whether a part of a frame with a known end is held."""
+        """True if a part of a frame with a known end is held."""
         return self._length is not None
 
     @property
     def is_framing(self) -> bool:
-        """Whether the beginnings of frames are known, and no byte of the current one is lost."""
+        """True if the beginnings of frames are known, and no byte of the current one is lost."""
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
@@ -352,17 +352,17 @@ class Framer:
 
     @property
     def is_seeking(self) -> bool:
-        """Whether no beginning of a frame is known, and no bytes wait for that decision."""
+        """True if no beginning of a frame is known, and no bytes wait for that decision."""
         return self._why is not None and not self._candidates.pieces
 
     @property
     def is_tls(self) -> bool:
-        """Whether bytes without frames begin with enough TLS records to exclude others."""
+        """True if bytes without frames begin with enough TLS records to exclude others."""
         return self._tls_records >= SURELY_TLS
 
     @property
     def has_sample(self) -> bool:
-        """Whether enough of the skipped bytes is kept."""
+        """True if enough of the skipped bytes is kept."""
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:

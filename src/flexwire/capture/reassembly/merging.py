@@ -119,7 +119,7 @@ class MergedReader:
 
     @property
     def position(self) -> MergePosition | None:
-        """Where the returned segments end; None if gzip'd files exceed ``most_skipped``."""
+        """The end of the returned segments; None if gzip'd files exceed ``most_skipped``."""
         if sum(merged_file.skipped for merged_file in self._files) > self._most_skipped:
             return None
         return MergePosition(tuple(merged_file.place for merged_file in self._files), self._begun)
@@ -267,17 +267,17 @@ class _MergedFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether a chunk can be read from it."""
+        """True if a chunk can be read from it."""
         return self._opened is not None
 
     @property
     def has_chunk(self) -> bool:
-        """Whether it has segments that were not returned yet."""
+        """True if it has segments that were not returned yet."""
         return self._chunk is not None
 
     @property
     def can_go_on(self) -> bool:
-        """Whether it can be opened where its chunk ends."""
+        """True if it can be opened where its chunk ends."""
         return self._after is not None
 
     @property

@@ -161,16 +161,16 @@ class OpenConnection:
 
     @property
     def reads_as_kafka(self) -> bool:
-        """Whether its frames so far show that it is Kafka."""
+        """True if its frames so far show that it is Kafka."""
         return self._account.evidence.found is not None
 
     @property
     def seen_from_start(self) -> bool:
-        """Whether its SYN was captured."""
+        """True if its SYN was captured."""
         return self._account.has_syn
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        """Return its state if it is in order beside ``others``; see `FrameAssembler`."""
+        """Return its state if it is in order apart from ``others``; see `FrameAssembler`."""
         # Frames are examined until one of them shows the protocol. The held bytes of a frame are
         # copied last: copying them earlier, with each segment, would be wasted.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
@@ -193,7 +193,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return an end that is certainly in order beside ``others``; None if unsure."""
+        """Return an end that is certainly in order apart from ``others``; None if unsure."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -232,7 +232,7 @@ class OpenConnection:
 
     @property
     def _may_answer_earlier(self) -> bool:
-        """Whether there may be responses to requests from before the capture."""
+        """True if there may be responses to requests from before the capture."""
         answers = self._halves["response"].framer
         is_known = answers is not None and answers.ever_synchronized
         return not (is_known or self._waiting.any_request or self._is_tls)
@@ -340,7 +340,7 @@ class OpenConnection:
 
     @property
     def _request_is_cut(self) -> bool:
-        """Whether bytes of requests wait behind a gap, or the broker acknowledged more of them."""
+        """True if bytes of requests wait behind a gap, or the broker acknowledged more of them."""
         half = self._halves["request"]
         if half.stream.waits:
             return True

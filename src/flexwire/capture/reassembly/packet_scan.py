@@ -280,17 +280,17 @@ class FileWindow:
 
     @property
     def offset(self) -> int:
-        """Where in the file the next block begins."""
+        """The place in the file at which the next block begins."""
         return self._begin + self.position
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for more bytes of the file."""
+        """True if there is no room for more bytes of the file."""
         return self.filled == self.room
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the next block begins at the end of the part of the file to read."""
+        """True if the next block begins at the end of the part of the file to read."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:

@@ -202,7 +202,7 @@ class SegmentReader:
 
     @property
     def position(self) -> FilePosition | None:
-        """Where the returned segments end; None before the first file, and within a gzip'd one."""
+        """The end of the returned segments; None before the first file, and within a gzip'd one."""
         return self._position if self._reading is None else self._reading.position
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
@@ -275,7 +275,7 @@ class _FileReading:
 
     @property
     def position(self) -> FilePosition | None:
-        """Where the next block begins, if a reader can begin there."""
+        """The place of the next block, if a reader can begin there."""
         if self._is_read:
             return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
@@ -319,7 +319,7 @@ class _FileReading:
         notes.unreadable, notes.skipped = notes.unreadable.counted(), notes.skipped.counted()
 
     def _step(self) -> None:
-        """Let objects read one block."""
+        """Read one block with Python objects."""
         self._source.offset = self._window.offset
         self._tell()
         try:

@@ -128,12 +128,12 @@ class Stream:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the receiver has acknowledged bytes that have not come yet."""
+        """True if the receiver has acknowledged bytes that have not come yet."""
         return self.started and self._acknowledged is not None and self._acknowledged > self._next
 
     @property
     def waits(self) -> bool:
-        """Whether captured bytes wait behind a gap."""
+        """True if captured bytes wait behind a gap."""
         return bool(self._pending)
 
     def passed(self) -> int:
@@ -186,7 +186,7 @@ class Stream:
         return self._give_up() if self._segments_since_acknowledged > REORDER_SEGMENTS else []
 
     def finish(self, timestamp_us: int) -> list[StreamPiece]:
-        """Give up every gap, and return what is missing at the end."""
+        """Return up every gap, and return what is missing at the end."""
         pieces: list[StreamPiece] = []
         while self._pending:
             pieces += self._give_up()
@@ -310,7 +310,7 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-"""What is known about an end's bytes. FRAMES: its frames are known.
+"""The knowledge about an end's bytes. FRAMES: its frames are known.
 
 Otherwise no beginning of a frame is known, and payloads that begin no frame are skipped: judged by
 the beginning of requests (SEEKS_REQUEST), by that of responses (SEEKS_RESPONSE), or all (PASSES).

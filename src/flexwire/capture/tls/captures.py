@@ -259,7 +259,7 @@ EMBEDDED: Final = "embedded"
 
 
 def read_key_logs(paths: Sequence[str]) -> KeyLog:
-    """Return the secrets of key logs; raises `CaptureError` for a file that is no key log."""
+    """Return the secrets of key logs; raise `CaptureError` for a file that is not a key log."""
     keys = KeyLog()
     for path in paths:
         if path != EMBEDDED:

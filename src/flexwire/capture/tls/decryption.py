@@ -115,7 +115,7 @@ class TlsConnection:
 
     @property
     def has_opened(self) -> bool:
-        """Whether at least one record was opened."""
+        """True if at least one record was opened."""
         return any(end.has_opened for end in self._ends.values())
 
     @property

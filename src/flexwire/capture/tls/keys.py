@@ -48,7 +48,7 @@ def read_random(data: bytes) -> bytes | None:
 
 
 def looks_encrypted(data: bytes) -> bool:
-    """Return whether a TLS record stands here."""
+    """Return whether there is a TLS record here."""
     return 20 <= data[0] <= 23 and data[1:2] == b"\x03" if data else False  # noqa: PLR2004 - types
 
 
@@ -159,8 +159,8 @@ def load_primitives() -> _Primitives:
 class RecordKeys(Protocol):
     """The keys of one direction.
 
-    ``overhead`` is how many bytes a record has besides its content. ``finished`` is the number of
-    records that end the handshake with these keys.
+    ``overhead`` is the number of bytes of a record without its content. ``finished`` is the number
+    of records that end the handshake with these keys.
     """
 
     overhead: int
@@ -210,7 +210,7 @@ class RecordKeys13:
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
         if inner is None:
             return None
-        # Zeros pad the content, and its type stands before them.
+        # Zeros pad the content, and its type comes before them.
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 

@@ -26,15 +26,15 @@ import click
 @click.command()
 @click.argument("root", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def mcp(*, root: Path) -> None:
-    """Serve the reading commands to a program, by the Model Context Protocol.
+    """Serve the commands that only read to a program, by the Model Context Protocol.
 
     The program starts this command and speaks to it through standard input and output. It can list
     captures and analyses below ROOT, list the frames of a capture, explain and decode bytes and
     frames, show messages, and read the audit and the answers that an analysis stored. docs/mcp.md
     describes the tools.
 
-    The server only reads, and no file outside ROOT. Credentials are withheld. It ends when its
-    standard input ends.
+    The server only reads, and it reads only files below ROOT. Credentials are withheld. It ends
+    when its standard input ends.
     """
     from flexwire.cli.mcp.root import ServedRoot
     from flexwire.cli.options import standard_input

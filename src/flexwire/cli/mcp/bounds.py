@@ -1,8 +1,8 @@
 """Answers of tools as text: bounded, with a count of what was left out, and escaped.
 
 The reader of an answer pays for each character, and names in a capture come from strangers. So a
-form is cut to `MOST_CHARACTERS`, and its text is JSON in which `flexwire.printable` has escaped
-what cannot be seen.
+form is cut to `MOST_CHARACTERS`. Its text is JSON in which `flexwire.printable` has escaped
+invisible characters.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from flexwire.facts.units import shorten
 from flexwire.printable import printable
 
 MOST_CHARACTERS: Final = 50_000
-"""About so many characters has the longest answer."""
+"""The approximate number of characters of the longest answer."""
 LONGEST_TEXT: Final = 2_000
 """The most characters of one value; of a longer one only the beginning is there."""
 MOST_PLACES: Final = 20
@@ -23,7 +23,7 @@ MOST_PLACES: Final = 20
 _SHORTEST_TEXT: Final = 20
 # A field takes its name, and some characters around it.
 _AROUND: Final = 4
-# So many characters more are kept for plain values, as the error of an answer is one.
+# Additional characters that are kept for plain values, because the error of an answer is one.
 _RESERVE: Final = 10_000
 
 

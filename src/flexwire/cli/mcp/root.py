@@ -25,7 +25,7 @@ ANALYSIS: Final = "an analysis"
 
 
 class OutsideRootError(FlexwireError):
-    """A path that is not below the root of a server, or is no file that may be read."""
+    """A path that is not below the root of a server, or not a file that may be read."""
 
 
 # Linux has a path for each open descriptor. A file that is opened by it is the file which the

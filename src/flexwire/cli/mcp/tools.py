@@ -1,7 +1,8 @@
 """The tools of the server: what each takes, and the form of its answer.
 
-A tool is a function of the root and its arguments. It calls what the command of the same name calls
-and returns what that prints as JSON (docs/json.md), but for the rows that nobody asked for.
+A tool is a function of the root and its arguments. It calls the same functions as the command of
+the same name, and returns the JSON that the command prints (docs/json.md), without the rows that
+were not requested.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _without_credentials(
     try:
         shown, count = withheld_bytes(kind, body, number)
     except (CodecError, UnknownMessageError):
-        # Where the credential stands is not known, so nothing of the message may be shown.
+        # The place of the credential is not known, so nothing of the message may be shown.
         if holds_credentials(kind.__name__, raw):
             raise
         shown, count = body, 0
@@ -303,7 +304,7 @@ TOOLS: Final = (
         "audit",
         "Read an audit",
         "Read the stored audit of an analysis: which clients break on which Kafka release, and "
-        "why, the gravest finding first.",
+        "why. The most serious finding comes first.",
         AuditArguments,
         audit,
     ),

@@ -39,7 +39,7 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Leave out so many frames at the start, of those that the other options leave.",
+    help="Skip this many frames, counted among those that the other options select.",
 )
 def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.
@@ -48,7 +48,7 @@ def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     goes to the next pane, a shows all connections again, n and p show the next and the previous
     2,000 frames, f changes the filter, and q ends. Credentials are withheld.
 
-    It keeps 20,000 frames; the last line counts the others, and --skip shows the next.
+    The command keeps 20,000 frames. The last line counts the others; --skip shows them.
     """
     from flexwire.cli.options import InputError
     from flexwire.extras import require
@@ -58,9 +58,7 @@ def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     if not capture.is_file():
         raise InputError(f"{capture}: there is no such file")
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError(
-            "flexwire view needs a terminal; decode, explain and who print what a capture holds"
-        )
+        raise InputError("flexwire view needs a terminal; without one, use decode, explain or who")
     from flexwire.cli.view.frames import ViewedCapture
     from flexwire.cli.view.screen import CaptureScreen
 

@@ -69,7 +69,8 @@ class ViewedCapture:
     def lines(self, row: FrameRow) -> Iterator[str]:
         """Yield the fields of a frame as lines, at most about `MOST_LINES`.
 
-        What cannot be read is a line that says why. Raises `CaptureError` if the file has changed.
+        A frame that cannot be read becomes a line that says why. Raises `CaptureError` if the file
+        has changed.
         """
         item = self._held.get(row.place) or self._find(row)
         try:
@@ -92,7 +93,7 @@ class ViewedCapture:
 
     @property
     def summary(self) -> str:
-        """What was read, and what of it is not shown."""
+        """The frames that were read, and counts of those that are not shown."""
         parts = [
             f"{plural(len(self.rows), 'frame')} on {plural(len(self.connections), 'connection')}"
         ]

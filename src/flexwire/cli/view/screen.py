@@ -218,7 +218,7 @@ class CaptureScreen(App[None]):
         self.call_from_thread(self._show_fields, row, lines)
 
     def _show_fields(self, row: FrameRow, lines: list[str]) -> None:
-        # Another frame may have been chosen meanwhile.
+        # The user may have chosen another frame in the meantime.
         if row == self._chosen:
             self.fields.clear()
             # The widget leaves out lines without a character.

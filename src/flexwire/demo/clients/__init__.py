@@ -20,7 +20,7 @@ class DemoClient(Protocol):
     def run(self, bootstrap: str) -> ClientOutcome:
         """Talk to the cluster at ``bootstrap`` ("host:port,…") and return what came of it.
 
-        Raises only what the client did not foresee; a check that fails is in the outcome.
+        Raises only unexpected errors; a failed check is in the outcome.
         """
 
 

@@ -45,8 +45,8 @@ _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
 
 def run(bootstrap: str) -> ClientOutcome:
     """Produce, consume in groups and commit, produce in transactions."""
-    # librdkafka reports every broker that closes a connection, the end of the demo included;
-    # what matters comes back as an error.
+    # librdkafka reports every broker that closes a connection, even at the end of the demo.
+    # Important problems are returned as errors.
     quiet = logging.getLogger("flexwire.demo.confluent")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False
@@ -69,7 +69,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
-    """Send and wait; gives what the cluster refused."""
+    """Send and wait; return the records that the cluster refused."""
     refused: list[str] = []
 
     def delivered(error: object, _message: Message) -> None:

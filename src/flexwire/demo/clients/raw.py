@@ -1,4 +1,4 @@
-"""Plain sockets and flexwire's own codec, for what no library sends.
+"""Plain sockets and flexwire's own codec, for requests that no library sends.
 
 A client from the future, whose request header has a tagged field of no release; one with old
 metadata, which asks the wrong broker and gets the right one in tagged fields; one from 2013, which
@@ -53,7 +53,7 @@ class RawConnection(Closeable):
     def request(
         self, api_key: int, name: str, api_version: int, body: dict[str, Any], **header: Any
     ) -> dict[str, Any]:
-        """Send a request whose body is given in the JSON form; gives the response in that form."""
+        """Send a request whose body is given in the JSON form; return the response in that form."""
         payload = self.payload(api_key, name, api_version, body, **header)
         self._socket.sendall(len(payload).to_bytes(4, "big") + payload)
         answer = self._receive()

@@ -1,6 +1,6 @@
-"""Stand-ins: plain sockets that send what clients no longer in use would send.
+"""Stand-ins: plain sockets that send the requests of clients that are no longer in use.
 
-They talk to an old broker, and each gives an audit another kind of evidence.
+They talk to an old broker, and each produces another kind of evidence for an audit.
 """
 
 from __future__ import annotations

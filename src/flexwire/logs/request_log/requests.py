@@ -395,7 +395,7 @@ _REFUSED: Final = re.compile(
     rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
     rb"and unsupported version (-?\d{1,5})"
 )
-# Two lines describe a refused request. They stand next to each other, except for lines that other
+# Two lines describe a refused request. They are next to each other, except for lines that other
 # threads write between them. The second is searched for within this many bytes.
 _APART: Final = 1 << 20
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")

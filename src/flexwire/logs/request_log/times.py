@@ -35,7 +35,8 @@ class Zone:
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
         """Return the first moment in a text, in microseconds since the epoch; None without one.
 
-        ``seen_us`` is the time on the line's envelope. It tells the zone of a time without one.
+        ``seen_us`` is the time on the line's envelope. It shows the time zone of a time without a
+        zone.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000

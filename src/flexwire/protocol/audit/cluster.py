@@ -165,7 +165,7 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
             release, gate, "nothing seen against it", subject, "KRaft", reason, source=source
         )
     if seen.offered:
-        reason = "no broker offers what only ZooKeeper mode has"
+        reason = "no broker offers an API that only ZooKeeper mode has"
         return ClusterGate(
             release, gate, "nothing seen against it", subject, "not offered", reason, source=source
         )
@@ -259,7 +259,7 @@ def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         return
     source = "KIP-724"
     if not seen.old_batches:
-        reason = "every batch on disk that was read has magic 2"
+        reason = "every batch that was read from the logs has magic 2"
         yield ClusterGate(
             release, gate, "nothing seen against it", "logs", "magic", reason, source=source
         )

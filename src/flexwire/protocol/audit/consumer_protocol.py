@@ -111,16 +111,16 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
             "blocked",
             f"its protocol type is {traits.protocol_type}, and a broker converts groups of type "
             f"{CONSUMERS} only",
-            "leave it: no release changes the protocol of such a group by default",
+            "nothing has to be done: no release changes the protocol of such a group by default",
             "KIP-848",
         )
     if traits.has_user_data:
         return GroupJudgement(
             "blocked",
-            "an assignment carries user data, as Kafka Streams and custom assignors write it, and "
-            "the broker converts no such group",
-            "leave Kafka Streams as it is; otherwise remove the custom assignor and stop all "
-            "members once, because an empty group always converts",
+            "an assignment carries user data, which Kafka Streams and custom assignors write, "
+            "and the broker does not convert such a group",
+            "for Kafka Streams, change nothing; otherwise remove the custom assignor and stop "
+            "all members once, because an empty group always converts",
             "KAFKA-18134",
         )
     if traits.is_refused:

@@ -270,7 +270,7 @@ _CLIENTS_LISTENER = "broker"
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
     5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
-    6: "UpdateMetadata: the controller tells brokers of all others (ZooKeeper mode)",
+    6: "UpdateMetadata: the controller tells brokers about all other brokers (ZooKeeper mode)",
     52: "Vote: one controller asks another for its vote (KIP-595)",
     53: "BeginQuorumEpoch: the leader of the quorum tells the other voters (KIP-595)",
     54: "EndQuorumEpoch: the leader of the quorum resigns (KIP-595)",

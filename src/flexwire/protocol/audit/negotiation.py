@@ -106,19 +106,18 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
         return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
     if use.asked == "never":
         reason = "it never asked for ApiVersions on connections seen from their start"
-        return UseVerdict(
-            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
-        )
+        return UseVerdict("will break", evidence, f"{lacks}, and {reason}, so it sends it anyway")
     first = heeds_offers_from(party)
     if first:
-        reason = f"before {first} it does not heed what the broker offers"
-        return UseVerdict(
-            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
-        )
+        reason = f"before {first} it ignores which versions the broker offers"
+        return UseVerdict("will break", evidence, f"{lacks}, and {reason}, so it sends it anyway")
     if missing_api is not None:
-        reason = f"{missing_api.what}, if the client asks for ApiVersions, which was not seen"
+        reason = (
+            f"{missing_api.what}, if the client asks for ApiVersions, which the capture does not "
+            "show"
+        )
         return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
-    reason = "whether the client does without it is not known"
+    reason = "it is not known whether the client works without it"
     return UseVerdict("cannot say", evidence, f"{lacks}, and {reason}")
 
 

@@ -54,7 +54,7 @@ def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tupl
 
 
 def _try(release: str) -> str:
-    return f"try it against a broker of Kafka {release}"
+    return f"test it against a broker of Kafka {release}"
 
 
 def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
@@ -81,7 +81,9 @@ def _about_newer(party: Party, use: Use, release: str) -> str:
     else:
         steps = [f"change {pin.setting} so that it speaks {reads} ({pin.client})" for pin in pins]
     if first:
-        steps.append(f"upgrade to {first} or newer, which heeds what the broker offers")
+        steps.append(
+            f"upgrade to {first} or newer, which uses only versions that the broker offers"
+        )
     newer = first_release_reading(use)
     if newer is not None:
         steps.append(f"keep it on brokers of Kafka {newer} or newer")

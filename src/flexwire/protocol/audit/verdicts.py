@@ -233,7 +233,7 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
 
 
 def _gone(release: str) -> UseVerdict:
-    reason = f"Kafka {release} does not have this API any more, so there is nothing to negotiate"
+    reason = f"Kafka {release} no longer has this API, so there is nothing to negotiate"
     return UseVerdict("will break", "API removed", reason)
 
 
@@ -246,14 +246,17 @@ def _too_old(use: Use) -> UseVerdict:
         reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
         return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
-        reason = "no ApiVersions response of the broker was seen, nor a connection from its start"
+        reason = (
+            "the capture has no ApiVersions response of the broker, and no connection from its "
+            "start"
+        )
         if use.asked != "unseen":
-            reason = "it asked for ApiVersions, and what the broker offered was not seen"
+            reason = "it asked for ApiVersions, and the capture lacks the broker's response"
         return UseVerdict("cannot say", "range not seen", reason)
     if not use.offered:
-        reason = "the broker did not offer this API, and the client sent it nevertheless"
+        reason = "the broker did not offer this API, and the client sent it anyway"
         return UseVerdict("will break", "not offered", reason)
-    reason = f"the broker offered {use.offered} and no more, so the limit may be the broker's"
+    reason = f"the broker offered {use.offered} and nothing newer, so the limit may be the broker's"
     return UseVerdict("cannot say", "offered no more", reason)
 
 
@@ -264,12 +267,12 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     newer = f"the version is newer than Kafka {release}"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
-        reason = f"{newer}, and before {first} it does not heed what the broker offers"
+        reason = f"{newer}, and before {first} it ignores which versions the broker offers"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
         return UseVerdict("will break", "never asked", reason)
-    reason = f"{newer}, and whether the client asks for ApiVersions was not seen"
+    reason = f"{newer}, and the capture does not show whether the client asks for ApiVersions"
     return UseVerdict("cannot say", "asking not seen", reason)
 
 

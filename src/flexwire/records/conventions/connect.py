@@ -412,7 +412,7 @@ def _temporal_text(value: Any) -> str | None:
 
 
 def _same(back: Any, value: Any) -> bool:
-    """Return whether a value was read back as written, apart from types of numbers."""
+    """Return whether a value was read back as written, except for the types of numbers."""
     if isinstance(value, bool):
         return back is value
     if isinstance(value, int | float | Decimal):

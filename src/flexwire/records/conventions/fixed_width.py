@@ -38,7 +38,7 @@ def _is_text(data: bytes) -> bool:
 
 
 class FixedWidth(Convention):
-    """Values that are only bytes, so the reader gives the type of each key.
+    """Values that are only bytes, so the reader must name the type of each key.
 
     ``types`` maps keys to Java's names: boolean (one byte, 0 or 1), byte, short, int, long, float,
     double, all big-endian, and string (UTF-8). A record header without a type does not fit. Source:

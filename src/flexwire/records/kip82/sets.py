@@ -51,7 +51,7 @@ class DecodeOptions(NamedTuple):
 
 
 def to_decode_options(
-    check_crc: bool,  # noqa: FBT001 - callers pass on what they were given
+    check_crc: bool,  # noqa: FBT001 - callers pass on their own arguments
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
 ) -> DecodeOptions:

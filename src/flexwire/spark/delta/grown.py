@@ -1,6 +1,6 @@
 """The common parts of tables that grow, in Delta's format and Iceberg's.
 
-`GrownTables` stands for all tables of an output, and `GrownTable` for one of them. `GrownOutput`
+`GrownTables` represents all tables of an output, and `GrownTable` one of them. `GrownOutput`
 reads the rows of the analyses that are in, by the ledger. `flexwire.spark.delta.staging` adds an
 analysis with these classes alone.
 """
@@ -119,7 +119,7 @@ class GrownTables(ABC):
     @property
     @abstractmethod
     def ledger(self) -> Ledger:
-        """The ledger that says what is in."""
+        """The ledger, which lists the analyses in the tables."""
 
     @abstractmethod
     def table(self, name: str) -> GrownTable:

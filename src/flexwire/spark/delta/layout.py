@@ -1,6 +1,6 @@
 """The places where the tasks of one analysis write files of tables that grow.
 
-Names are the same as in any analysis. ``tables/frames/X`` stands for ``X`` in this analysis' own
+Names are the same as in any analysis. ``tables/frames/X`` means ``X`` in this analysis' own
 directory of the table. All other files are in the directory of the run.
 
 deltalake has its own stores, written in Rust. They read the environment, but neither profiles nor

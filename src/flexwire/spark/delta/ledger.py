@@ -1,7 +1,8 @@
 """The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
 
-A change reads the rows that it needs, and commits only if nobody has committed meanwhile.
-Otherwise it begins again. So if two analyses have the same input, one gets in and the other fails.
+A change reads the rows that it needs, and commits only if nobody else has committed in the
+meantime. Otherwise it begins again. So if two analyses have the same input, one is added and the
+other fails.
 
 A change adds a file with its own rows, and reads only the rows that it asks for. The change that
 makes the `_FANOUT`-th small file joins these files, as in a log-structured merge tree. So a ledger

@@ -49,7 +49,7 @@ class DeltaTables(GrownTables):
 
     @property
     def ledger(self) -> DeltaLedger:
-        """The ledger that says what is in."""
+        """The ledger, which lists the analyses in the tables."""
         return DeltaLedger(self.out)
 
     def table(self, name: str) -> TableLog:

@@ -232,8 +232,8 @@ class GrownStaging(RunStaging):
             return None
         if own_state is not None:
             raise FlexwireError(
-                f"{self.out}: another analysis took this one for ended, and removed its rows; run "
-                "it again"
+                f"{self.out}: another analysis concluded that this one had ended, and removed its "
+                "rows; run it again"
             )
         if not self.append:
             replaced[:] = old.entries(files=False)
@@ -246,7 +246,8 @@ class GrownStaging(RunStaging):
             offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
         ):
             raise AlreadyInError(
-                f"{self.out}: another analysis of the same input was first, and is in"
+                f"{self.out}: another analysis of the same input finished first; its rows are in "
+                "the tables"
             )
         return [with_offsets(self._with_state(own, old.open_state), offsets | self.read_until)]
 
@@ -259,8 +260,8 @@ class GrownStaging(RunStaging):
             return own
         if open_state != self.open_state:
             raise FlexwireError(
-                f"{self.out}: another analysis was added meanwhile, and this one goes on from the "
-                "one before it; run it again"
+                f"{self.out}: another analysis was added in the meantime, and this one continues "
+                "from an older state; run it again"
             )
         return replace(own, state_before=open_state, state_after=self.run)
 

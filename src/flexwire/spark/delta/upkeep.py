@@ -101,7 +101,7 @@ def _small(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def join(out: OutputDirectory, group: FileGroup) -> int:
     """Replace a group of files by large files; return how many these are."""
     log = TableLog(out, group.table)
-    # If another commit takes one of these files out meanwhile, ours fails.
+    # If another commit removes one of these files in the meantime, this one fails.
     table = log.open()
     paths = set() if table is None else {file["path"] for file in added_files(table)}
     if table is None or not paths.issuperset(file["path"] for file in group.files):

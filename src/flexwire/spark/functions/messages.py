@@ -151,7 +151,7 @@ def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:
 
 
 def _advise(error: CodecError) -> None:
-    """Add a note that says what a Spark user can do about a batch that becomes too large."""
+    """Add a note about what a Spark user can do if a batch becomes too large."""
     if not isinstance(error, DecodeError):
         error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
 
@@ -228,7 +228,7 @@ class FunctionSettings:
 
     @property
     def is_permissive(self) -> bool:
-        """Whether a row that does not decode is kept in the column instead of raising an error."""
+        """True if a row that does not decode is kept in the column instead of raising an error."""
         return self.mode == "PERMISSIVE"
 
 

@@ -72,7 +72,7 @@ class IcebergTables(GrownTables):
 
     @property
     def ledger(self) -> IcebergLedger:
-        """The ledger that says what is in."""
+        """The ledger, which lists the analyses in the tables."""
         return IcebergLedger(self.out, self.catalog, self.opened)
 
     def table(self, name: str) -> IcebergTable:

@@ -97,7 +97,7 @@ class IcebergCatalog:
 
     @staticmethod
     def from_json(data: bytes) -> IcebergCatalog:
-        """Read what `to_json` wrote; `FlexwireError` for anything else."""
+        """Read the text that `to_json` wrote; raise `FlexwireError` for anything else."""
         try:
             form = json.loads(data)
             version, name, properties = (form[key] for key in ("format", "catalog", "properties"))

@@ -138,7 +138,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
         if run in kept_runs or not RUN.fullmatch(run):
             continue
         if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
-            # It may be the output: a missing current.json in the store's answer is no proof.
+            # It may be the output: a missing current.json in the store's response is not proof.
             continue
         newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
         # By the store's own clock, because ours may differ.

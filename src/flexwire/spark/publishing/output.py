@@ -1,4 +1,4 @@
-"""Where one analysis writes until all of it appears at once, and the forms of output.
+"""The place where an analysis writes until everything appears at once, and the forms of output.
 
 | | on this machine | in a store |
 |---|---|---|
@@ -79,9 +79,9 @@ class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
     If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
-    added it. Then there is nothing to do. ``known_files`` are the names of files that are in
-    already, beside new ones. ``growing_files`` are those of files that are still being written.
-    ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
+    added it. Then there is nothing to do. ``known_files`` are the names of files that the tables
+    already have, beside new ones. ``growing_files`` are those of files that are still being
+    written. ``next_offsets`` are the offsets at which logs continue; None if all of a log is read.
     ``read_until`` takes the next offsets after those that this analysis has read of logs.
     ``continuation`` is given if captures continue from one analysis to the next.
     """
@@ -97,7 +97,7 @@ class Staging(ABC):
     @property
     @abstractmethod
     def files(self) -> OutputDirectory:
-        """Where tasks and the driver put files, each by its name in the output."""
+        """The place where tasks and the driver put files, each by its name in the output."""
 
     @property
     @abstractmethod
@@ -110,7 +110,7 @@ class Staging(ABC):
 
     @cached_property
     def task_output(self) -> TaskOutput:
-        """Where tasks hand over their files."""
+        """The place where tasks hand over their files."""
         return TaskOutput(self.files)
 
     @property

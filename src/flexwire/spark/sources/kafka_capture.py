@@ -151,8 +151,8 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         if options.kind in {CONNECTIONS, PACKETS}:
             raise ArgumentError(
-                f"rows of {options.kind} are known in the end, and a stream has none: read them "
-                "with spark.read"
+                f"rows of {options.kind} are complete only at the end, which a stream does not "
+                "have: read them with spark.read"
             )
         place = options.state_location
         self._follower = CaptureFollower(

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class VersionChange:
     """The changes in one version.
 
-    A version that both editions have is compared with itself, and ``beside`` is None: readers and
-    writers of that version are out there. A new version is compared with ``beside``, the version
-    before it. ``facts`` are name, old value and new value.
+    A version that both editions have is compared with itself, and ``beside`` is None, because
+    programs already use that version. A new version is compared with ``beside``, the version before
+    it. ``facts`` are name, old value and new value.
     """
 
     version: int

@@ -73,7 +73,7 @@ class MessageDifference:
 
     @property
     def only_text(self) -> bool:
-        """Whether only words changed, such as the text about a field."""
+        """True if only descriptions changed, such as the text about a field."""
         return self.old == self.new and not self.changes and self.old_headers == self.new_headers
 
 
@@ -106,7 +106,7 @@ class SpecComparison:
 
     @cached_property
     def breaks(self) -> bool:
-        """Whether the change breaks something."""
+        """True if the change breaks something."""
         return bool(self.breaking)
 
 

@@ -118,7 +118,7 @@ def to_markdown(comparison: SpecComparison, costs: str = "") -> str:
             lines += [f"- {_marked_down(line)}" for line in change_lines(change)]
     lines += _rest(len(changed) - MOST_SHOWN, "changed message")
     if costs:
-        lines += ["", "### Bytes on the capture", "", "```", costs.rstrip(), "```"]
+        lines += ["", "### Bytes of the capture", "", "```", costs.rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,7 @@ class BreakingRule(RulePage):
 
     ``structure`` compares a structure that old and new have in a version. ``message`` compares the
     specs of a message; the new one is None if the message is gone. Both yield places in the new
-    spec and what changed there. ``compatible_in`` are the modes whose document calls such a change
+    spec and the changes there. ``compatible_in`` are the modes whose document calls such a change
     compatible; the rule is not used in these modes. ``needs_own_text`` marks rules about words that
     the catalog has only for the newest release of a message (`Edition.own_text`).
     """
@@ -57,7 +57,7 @@ class BreakingRule(RulePage):
 def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
     """Return whether data became the key or value of a coordinator's record, or the reverse.
 
-    The writer of data decides what stands before it, and coordinators wrote the same before and
+    The writer of data decides what comes before it, and coordinators wrote the same before and
     after this change. Source: the specs of Kafka 4.0 and 4.1.
     """
     kinds = {old.type, new.type}

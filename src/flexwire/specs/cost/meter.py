@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""How many different reasons are counted apart; hostile traffic invents more of them."""
+"""The number of different reasons that are counted separately; malicious traffic could contain any
+number."""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")

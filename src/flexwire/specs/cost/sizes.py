@@ -83,7 +83,7 @@ TAGGED_FIELDS = "_taggedFields"
 """The name under which a structure's count of tagged fields, or its buffer's end, is counted."""
 UNKNOWN = "_unknownTaggedFields"
 
-# Bytes that begin or end the tagged fields. Other bytes there stand before a field's value.
+# Bytes that begin or end the tagged fields. Other bytes there come before a field's value.
 _OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
 
 

@@ -92,7 +92,7 @@ class GuideMessage:
 
     @property
     def is_api(self) -> bool:
-        """Whether it is a request or a response."""
+        """True if it is a request or a response."""
         return self.type.is_api
 
     @property

@@ -52,7 +52,7 @@ class FieldChange:
 
     @property
     def only_wire(self) -> bool:
-        """Whether only the form on the wire changed."""
+        """True if only the form on the wire changed."""
         return [aspect for aspect, _, _ in self.values] == ["wire"]
 
 
@@ -109,7 +109,7 @@ class GuidePage:
 
     @property
     def is_removed(self) -> bool:
-        """Whether the newest release has none of its versions."""
+        """True if the newest release has none of its versions."""
         return not any(message.current for message in self.messages)
 
     def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:

@@ -56,7 +56,7 @@ class Config:
     """The rules to apply, and exceptions from them.
 
     ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" stands
-    for any characters, also slashes. A directory stands for everything in it.
+    for any characters, also slashes. A directory means everything in it.
     """
 
     rules: frozenset[str] = field(default_factory=LINT.defaults)

@@ -61,7 +61,7 @@ class CheckedMessage:
 
     @property
     def readable(self) -> bool:
-        """Whether the message's own members could be read, whatever its fields are."""
+        """True if the message's own members could be read, whatever its fields are."""
         return self.top not in self.damaged
 
     @property
@@ -95,7 +95,7 @@ class CheckedMessage:
     def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
         """Return the place of a member's value, or of its object if it has no such member.
 
-        None stands for the message itself.
+        None means the message itself.
         """
         position = self.top if element is None else element.position
         json_object = self._objects.get(position)

@@ -50,5 +50,5 @@ class Rule(RulePage):
 
     @property
     def unreadable(self) -> bool:
-        """Whether a violation leaves the author's meaning unknown."""
+        """True if a violation leaves the author's meaning unknown."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

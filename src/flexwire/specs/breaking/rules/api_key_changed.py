@@ -1,7 +1,6 @@
 """A message has another api key.
 
-By the api key, a broker knows which request it reads, and a coordinator knows which record it
-reads.
+The api key tells a broker which request it reads, and a coordinator which record it reads.
 
 Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordinator-key` with an
 api key that is not one of its versions, which were the types of the records before.

@@ -2,7 +2,7 @@
 
 The length of a compact field is an unsigned varint. Otherwise it is an int16 or int32.
 
-Flagged: a field's own `"flexibleVersions": "none"`, added or taken away.
+Flagged: a field's own `"flexibleVersions": "none"`, added or removed.
 
 Instead: leave it as it is.
 
@@ -28,11 +28,11 @@ def _is_compact(member: StructureMember) -> tuple[bool, bool]:
 
 
 def _find(pair: StructurePair) -> Differences:
-    # Where the whole version changed, that is said once.
+    # If the whole version changed, another rule reports that once.
     if not pair.same_flexibility:
         return
     for old, new in pair.both():
-        # What moves to or from the tag section is another rule's.
+        # Another rule reports fields that move to or from the tag section.
         if (
             old.is_inline == new.is_inline
             and old.kind == new.kind

@@ -3,7 +3,7 @@
 A reader that expects no null refuses one. For structures it is worse: a nullable structure has an
 extra byte before it.
 
-Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or taken away.
+Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or removed.
 
 Instead: begin with a new version, `"nullableVersions": "5+"`. For a tagged field even that is
 wrong; see the source.

@@ -6,9 +6,11 @@ were not upgraded, still have the field.
 Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
 valid before.
 
-Instead: keep it in the versions that have it, and end it before the next: `"versions": "0-4"`.
+Instead: keep the field in the existing versions, and end it before the next version: `"versions":
+"0-4"`.
 
-Source: KIP-482, "Motivation": an inline field "must always be present"; all of Kafka's bumps.
+Source: KIP-482, "Motivation": an inline field "must always be present"; all changes of versions in
+Kafka.
 """
 
 from __future__ import annotations

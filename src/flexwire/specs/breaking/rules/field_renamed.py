@@ -5,7 +5,7 @@ The bytes are the same. The JSON form changes, and so must code that names the f
 Flagged: `TopicName` that is now `Topic`, in the same place and of the same type; `Lag` that is now
 `LagLegacy` in version 0, also where a field of version 1 and later is `Lag` from now on.
 
-Instead: leave the name as it is, unless you know everybody who relies on it.
+Instead: leave the name as it is, unless you know all programs that depend on it.
 
 Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
 """

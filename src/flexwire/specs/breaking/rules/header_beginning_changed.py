@@ -1,8 +1,8 @@
-"""A header begins otherwise than it did, or has a new field that is not tagged.
+"""The beginning of a header changed, or a header has a new field that is not tagged.
 
 A broker reads the beginning of a request's header before it knows the request's version. So all
-versions of a header begin with the same fields, in the same order and with the same types, and what
-is new is tagged.
+versions of a header begin with the same fields, in the same order and with the same types, and new
+fields are tagged.
 
 Flagged: a field without a tag in version 3 of RequestHeader.json, which version 2 does not have.
 

@@ -1,8 +1,8 @@
-"""An existing version stands behind another version of the header.
+"""An existing version has another version of the header before it.
 
-A peer reads the header by the version that it knows for the message's version. It then misses the
-body, or reads tagged fields as the body. A message whose spec has no `headerVersions` has the
-header that its flexible versions give it. The two are compared as numbers.
+A peer reads the header version that it knows for the version of the message. It then looks for the
+body in the wrong place, or reads tagged fields as the body. A message whose spec has no
+`headerVersions` has the header that its flexible versions give it. The two are compared as numbers.
 
 Flagged: `"headerVersions": { "0": "1", "1+": "2" }` that is now `{ "0": "1", "1+": "3" }`, where
 version 1 was valid before.

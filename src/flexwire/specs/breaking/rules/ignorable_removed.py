@@ -5,10 +5,10 @@ out there. Once the field is not ignorable, writing such a version fails. A brok
 of a response then cannot answer an older client at all; a client that sets a field of a request
 cannot talk to an older broker.
 
-Flagged: `"ignorable": true` taken away from a field of `"versions": "3+"`, where version 2 is
+Flagged: `"ignorable": true` removed from a field of `"versions": "3+"`, where version 2 is
 valid.
-Not flagged: the same where every valid version has the field, because the word does nothing there;
-a field that becomes ignorable.
+Not flagged: the same where every valid version has the field, because `ignorable` has no effect
+there; a field that becomes ignorable.
 
 Instead: leave the field ignorable until the versions without it are gone.
 

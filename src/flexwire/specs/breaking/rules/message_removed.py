@@ -1,12 +1,14 @@
 """A message is gone.
 
-A peer that sends it is no longer understood, and what was written with it can no longer be read.
+Nobody reads the message from a peer that still sends it, and data that was written with it can no
+longer be read.
 
-Flagged: a spec that is not there any more, or has another name.
+Flagged: a spec that no longer exists, or has another name.
 
-Instead: keep the spec, with `"validVersions": "none"` if need be, so that its api key stays taken.
+Instead: keep the spec, with `"validVersions": "none"` if necessary, so that nobody else uses its
+api key.
 
-Source: what Kafka 4.0 did with the messages of ZooKeeper's time.
+Source: the removal of the messages of the ZooKeeper mode in Kafka 4.0.
 """
 
 from __future__ import annotations

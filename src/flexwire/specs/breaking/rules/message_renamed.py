@@ -4,7 +4,7 @@ The bytes are the same. Code and JSON that name the message no longer find it.
 
 Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
 
-Instead: leave the name as it is, unless you know everybody who relies on it.
+Instead: leave the name as it is, unless you know all programs that depend on it.
 
 Source: what Kafka 3.0 did with ListOffsets.
 """

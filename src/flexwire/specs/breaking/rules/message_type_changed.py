@@ -3,8 +3,8 @@
 The type decides what precedes the message on the wire, and who reads it.
 
 Flagged: `"type": "request"` that is now `"type": "response"`.
-Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only names what it
-was.
+Not flagged: data that is now `coordinator-key` or `coordinator-value`, because the new type only
+says what the message already was.
 
 Instead: add a message.
 

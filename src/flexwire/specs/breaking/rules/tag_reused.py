@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    # Specs know their tags in every version.
+    # A spec has its tags in every version.
     old = {
         old_member.spec.tag: old_member
         for old_member in pair.old_members
@@ -36,7 +36,7 @@ def _find(pair: StructurePair) -> Differences:
     free = max([*old, *new], default=-1) + 1
     for tag, member in new.items():
         before = old.get(tag)
-        # The same field in other capitals is a field renamed.
+        # A field whose name differs only in capitals is a renamed field.
         if before and pair.new_names.get(before.name) != member.name:
             text = f"tag {tag} was {pair.path_of(before)} and is now {member.name}"
             yield member.spec.position, f"{text}; give {member.name} the next free tag, {free}"

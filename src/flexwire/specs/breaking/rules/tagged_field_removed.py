@@ -1,7 +1,7 @@
 """A tagged field is gone from an existing version, or from the spec.
 
 Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
-spec also loses the only note that the tag is taken.
+spec also loses the only note that the tag is used.
 
 Flagged: a tagged field deleted, or its `taggedVersions` begin later. Not in mode draft: the first
 draft of KIP-482 calls it compatible to remove an optional field, as long as nothing reuses its tag,
@@ -28,7 +28,7 @@ def _find(pair: StructurePair) -> Differences:
     for field_pair in pair.pairs:
         if field_pair.old is None or field_pair.old.spec.tag is None:
             continue
-        # A field that the version does not have may have lent its name to another one there.
+        # In a version without the field, another field may have its name.
         gone = (
             field_pair.old.name not in names
             if field_pair.new is None

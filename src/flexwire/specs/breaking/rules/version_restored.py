@@ -1,7 +1,7 @@
 """A version below the lowest valid one is valid again.
 
-The old spec does not have that version. So nothing shows that the new spec lays it out as the
-releases did that had it. Peers that still know the version will use it.
+The old spec does not have that version. So nothing shows that the new spec has the same layout as
+the releases that had this version. Peers that still know the version will use it.
 
 Flagged: `"validVersions": "2-9"` that is now `"0-9"`.
 Not flagged: a message that had no valid version; version 0 of a `coordinator-key` that was data.

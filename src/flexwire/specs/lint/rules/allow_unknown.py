@@ -1,6 +1,6 @@
 """A comment for flexwire names a rule that does not exist, or is not an "allow".
 
-Such a comment allows nothing. The finding that it was meant for is still reported.
+Such a comment allows nothing. lint still reports the finding.
 
 Flagged:
 

@@ -1,8 +1,9 @@
 """A comment allows a rule that has no finding there.
 
-The comment may be left over, or it may be on the wrong line. If something stands before it on its
-line, it is about that line. Otherwise it is about the next line with more than comments. Only lint
-rules that are in use count. Whether a breaking change is still there depends on the old spec.
+The comment may be left over, or it may be on the wrong line. If the comment follows other text on
+its line, it is about that line. Otherwise it is about the next line that has more than comments.
+Only lint rules that are in use count. Whether a breaking change is still there depends on the old
+spec.
 
 Flagged:
 
@@ -21,5 +22,5 @@ from __future__ import annotations
 
 from flexwire.specs.lint.rule import Category, Rule
 
-# Lint finds it, after all other rules.
+# `lint` itself finds it, after all other rules.
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY)

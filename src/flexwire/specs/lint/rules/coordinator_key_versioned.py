@@ -1,6 +1,7 @@
 """The key of a coordinator's record has more versions than 0, or a flexible version.
 
-A key is preceded by its api key and by no version. So only version 0 exists, and it never changes.
+Before a key, only its api key is written, and no version. So only version 0 exists, and it never
+changes.
 
 Flagged:
 

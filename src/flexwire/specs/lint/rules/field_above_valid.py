@@ -1,7 +1,7 @@
 """The versions of a field begin above the valid versions of its message.
 
-No version has the field (or its null, or its tag), although the spec looks as if one had. Most
-often the new version was not added to `validVersions`.
+No version has the field (or its null, or its tag), although the spec looks as if a version had it.
+Most often the new version was not added to `validVersions`.
 
 Flagged:
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, structure in message.fields():
-        # What is inside of a structure that is nowhere follows from that.
+        # If no version has a structure, its fields are not reported too.
         if not valid or not structure.versions:
             continue
         ranges = {
@@ -43,7 +43,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         above = [
             key for key, versions in ranges.items() if versions and versions.lowest > valid.highest
         ]
-        # A structure that is given its fields here is STRUCT_NEVER_PRESENT.
+        # A structure that defines its fields here is STRUCT_NEVER_PRESENT.
         if above and not (field.fields and "versions" in above):
             key = above[0]
             reason = f"{key} {ranges[key]} of field {field.name} begin above the valid versions"

@@ -1,4 +1,4 @@
-"""A file is not named for its message.
+"""A file does not have the name of its message.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """The header version falls while the version of the message rises.
 
-A header version only adds tagged fields, so a later version of a message keeps what it had.
+A header version only adds tagged fields, so a later version of a message should keep them.
 
 Flagged:
 

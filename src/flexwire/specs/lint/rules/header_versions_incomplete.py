@@ -1,6 +1,6 @@
 """The ranges of `headerVersions` leave out versions, or name some twice.
 
-The ranges begin at 0, also where the first valid version is higher. Each begins right after the
+The ranges begin at 0, even if the first valid version is higher. Each begins right after the
 one before, and only the last is open-ended.
 
 Flagged:

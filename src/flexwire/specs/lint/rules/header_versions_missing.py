@@ -1,7 +1,7 @@
-"""A request or response does not name its header versions, and others beside it do.
+"""A request or response does not name its header versions, but others in its directory do.
 
-Kafka's generator requires the key since 4.5. Specs of older releases have it nowhere, so the rule
-holds in a directory in which a request or response has it.
+Kafka's generator requires the key since 4.5. Specs of older releases do not have the key, so the
+rule applies only in a directory in which a request or response has it.
 
 Flagged:
 

@@ -52,7 +52,7 @@ _PARTNERS = {
 
 def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     messages = directory.messages
-    # What could not be read could be the partner of any.
+    # A file that could not be read could be the partner of any message.
     if not directory.whole or not all(message.readable for message in messages):
         return
     there = {(message.spec.type, message.spec.api_key) for message in messages}

@@ -21,8 +21,8 @@ Instead:
 
 Not flagged: a field of a structure that the lower versions lack too; a field of a common structure,
 which may be used only in later versions; a field that later versions lack, because its value has a
-new place there; a field of a request, because the failure tells the client what the broker cannot
-do.
+new place there; a field of a request, because the failure shows the client that the broker lacks
+the feature.
 
 Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code checks the version.
 """

@@ -1,4 +1,4 @@
-"""A structure has no version in common with what contains it.
+"""A structure has no version in common with the structure or message that contains it.
 
 Flagged:
 
@@ -14,7 +14,8 @@ Instead:
     ] }
 
 Source: Kafka's generator, "Version ranges A and B have no versions in common." A message
-whose valid versions are "none" was removed by a release. Later generators accept it, and so do we.
+whose valid versions are "none" was removed by a release. Later generators accept it, and so does
+this rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """More than 100 structures are nested.
 
-A reader of such a message needs just as many nested calls.
+A program that reads such a message needs as many nested calls.
 
 Source: flexwire, which cannot lay out such a message; Kafka's generator does not check this.
 """

@@ -1,7 +1,7 @@
 """A field has a tag but no tagged versions.
 
-By KIP-482, such a field is tagged in all flexible versions, and mode `kip` reads it so. Kafka's
-generator and the other modes refuse it.
+By KIP-482, such a field is tagged in all flexible versions, and mode `kip` reads it in that way.
+Kafka's generator and the other modes refuse it.
 
 Flagged:
 

@@ -17,7 +17,8 @@ Instead:
       "validVersions": "0", "flexibleVersions": "0+", "fields": []
     }
 
-Source: Kafka's generator, FAIL_ON_TRAILING_TOKENS; DescribeProducersRequest.json of 2.8 ends so.
+Source: Kafka's generator, FAIL_ON_TRAILING_TOKENS; DescribeProducersRequest.json of 2.8 has such
+text.
 """
 
 from __future__ import annotations

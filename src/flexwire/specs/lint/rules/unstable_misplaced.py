@@ -1,6 +1,7 @@
 """A message that is not a request has an unstable latest version.
 
-The request's word counts for both. Brokers then offer that version only if they are configured to.
+The value in the request counts for both. Brokers then offer that version only if they are
+configured to.
 
 Flagged:
 

@@ -221,7 +221,7 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
     words = Page(page).words()
     assert "These captures hold only a part of the traffic." in words
     assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections, and" in words
-    assert "and of their frames only those of topics a. Every count" in words
+    assert "and of their frames only those of topics a. All counts" in words
     assert page.index("hold only a part") < page.index('class="figures"')
     assert "hold only a part" not in Page(render(SAMPLE)).words()
 

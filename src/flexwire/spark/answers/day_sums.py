@@ -80,17 +80,6 @@ class _NotRead:
         raise AssertionError(f"a part has read {name} of a table that it does not name")
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAsked:
-    """Tables whose answers are computed from all rows."""
-
-    tables: AnalysisTables
-
-    def ask(self, answer: Answer) -> AnswerResult:
-        """Return an answer."""
-        return ask(answer, self.tables)
-
-
 @dataclass(frozen=True)
 class SumsByDay:
     """The sums of one output, for the answers of one session.

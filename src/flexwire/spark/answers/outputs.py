@@ -12,7 +12,7 @@ An answer is about one input, because percentiles of two inputs cannot be combin
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -38,7 +38,7 @@ from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.answers.continued import view_of
-from flexwire.spark.answers.day_sums import RowsAsked, SumsByDay
+from flexwire.spark.answers.day_sums import SumsByDay
 from flexwire.spark.answers.opened import OpenedOutput
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import output_of
@@ -190,6 +190,17 @@ def stored_answers(  # noqa: PLR0913 - the options of the command
         results = [stored.get(answer.name) or asked_of.ask(answer) for answer in chosen_answers]
         notes = boundary_notes(asked_of.tables)
         return [replace(answer, notes=notes) for answer in results]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAsked:
+    """Tables whose answers are computed from all rows."""
+
+    tables: AnalysisTables
+
+    def ask(self, answer: Answer) -> AnswerResult:
+        """Return an answer."""
+        return ask(answer, self.tables)
 
 
 def _asker(

@@ -75,4 +75,4 @@ def _days(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[object, pa.Record
     for batch in batches:
         days = pc.cast(batch[_TIME], pa.date32(), safe=False)
         for day in days.unique().to_pylist():
-            yield day, batch.filter(pc.equal(days, day))
+            yield day, batch.filter(days.is_null() if day is None else pc.equal(days, day))

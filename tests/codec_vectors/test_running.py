@@ -140,7 +140,7 @@ def test_a_codec_is_started_so_often_and_no_more() -> None:
         ("exit 0", "it ended with exit status 0"),
         ("exec <&-; exec >&-; sleep 3600", "it closed its standard output"),
         ("kill -9 $$", "it was ended by SIGKILL"),
-        ("read line; echo", "its answer is none"),
+        ("read line; echo", "its line is not an answer"),
         ('printf \'{"hex":""}\\n{"hex":""}\\n\'; cat >/dev/null', "expected "),
     ],
 )

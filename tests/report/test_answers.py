@@ -108,7 +108,7 @@ def test_a_column_without_a_value_is_left_out_and_named() -> None:
     )
     shown = Page(render(dataclasses.replace(EMPTY, answers=(silent,)))).words()
     assert "Columns left out because no row has a value: Seen, Took." in shown
-    assert "Left out here" not in page().words()
+    assert "Columns left out because" not in page().words()
 
 
 def test_rows_of_one_moment_are_not_over_time() -> None:

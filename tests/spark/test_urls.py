@@ -206,7 +206,7 @@ def test_a_bucket_that_is_missing_says_so_before_spark_starts(tmp_path: Path, bu
 def test_an_option_that_does_nothing_any_more_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.pcap").write_text(WRONG)
     with (
-        pytest.warns(DeprecationWarning, match="by_objects does nothing"),
+        pytest.warns(DeprecationWarning, match="by_objects no longer has an effect"),
         pytest.raises(StorageError, match="expected a path, file://, s3://"),
     ):
         analyze([tmp_path], "ftp://host/out", by_objects=True)

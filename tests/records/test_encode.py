@@ -202,7 +202,7 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("timestamp_type", {"timestamp_type": "NoTimestampType"}, "magic 2 does not have"),
     ("timestamp_type", {"timestamp_type": "NoTimestampType", "magic": 1}, "does not have"),
     ("timestamp_type", {"timestamp_type": "LogAppendTime", "magic": 0}, "does not have"),
-    ("level", {"compression": "gzip", "level": 0}, "level 0 is not in 1 to 9, those of gzip"),
+    ("level", {"compression": "gzip", "level": 0}, "level 0 is not in 1 to 9, the levels of gzip"),
     ("level", {"compression": "lz4", "level": 18}, "not in 1 to 17"),
     ("level", {"compression": "zstd", "level": 23}, "not in -131072 to 22"),
     ("level", {"compression": "snappy", "level": 1}, "snappy has no levels"),

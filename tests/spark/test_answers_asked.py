@@ -381,7 +381,7 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
     assert whole.output.startswith("Who sends most?")
     assert whole.output.endswith("\nNo rows: latency, lag.\n")
     named = CliRunner().invoke(app, ["answers", "out", "talkers", "latency", "lag"])
-    assert "whose?\n  No rows.\n" in named.output
+    assert "which clients send them?\n  No rows.\n" in named.output
     assert named.output.endswith("No rows; for a broker's logs, group_offsets answers it.\n\n")
 
 

@@ -178,7 +178,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         "response_frames": whole["responses_sum"],
         "is_kafka": yes,
         "reads_as_kafka": yes,
-        "evidence": pa.repeat("according to a broker's log", count),
+        "evidence": pa.repeat("a broker's log says so", count),
     }
     columns = [
         columns_by_name[field.name]

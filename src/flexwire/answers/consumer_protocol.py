@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -13,7 +13,11 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError, UnknownMessageError
-from flexwire.protocol.audit.consumer_protocol import UNCONVERTED, GroupTraits, judge_group
+from flexwire.protocol.audit.consumer_protocol import (
+    UNCONVERTED,
+    GroupTraits,
+    judge_group,
+)
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.nested_messages import CONSUMERS, GROUP_MESSAGES, read_versioned
 from flexwire.tables.keys import frame_key
@@ -21,9 +25,10 @@ from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.protocol.audit.consumer_protocol import GroupJudgement
 
 _JOIN, _SYNC, _BEAT = "JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat"
 _TRAITS: Final = {
@@ -89,7 +94,7 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
             F.max("time").alias("last_time"),
         )
     )
-    return map_in_arrow(groups, _judge, schema_of(COLUMNS))
+    return judge_groups(groups, _judged, COLUMNS)
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
@@ -173,11 +178,29 @@ def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
     )
 
 
-def _judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def judge_groups(
+    groups: DataFrame,
+    judge: Callable[[dict[str, Any]], dict[str, Any]],
+    columns: tuple[Column, ...],
+) -> DataFrame:
+    """Return the row of each group, which ``judge`` makes of its facts."""
+    schema = schema_of(columns)
+    return map_in_arrow(groups, partial(_judge, judge, schema), schema)
+
+
+def _judge(
+    judge: Callable[[dict[str, Any]], dict[str, Any]],
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     begin_task()
     for batch in batches:
-        rows = [_judged(group) for group in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema_of(COLUMNS))
+        yield pa.RecordBatch.from_pylist(list(map(judge, batch.to_pylist())), schema)
+
+
+def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
+    """Return the columns of a judgement; texts without content are null."""
+    return {name: text or None for name, text in judgement._asdict().items()}
 
 
 def _judged(group: dict[str, Any]) -> dict[str, Any]:
@@ -197,10 +220,7 @@ def _judged(group: dict[str, Any]) -> dict[str, Any]:
     )
     return {
         "group_id": group["group_id"],
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "remedy": judgement.remedy or None,
-        "source": judgement.source or None,
+        **judgement_columns(judgement),
         "software": sorted({" ".join(filter(None, both)) for both in software} - {""}),
         "client_ids": group["client_ids"],
         "protocol_type": group["protocol_type"],

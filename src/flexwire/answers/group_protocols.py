@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.answers.consumer_protocol import has_user_data
+from flexwire.answers.consumer_protocol import has_user_data, judge_groups, judgement_columns
 from flexwire.answers.state import group_protocols as protocols_of
 from flexwire.answers.state.groups import CLASSIC_TYPE
 from flexwire.protocol.audit.consumer_protocol import GroupJudgement, GroupTraits, judge_group
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.tables.schema import Column, schema_of
-from flexwire.tasks import begin_task, map_in_arrow
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
@@ -60,25 +57,14 @@ def group_protocols(tables: AnalysisTables) -> DataFrame | None:
     """
     logs = tables.internal
     groups = None if logs is None else logs.view(_TOPIC, protocols_of)
-    return None if groups is None else map_in_arrow(groups, _judge, schema_of(COLUMNS))
-
-
-def _judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    begin_task()
-    for batch in batches:
-        rows = [_judged(group) for group in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(rows, schema_of(COLUMNS))
+    return None if groups is None else judge_groups(groups, _judged, COLUMNS)
 
 
 def _judged(group: dict[str, Any]) -> dict[str, Any]:
     user_data = has_user_data(group["assignments"] or [], group["protocol_type"])
-    judgement = _judgement(group, user_data)
     return {
         "group": group["group"],
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "remedy": judgement.remedy or None,
-        "source": judgement.source or None,
+        **judgement_columns(_judgement(group, user_data)),
         "type": group["type"],
         "protocol_type": group["protocol_type"],
         "assignor": group["protocol"] or None,

@@ -8,6 +8,7 @@ read when the message is first needed. A process has one catalog: the bundled on
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -461,6 +462,11 @@ class Catalog:
         if self._packed is None and self.place is not None:
             self._packed = (self.place, self._pack())
         return self._packed
+
+    @property
+    def digest(self) -> str:
+        """A digest of the files of an own catalog, in hex; empty for the bundled catalog."""
+        return "" if self.packed is None else hashlib.sha256(self.packed[1]).hexdigest()
 
     def _pack(self) -> bytes:
         import zipfile  # noqa: PLC0415 - as in `use_packed_catalog`

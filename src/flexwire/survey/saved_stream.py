@@ -174,7 +174,7 @@ class SavedStream:
             raise SavedStateError(f"it holds {held_bytes:,} bytes of unfinished frames")
         record = FollowedRecord(
             request.release,
-            _own_catalog(),
+            catalog().digest,
             row_filter.gives(FRAMES),
             row_filter.gives(RECORDS),
             is_complete,
@@ -234,19 +234,13 @@ def _check_options(record: FollowedRecord, request: AnalysisRequest, row_filter:
             record.state.show_credentials == request.show_credentials
         ),
         "another release of the captured brokers": record.release == request.release,
-        "another catalog": record.catalog == _own_catalog(),
+        "another catalog": record.catalog == catalog().digest,
         "other rows": (record.gives_frames, record.gives_records)
         == (row_filter.gives(FRAMES), row_filter.gives(RECORDS)),
     }
     for what, is_same in same.items():
         if not is_same:
             raise SavedStateError(f"it was written with {what}")
-
-
-def _own_catalog() -> str:
-    """Return a digest of the active catalog; empty for flexwire's own."""
-    packed = catalog().packed
-    return "" if packed is None else hashlib.sha256(packed[1]).hexdigest()
 
 
 def _record_of(name: str, file: FollowedFile) -> FileRecord:

@@ -51,6 +51,15 @@ _OPTIONAL: Final = (*schema.GROWN_TABLES, *schema.REQUEST_LOG_TABLES, *LOG_TABLE
 _COLUMNS: Final = {table.place: table.columns for table in (*schema.TABLES, *_OPTIONAL)}
 
 
+def day_of_sums(name: str) -> str:
+    """Return the day in the name of a file of sums.
+
+    >>> day_of_sums("2026-11-22-0f1e.parquet")
+    '2026-11-22'
+    """
+    return name[: len("YYYY-MM-DD")]
+
+
 @dataclass(frozen=True)
 class Output:
     """A complete output: ``tables/``, ``facts.json``, ``report.html`` and other files in ``place``.

@@ -39,7 +39,7 @@ from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.tables.frames import TOPIC_NAMES
 from flexwire.tables.keys import BEGAN_IN
-from flexwire.tables.output import MESSAGES, SUMS, Output
+from flexwire.tables.output import MESSAGES, SUMS, Output, day_of_sums
 from flexwire.tables.row_filter import FRAMES, RECORDS
 
 if TYPE_CHECKING:
@@ -232,10 +232,9 @@ class SumsByDay:
 
 def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
     """Return the digest of everything that the sums of a day follow from."""
-    packed = catalog().packed
     follows_from = [
         name, sums.version, str(sums.columns), flexwire.__version__,
-        None if packed is None else hashlib.sha256(packed[1]).hexdigest(), day,
+        catalog().digest or None, day,
         [
             [table, sorted([file.name, file.size] for file in by_day.get(day, ()))]
             for table, by_day in sorted(files.items())
@@ -264,10 +263,5 @@ def _remove_others(
 ) -> None:
     """Remove older sums of these days."""
     before = max(entry.modified for entry in entries) - _STALE
-    place.remove(
-        [
-            entry.name
-            for entry in entries
-            if names.get(entry.name[:10], entry.name) != entry.name and entry.modified < before
-        ]
-    )
+    old = (entry.name for entry in entries if entry.modified < before)
+    place.remove([name for name in old if names.get(day_of_sums(name), name) != name])

@@ -21,7 +21,7 @@ from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
 from flexwire.storage.filesystems import reason_of
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.output import LEDGER, RUNS, SUMS, Output
+from flexwire.tables.output import LEDGER, RUNS, SUMS, Output, day_of_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -287,12 +287,12 @@ def old_sums(
     for entry in entries_of_sums:
         answer, _, file = entry.name.rpartition("/")
         by_answer[answer].append(entry)
-        of_day = (answer, file[:10])
+        of_day = (answer, day_of_sums(file))
         newest[of_day] = max(entry, newest.get(of_day, entry), key=lambda one: one.modified)
     for answer, entries in sorted(by_answer.items()):
         old: list[dict[str, Any]] = []
         for entry in entries:
-            day = entry.name.rpartition("/")[2][:10]
+            day = day_of_sums(entry.name.rpartition("/")[2])
             is_needed = day in days and newest[answer, day].name == entry.name
             if not is_needed and entry.modified < before:
                 old.append({"path": entry.name, "size": entry.size})

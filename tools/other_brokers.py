@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from flexwire.conformance.formats import grouped_findings, to_text
 from flexwire.conformance.writing import own_name
 from tools.broker import VERSIONS, broker
 from tools.maven import ROOT
+from tools.vectors_codecs import build_go
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,8 +51,7 @@ def _mock() -> Iterator[str]:
 def _kfake() -> Iterator[str]:
     """A program in Go, which ends when its standard input does."""
     program = BUILT / "kfake"
-    command = [shutil.which("go") or "go", "build", "-o", str(program), "."]
-    subprocess.run(command, cwd=EXAMPLES / "kfake", check=True)
+    build_go(EXAMPLES / "kfake", program)
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process: Any = subprocess.Popen([str(program)], **pipes, text=True)
     try:

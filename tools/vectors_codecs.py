@@ -59,10 +59,15 @@ def _java() -> list[str]:
     return ["java", *options, str(EXAMPLES / "java" / "Codec.java")]
 
 
+def build_go(source: Path, program: Path) -> None:
+    """Build the program of a Go module."""
+    command = [_tool("go"), "build", "-o", str(program), "."]
+    subprocess.run(command, cwd=source, check=True)
+
+
 def _go() -> list[str]:
     out = BUILT / "franz"
-    command = [_tool("go"), "build", "-o", str(out), "."]
-    subprocess.run(command, cwd=EXAMPLES / "go", check=True)
+    build_go(EXAMPLES / "go", out)
     return [str(out)]
 
 

@@ -20,7 +20,7 @@ from flexwire.codec import message
 from flexwire.conformance.cases import CaseExpectation, fitting
 from flexwire.conformance.judging import code_names
 from flexwire.conformance.questions import filled
-from flexwire.conformance.removals import removals
+from flexwire.conformance.removals import UNKNOWN_TOPIC, removals
 from flexwire.conformance.write_plans import with_learned
 from flexwire.conformance.writing import LEARNED_FROM, NODE, PRODUCER, TOPIC_ID
 from flexwire.errors import CodecError, FlexwireError, FrameError, NoRouteError
@@ -45,7 +45,7 @@ _LOG: Final = logging.getLogger(__name__)
 _CONCURRENT_TRANSACTIONS: Final = 51
 _LATER: Final = MOVED_CODES | {_CONCURRENT_TRANSACTIONS}
 # A topic that was just created is not yet known everywhere.
-_NOT_YET: Final = MOVED_CODES | {3}
+_NOT_YET: Final = MOVED_CODES | UNKNOWN_TOPIC
 MOST_WAITED: Final = 10.0
 """How long a run waits in all for leaders, coordinators and the ends of transactions, in seconds.
 

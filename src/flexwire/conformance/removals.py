@@ -65,7 +65,8 @@ _OF_SHARERS: Final = frozenset(
         *("AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
     )
 )
-_UNKNOWN_TOPIC: Final = frozenset((3,))
+UNKNOWN_TOPIC: Final = frozenset((3,))
+"""UNKNOWN_TOPIC_OR_PARTITION."""
 _NO_COORDINATOR: Final = frozenset((15, 16))
 _NO_GROUP: Final = _NO_COORDINATOR | {69}
 
@@ -109,5 +110,5 @@ def removals(own: str) -> list[Removal]:
         form, route = {"groupsNames": [group]}, group_coordinator(group)
         found.append(Removal("group", group, "DeleteGroups", form, route, makers, _NO_GROUP))
     topic = asked["DeleteTopics"]
-    found.append(Removal("topic", own, "DeleteTopics", topic, ANY, _OF_TOPIC, _UNKNOWN_TOPIC))
+    found.append(Removal("topic", own, "DeleteTopics", topic, ANY, _OF_TOPIC, UNKNOWN_TOPIC))
     return found

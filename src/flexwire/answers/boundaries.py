@@ -114,8 +114,6 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()
     connections, unanswered, unpaired, early = rows[0]
-    if not connections:
-        return ()
     go = "goes" if connections == 1 else "go"
     note = (
         f"{plural(connections, 'connection')} {go} on from one analysis to the next. Cut there: "

@@ -165,7 +165,7 @@ class _CallOptions:
 @click.option(
     "--explain",
     is_flag=True,
-    help=("Explain the bytes of the request and the response on standard error."),
+    help="Explain the bytes of the request and the response on standard error.",
 )
 @click.option("--records", is_flag=True, help="Show records as JSON instead of base64.")
 @click.option("--raw", is_flag=True, help="Print the JSON form without the names of error codes.")

@@ -47,7 +47,7 @@ _BUNDLED = "the bundled specs"
 @click.option(
     "--error-tags",
     is_flag=True,
-    help=("Compare OLD with a copy of OLD whose errors are tagged fields (KIP-636)."),
+    help="Compare OLD with a copy of OLD whose errors are tagged fields (KIP-636).",
 )
 @click.option("--encoding", type=click.Choice(ENCODINGS), help="The encoding of the new side.")
 @click.option(

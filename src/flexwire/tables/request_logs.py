@@ -289,7 +289,7 @@ class _RequestColumns:
         text, number = pa.string(), pa.int32()
         strings = {
             "client_id": [
-                one.client_id if item.header.client_id is None else item.header.client_id
+                item.header.client_id or one.client_id
                 for item, one in zip(items, known, strict=True)
             ],
             "connection": [item.ends.name for item in items],

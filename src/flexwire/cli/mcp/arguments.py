@@ -74,20 +74,24 @@ class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     ] = None
 
 
-class AuditArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """An analysis, and which findings of its audit."""
+class AnalysisArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An analysis."""
 
     analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
+
+
+class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """An analysis, and which findings of its audit."""
+
     release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
     verdict: Annotated[
         AuditVerdict | None, Meta(description="Only findings with this verdict.")
     ] = None
 
 
-class AnswersArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """An analysis, and one of its answers."""
 
-    analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
     name: Annotated[
         _Name | None,
         Meta(description="The answer whose rows to return. Without it all answers are listed."),

@@ -47,7 +47,7 @@ class ServedRoot:
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve(strict=True)
-        # Of the descriptors that are open, or were: the names, for errors.
+        # The name of each descriptor that is or was open, for errors.
         self._names: dict[str, str] = {}
 
     @contextmanager

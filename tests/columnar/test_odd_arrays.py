@@ -65,7 +65,7 @@ def as_bytes(value: Any) -> Any:
 
 
 def asked_for(batch: pa.RecordBatch) -> list[tuple[Any, ...]] | None:
-    """Return the records as pyarrow tells them; None where there is a header that is none."""
+    """Return the records as pyarrow reads them; None if a header or its key is null."""
     found = []
     for row in batch.to_pylist():
         pairs = row.get("headers") or []

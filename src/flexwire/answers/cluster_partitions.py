@@ -48,7 +48,7 @@ COLUMNS = (
            "whether the ISR has fewer brokers, so that producers with acks=all are refused",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
-           "whether the ISR has exactly as many: with one broker less, brokers refuse such "
+           "whether the ISR has exactly as many: with one broker fewer, brokers refuse such "
            "producers", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 

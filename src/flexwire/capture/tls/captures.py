@@ -117,7 +117,7 @@ class ConnectionShare(NamedTuple):
 
     @property
     def has_others(self) -> bool:
-        """Whether this part has what belongs to no connection, and counts all packets."""
+        """Whether this part also has the packets of no connection, and counts all packets."""
         return self.number == 0
 
     def has(self, key: str) -> bool:

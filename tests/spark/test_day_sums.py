@@ -12,7 +12,9 @@ from click.testing import CliRunner
 from flexwire.answers import ANSWERS
 from flexwire.answers.asking.results import ask, choose_answers
 from flexwire.answers.asking.time_span import TimeSpan
+from flexwire.answers.asking.told_names import TOLD_NAMES
 from flexwire.cli.app import app
+from flexwire.schema.catalog import use_catalog
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import day_sums
 from flexwire.spark.answers.day_sums import SumsByDay
@@ -24,6 +26,7 @@ from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.spark.settings import set_for_answers
 from flexwire.storage.output_directory import OutputDirectory
+from tests.schema.trunk import trunk_catalog
 from tests.spark.grown import MESSAGE
 from tests.spark.grown import analyze as append_without_spark
 from tests.spark.test_inside_captures import fetched
@@ -297,3 +300,14 @@ def test_vacuum_removes_sums_that_nobody_needs(
         assert f"remove sums/chargeback: sums/chargeback/{name}.parquet" in done.output
     left = {file.stem for file in directory.iterdir()}
     assert left == {*ages} - {*removed}
+
+
+def test_sums_of_another_catalog_have_other_names(tmp_path: Path) -> None:
+    """A message that one catalog knows may have sums, and none by another."""
+    name = day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {})
+    use_catalog(trunk_catalog(tmp_path))
+    try:
+        assert day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {}) != name
+    finally:
+        use_catalog(None)
+    assert day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {}) == name

@@ -19,6 +19,7 @@ from cramjam import zstd
 
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import CaptureError, StorageError
+from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey import saved_state, saved_stream
@@ -27,6 +28,7 @@ from flexwire.survey.saved_state import SavedStateError
 from flexwire.survey.saved_stream import SavedStream, StreamStates
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, TLS, write_capture
+from tests.schema.trunk import trunk_catalog
 from tests.searching import times
 from tests.spark.traffic import Traffic, made, request
 from tests.tables.growing import Query, grown
@@ -232,6 +234,22 @@ def test_a_state_that_cannot_be_used_is_told_and_files_are_read_again(
     rows.append(query.between(query.offset, query._follower.latest(query.offset)))
     assert rows[0] == rows[1]
     assert rows[0]
+
+
+def test_a_state_of_another_catalog_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Messages that the catalog lacks were not decoded, so later rows could differ."""
+    query = stream(tmp_path)
+    use_catalog(trunk_catalog(tmp_path / "trunk"))
+    try:
+        query.restart()
+        assert query.between(query.offset, query._follower.latest(query.offset))
+        assert catalog().digest
+    finally:
+        use_catalog(None)
+    assert "it was written with another catalog" in caplog.text
+    assert catalog().digest == ""
 
 
 def test_a_new_stream_is_not_led_by_the_state_of_another(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The site holds every page once, leads nowhere that is not there, and draws what the page says.
+"""The site holds every page once, and leads nowhere that is not there.
 
 `make site` builds it, and takes whatever the generator warns of for an error.
 """
@@ -17,13 +17,11 @@ from tools.site.__main__ import list_versions, numbers
 from tools.site.contents import MODULES, NOT_PUBLIC, SECTIONS
 from tools.site.docstrings import literal
 from tools.site.front import front_page, section_of_pages, titles
-from tools.site.plots import illustrated, plots
 from tools.site.staging import contents, stage
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for pages in SECTIONS.values() for page in pages]
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-SPEED = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 
 
 def test_every_page_of_the_docs_is_in_one_section() -> None:
@@ -123,23 +121,6 @@ def test_a_public_name_is_described_on_one_page(staged: Path) -> None:
 def test_fences_of_docstrings_become_literal_blocks() -> None:
     lines = ["As:", "```", "a ─▶ b", "", "  c", "```", "Then."]
     assert literal(lines) == ["As:", "", "::", "", "    a ─▶ b", "    ", "      c", "", "Then."]
-
-
-@pytest.mark.slow
-def test_plots_stand_below_their_tables_and_hold_all_rows() -> None:
-    drawn = plots(SPEED)
-    page = illustrated(SPEED, drawn, "plots")
-    for plot in drawn:
-        section = re.split(r"(?m)^#+ ", page.partition(f" {plot.heading}\n")[2])[0]
-        assert f"plots/{plot.name}.svg" in section
-    cases = re.findall(r"^(\w+) +(decode|encode) ", SPEED, re.MULTILINE)
-    messages = next(one for one in drawn if one.name == "messages").svg
-    assert all(f"{case} {operation}" in messages for case, operation in cases[:20])
-
-
-def test_a_table_that_is_gone_is_an_error() -> None:
-    with pytest.raises(ValueError, match="substring not found"):
-        plots(SPEED.replace("| capture | CPU s |", "| capture | seconds |"))
 
 
 def test_versions_are_listed_with_the_newest_first(tmp_path: Path) -> None:

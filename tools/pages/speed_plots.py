@@ -28,7 +28,6 @@ _SHADES: Final = ("one", "two", "three", "four")
 _STYLE: Final = (
     "text{font:12px sans-serif;fill:#1f2328}.head{font-weight:bold;font-size:14px}"
     ".one{fill:#0b6e4f}.two{fill:#e08e45}.three{fill:#5b8fd6}.four{fill:#9a9fa6}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.one{fill:#3fb68b}}"
 )
 _HEADING: Final = "\n## "
 
@@ -202,7 +201,9 @@ def picture(title: str, groups: Sequence[Group]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top}" '
         f'width="{_WIDTH}" height="{top}" role="img"><title>{escape(title)}</title>'
-        f"<desc>{escape(told)}</desc><style>{_STYLE}</style>\n" + "\n".join(drawn) + "\n</svg>\n"
+        f"<desc>{escape(told)}</desc><style>{_STYLE}</style>\n"
+        # A page may be dark where the reader's system is not, so the picture has its own ground.
+        '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(drawn) + "\n</svg>\n"
     )
 
 

@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 
 import flexwire
-from tools.site.plots import illustrated, plots
 from tools.site.staging import stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,6 @@ def main() -> int:
     built = out / flexwire.__version__
     source = ROOT / ".build" / "site"
     stage(ROOT, source)
-    draw(source)
     shutil.copyfile(HERE / "conf.py", source / "conf.py")
     shutil.rmtree(built, ignore_errors=True)
     environment = {
@@ -52,17 +50,6 @@ def main() -> int:
     list_versions(out)
     sys.stdout.write(f"Site: {out / 'index.html'}\n")
     return 0
-
-
-def draw(source: Path) -> None:
-    """Draw the plots of the page on speed, and put them on it."""
-    page = source / "docs" / "performance.md"
-    text = page.read_text(encoding="utf-8")
-    drawn = plots(text)
-    (source / "docs" / "plots").mkdir()
-    for plot in drawn:
-        (source / "docs" / "plots" / f"{plot.name}.svg").write_text(plot.svg, encoding="utf-8")
-    page.write_text(illustrated(text, drawn, "plots"), encoding="utf-8")
 
 
 def list_versions(out: Path) -> None:

@@ -14,8 +14,9 @@ from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
+from flexwire.capture.reassembly.shares import ConnectionShare
 from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
-from flexwire.capture.tls.captures import ConnectionShare, open_sources
+from flexwire.capture.tls.captures import open_sources
 from flexwire.capture.tls.connections import NO_HANDSHAKE, TlsCounts
 from flexwire.capture.tls.decryption import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED
 from flexwire.capture.tls.records import DOES_NOT_FIT

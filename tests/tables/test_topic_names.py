@@ -12,7 +12,7 @@ from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
-from flexwire.survey.state import find_topic_names
+from flexwire.survey.bodies import find_topic_names
 from flexwire.tables.messages import message_rows
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         decoded.append(len(carried))
         return message_rows(carried, *given, **named)
 
-    monkeypatch.setattr("flexwire.survey.state.message_rows", counted)
+    monkeypatch.setattr("flexwire.survey.bodies.message_rows", counted)
     assert len(list(find_topic_names(frames, headers, None))) == 4
     # Two different ones of version 12, and one of version 9; one that answers nothing is not read.
     assert sum(decoded) == 3

@@ -422,24 +422,31 @@ class _AnalysisJob:
 
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
-        size = self._range_bytes(total)
+        at_once = self._tasks_at_once(total)
+        size = self._range_bytes(total, at_once)
         # Connections that key logs open are not continued: their keys come with their beginning.
         continuation = None if self.options.reading.keys else self.staging.continuation
         request = replace(
             self.options.asked, files=tuple(files), range_bytes=size, continuation=continuation
         )
         with self._stage("Decoding captures"):
-            summary, sums = write_tables(self.spark, request, self.staging.task_output, total)
+            summary, sums = write_tables(
+                self.spark,
+                request,
+                self.staging.task_output,
+                total,
+                count_shares(total, at_once),
+            )
         summary.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
         if not summary.packets and summary.reason is not None:
             raise CaptureError(summary.reason, source=summary.source)
         return summary, sums
 
-    def _range_bytes(self, total: int) -> int:
+    def _range_bytes(self, total: int, at_once: int) -> int:
         if (given := self.options.reading.range_bytes) is not None:
             return max(given, -(-total // MOST_TASKS))
         most = MOST_RANGE_BYTES if is_local(self.spark) else MOST_CLUSTER_RANGE_BYTES
-        return range_bytes_for(total, self._tasks_at_once(total), most)
+        return range_bytes_for(total, at_once, most)
 
     def _tasks_at_once(self, total: int) -> int:
         # Asking costs a job on Spark Connect and on a cluster, and changes nothing for small

@@ -6,7 +6,8 @@ files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─�
 ```
 If there are few files, the task that cuts looks at them itself. One task surveys a small capture
 from start to end. It does the same for a capture whose pieces cannot be verified
-(`flexwire.survey.fold`), or whose files must be merged.
+(`flexwire.survey.fold`). If files must be merged, tasks divide the connections
+(`flexwire.spark.share_job`).
 
 ```
 capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, records        one task a range
@@ -34,6 +35,16 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles, fetch_files
+from flexwire.spark.share_job import survey_shares
+from flexwire.spark.survey_entries import (
+    KEPT,
+    PLAN,
+    SurveyPlan,
+    get_entry,
+    keep_entry,
+    put_entry,
+    read_kept,
+)
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError
@@ -48,7 +59,7 @@ from flexwire.survey.survey import (
     Survey,
     Surveyor,
     is_overlap_likely,
-    list_readable_files,
+    look_at_readable_files,
     survey_after,
 )
 from flexwire.survey.surveyed_files import NO_MARKS, CaptureMarks, UnreadableFiles
@@ -66,6 +77,7 @@ if TYPE_CHECKING:
     from flexwire.records.inflation import Inflation
     from flexwire.spark.publishing.manifest import CommittedTask
     from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.spark.share_job import SharedSurvey
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
@@ -76,9 +88,6 @@ if TYPE_CHECKING:
     Write = Callable[[AnalysisRequest, Survey, dict[str, bytes], TaskOutput], None]
 
 
-KEPT: Final = "_survey"
-"""The survey writes its files for the ranges here, below the place that an analysis writes to."""
-
 LEAST_BYTES: Final = 1 << 30
 """A smaller capture is surveyed by one task, in two seconds: cutting it up would save no time."""
 
@@ -86,8 +95,6 @@ LOOKED_BY_TASK: Final = 1000
 """A task looks at this many files: in a store it waits for them for twenty seconds."""
 MOST_LOOKING: Final = 256
 """At most this many tasks look at files, because the driver writes a list of files for each."""
-
-_PLAN: Final = "plan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class SurveySummary:
     packets has none, and ``source`` names it. ``unreadable`` files have no packets either.
     ``marks`` are the marks that files carry. ``went_on`` is how many connections continue from an
     earlier analysis, and ``begins_anew`` says why none does. ``held_bytes`` of frames continue in a
-    later one.
+    later one. ``overlaps``: nothing is surveyed yet, because files must be merged.
     """
 
     ranges: int
@@ -111,12 +118,21 @@ class SurveySummary:
     went_on: int = 0
     held_bytes: int = 0
     begins_anew: str | None = None
+    overlaps: bool = False
 
 
 def survey_capture(
-    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
+    spark: SparkSession,
+    request: AnalysisRequest,
+    task_output: TaskOutput,
+    total: int,
+    write: Write,
+    shares: int = 1,
 ) -> CommittedTask[SurveySummary]:
-    """Survey a capture of ``total`` bytes. If it fits in a range, the same task decodes it."""
+    """Survey a capture of ``total`` bytes. If it fits in a range, the same task decodes it.
+
+    Files that must be merged are surveyed in at most so many ``shares`` of the connections.
+    """
     is_whole = total <= request.range_bytes
     summary: CommittedTask[SurveySummary]
     look_tasks = _look_at_files(spark, request, task_output)
@@ -130,9 +146,13 @@ def survey_capture(
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
-    (summary,) = run_tasks(
-        spark, 1, partial(_fold, request, look_tasks, pieces.value, write), task_output
-    )
+    fold = partial(_fold, request, look_tasks, pieces.value, shares > 1, write)
+    (folded,) = run_tasks(spark, 1, fold, task_output)
+    if not folded.value.overlaps:
+        return folded
+    shared = survey_shares(spark, request, shares, task_output)
+    join = partial(_join, request, look_tasks, shared, write)
+    (summary,) = run_tasks(spark, 1, join, task_output)
     return summary
 
 
@@ -145,16 +165,16 @@ def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: T
     # Each task gets its own list. With one list for all, every task would read it whole.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
-        _put(task_output.directory, _files(number), files[start : start + size])
+        put_entry(task_output.directory, _files(number), files[start : start + size])
     run_tasks(spark, len(starts), _look, task_output)
     return len(starts)
 
 
 def _look(number: int, task_output: TaskOutput) -> None:
-    _put(
+    put_entry(
         task_output.directory,
         _looks(number),
-        look_at_files(_get(task_output.directory, _files(number))),
+        look_at_files(get_entry(task_output.directory, _files(number))),
     )
 
 
@@ -162,12 +182,7 @@ def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] |
     """Return the looks of the tasks at all files, in order; None if no task has looked."""
     if not look_tasks:
         return None
-    return [look for number in range(look_tasks) for look in _get(directory, _looks(number))]
-
-
-def read_kept(directory: OutputDirectory, name: str) -> bytes:
-    """Return the survey's entry of a name."""
-    return decompress(directory.read(f"{KEPT}/{name}"))
+    return [look for number in range(look_tasks) for look in get_entry(directory, _looks(number))]
 
 
 def _survey(
@@ -180,7 +195,7 @@ def _survey(
 ) -> SurveySummary:
     begin_task()
     states: dict[str, bytes] = {}
-    keep = states.__setitem__ if is_whole else partial(_keep, task_output.directory)
+    keep = states.__setitem__ if is_whole else partial(keep_entry, task_output.directory)
     looks = _read_looks(task_output.directory, look_tasks)
     survey = survey_after(
         request, lambda asked, before: Surveyor(asked, keep, looks, before=before).run()
@@ -211,55 +226,100 @@ def _plan(
     The number is 0 if files are likely to overlap.
     """
     survey = Survey()
-    files = list_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
+    looks = look_at_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
+    files = None if looks is None else [look.source for look in looks]
     pieces = (
         [] if files is None or is_overlap_likely(request, files) else cut_into_pieces(files, size)
     )
-    _put(task_output.directory, _PLAN, (files, pieces, survey))
+    put_entry(task_output.directory, PLAN, SurveyPlan(looks, pieces, survey))
     for number, piece in enumerate(pieces):
-        _put(task_output.directory, _piece(number), piece)
+        put_entry(task_output.directory, _piece(number), piece)
     return len(pieces)
 
 
 def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
-    piece: Piece = _get(task_output.directory, _piece(number))
+    piece: Piece = get_entry(task_output.directory, _piece(number))
     goes_on = request.continuation is not None and request.continuation.before is not None
     summary = survey_piece(request, piece, is_first=number == 0 and not goes_on)
-    _put(task_output.directory, _summary(number), summary)
+    put_entry(task_output.directory, _summary(number), summary)
 
 
 def _fold(
     request: AnalysisRequest,
     look_tasks: int,
     pieces: int,
+    may_divide: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
     _number: int,
     task_output: TaskOutput,
 ) -> SurveySummary:
+    """Fold the surveys of the pieces, unless tasks should divide the connections."""
     begin_task()
-    keep, directory = partial(_keep, task_output.directory), task_output.directory
-    plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(directory, _PLAN)
-    files, cut, survey = plan
+    keep, directory = partial(keep_entry, task_output.directory), task_output.directory
+    plan: SurveyPlan = get_entry(directory, PLAN)
+    files = [look.source for look in plan.looks or ()]
 
-    def in_turn(asked: AnalysisRequest, before: bytes | None, *, overlapping: bool) -> Survey:
-        looks = _read_looks(directory, look_tasks)
-        return Surveyor(asked, keep, looks, overlapping=overlapping, before=before).run()
+    def merge(asked: AnalysisRequest, before: bytes | None) -> Survey:
+        if may_divide:
+            raise OverlapError
+        return _in_turn(asked, directory, look_tasks, before, overlapping=True)
 
     def fold(asked: AnalysisRequest, before: bytes | None) -> Survey:
-        if not cut:
-            return in_turn(asked, before, overlapping=True)
-        summaries = (_get(directory, _summary(number)) for number in range(pieces))
-        known = replace(survey, notes=list(survey.notes))
+        if not plan.pieces:
+            return merge(asked, before)
+        summaries = (get_entry(directory, _summary(number)) for number in range(pieces))
+        known = replace(plan.survey, notes=list(plan.survey.notes))
         try:
-            return Fold(asked, keep, files or [], known, before).run(cut, summaries)
+            return Fold(asked, keep, files, known, before).run(plan.pieces, summaries)
         except LateError:
             raise
-        except UnprovenError as error:
-            return in_turn(asked, before, overlapping=isinstance(error, OverlapError))
+        except OverlapError:
+            return merge(asked, before)
+        except UnprovenError:
+            return _in_turn(asked, directory, look_tasks, before)
 
-    found = survey if files is None else survey_after(request, fold)
+    try:
+        found = plan.survey if plan.looks is None else survey_after(request, fold)
+    except OverlapError:
+        return SurveySummary(0, 0, 0, UnreadableFiles(), overlaps=True)
     return _written(found, request, {}, write, task_output)
+
+
+def _join(
+    request: AnalysisRequest,
+    look_tasks: int,
+    shared: SharedSurvey,
+    write: Write,
+    _number: int,
+    task_output: TaskOutput,
+) -> SurveySummary:
+    """Join the shares of the connections that tasks have surveyed."""
+    begin_task()
+    directory = task_output.directory
+
+    def join(asked: AnalysisRequest, before: bytes | None) -> Survey:
+        try:
+            return shared.join(asked, directory, before)
+        except LateError:
+            raise
+        except UnprovenError:
+            return _in_turn(asked, directory, look_tasks, before, overlapping=True)
+
+    return _written(survey_after(request, join), request, {}, write, task_output)
+
+
+def _in_turn(
+    request: AnalysisRequest,
+    directory: OutputDirectory,
+    look_tasks: int,
+    before: bytes | None,
+    *,
+    overlapping: bool = False,
+) -> Survey:
+    """Survey the whole capture in this task."""
+    looks, keep = _read_looks(directory, look_tasks), partial(keep_entry, directory)
+    return Surveyor(request, keep, looks, overlapping=overlapping, before=before).run()
 
 
 def _files(number: int) -> str:
@@ -276,16 +336,6 @@ def _piece(number: int) -> str:
 
 def _summary(number: int) -> str:
     return f"summary-{number:06d}"
-
-
-def _put(directory: OutputDirectory, name: str, value: object) -> None:
-    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    _keep(directory, name, data)
-
-
-def _get(directory: OutputDirectory, name: str) -> Any:
-    # The tasks of this analysis wrote it, in a directory of its own.
-    return pickle.loads(read_kept(directory, name))  # noqa: S301 - our own bytes
 
 
 def _summary_of(survey: Survey) -> SurveySummary:
@@ -307,10 +357,6 @@ def _summary_of(survey: Survey) -> SurveySummary:
             for reason in capture.unused().packets:
                 return replace(summary, reason=reason, source=capture.file)
     return summary
-
-
-def _keep(directory: OutputDirectory, name: str, data: bytes) -> None:
-    write_there(directory, f"{KEPT}/{name}", compress(data))
 
 
 # The sums of tasks: those of ranges and of the survey.
@@ -431,15 +477,19 @@ def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES
 
 
 def write_tables(
-    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int
+    spark: SparkSession,
+    request: AnalysisRequest,
+    task_output: TaskOutput,
+    total: int,
+    shares: int = 1,
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
-    There are none if files are unreadable and must not be skipped.
+    There are none if files are unreadable and must not be skipped. See `survey_capture`.
     """
     directory = task_output.directory
     write_survey = partial(_write_survey, min(total, request.range_bytes))
-    survey = survey_capture(spark, request, task_output, total, write_survey)
+    survey = survey_capture(spark, request, task_output, total, write_survey, shares)
     summary = survey.value
     committed: list[CommittedTask[Any]] = [survey]
     if summary.ranges and total > request.range_bytes:

@@ -24,8 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.capture.reassembly.shares import ConnectionShare
 from flexwire.capture.tls.captures import (
-    ConnectionShare,
     OpenedCaptures,
     open_sources,
     read_key_logs,

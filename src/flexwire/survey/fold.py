@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from flexwire.capture.files.reading import SectionHead
 from flexwire.capture.reassembly.packet_scan import FURTHER_REASONS, FileNotes
 from flexwire.capture.reassembly.segments import FilePosition
+from flexwire.survey.capture_files import SequentialFiles
 from flexwire.survey.piece_merger import OverlapError, PieceMerger
 from flexwire.survey.piece_survey import has_kernels
 from flexwire.survey.request import make_reader
-from flexwire.survey.state import SequentialFiles, SurveyState, UnprovenError, load_state
+from flexwire.survey.state import SurveyState, UnprovenError, load_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -139,8 +140,7 @@ class Fold:
                 continue
             if not state.order.keeps(item):
                 raise OverlapError
-            state.see(state.flows.push(item))
-            state.end_connections()
+            state.push(item)
             state.survey.redone += len(item)
             state.add(item.weight, reader.position)
         self._at = reader.position

@@ -22,9 +22,14 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.idling import is_idle
+from flexwire.survey.bodies import (
+    SOFTWARE_MESSAGE,
+    decode_bodies,
+    find_software,
+    find_topic_names,
+)
 from flexwire.survey.client_instances import find_instances
 from flexwire.survey.speculation import key_of
-from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
 from flexwire.tables.frames import Introductions, TableRows, ends_of
 from flexwire.tables.row_filter import FRAMES, RECORDS
 

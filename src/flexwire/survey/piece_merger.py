@@ -20,8 +20,7 @@ from flexwire.capture.pairing import layout as L  # noqa: N812 - a short prefix 
 from flexwire.capture.pairing.apis import api_table
 from flexwire.capture.pairing.pairing import HeaderColumns
 from flexwire.capture.reassembly.course import NOTED_FRAMES
-from flexwire.capture.reassembly.flows import join_frames
-from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
+from flexwire.capture.reassembly.frames import FrameColumns, join_frames, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
@@ -42,10 +41,11 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns, SegmentReader
     from flexwire.capture.reassembly.streams import Handoff, HandoffResult, SideResult, SideState
     from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.capture_files import SequentialFiles
     from flexwire.survey.pieces import PieceFrames, PieceSummary
     from flexwire.survey.request import AnalysisRequest
     from flexwire.survey.speculation import StepLog
-    from flexwire.survey.state import SequentialFiles, SurveyState
+    from flexwire.survey.state import SurveyState
 
 
 _NUMBER = struct.Struct(">i")

@@ -21,17 +21,17 @@ from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels import load_kernel
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.schema.catalog import catalog
-from flexwire.survey.client_instances import find_instances
-from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
-from flexwire.survey.request import make_reader
-from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
-from flexwire.survey.state import (
+from flexwire.survey.bodies import (
     SOFTWARE_MESSAGE,
     decode_bodies,
     find_software,
     find_topic_names,
-    read_clocks,
 )
+from flexwire.survey.client_instances import find_instances
+from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
+from flexwire.survey.request import make_reader
+from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
+from flexwire.survey.state import read_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.bodies import TopicName
     from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import AnalysisRequest
     from flexwire.survey.speculation import StepLog
-    from flexwire.survey.state import KeyClocks, TopicName
+    from flexwire.survey.state import KeyClocks
     from flexwire.tables.frames import Software
 
 

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.storage.input_file import InputFile
+    from flexwire.survey.bodies import TopicName
     from flexwire.survey.client_instances import GivenInstance
     from flexwire.survey.speculation import StepLog
-    from flexwire.survey.state import KeyClocks, TopicName
+    from flexwire.survey.state import KeyClocks
     from flexwire.tables.frames import Software
 
 

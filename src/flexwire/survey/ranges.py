@@ -10,7 +10,8 @@ import pyarrow as pa
 from flexwire.capture.pairing.pairing import Pairing, build_paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.survey.state import make_range_reader
+from flexwire.survey.capture_files import make_range_reader
+from flexwire.survey.state import join_starts
 from flexwire.survey.survey import (
     NAMES,
     RangeContext,
@@ -57,7 +58,8 @@ def decode_range_rows(
     # A survey of this analysis pickled these, in a directory of its own.
     context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - our own bytes
     if number or context.has_start:
-        start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - our own bytes
+        names_of_shares = [range_start_name(number, share) for share in range(context.shares)]
+        start = join_starts([pickle.loads(read_kept(name)) for name in names_of_shares])  # noqa: S301 - our own bytes
     else:
         pairing = Pairing(show_credentials=request.show_credentials)
         start = RangeStart(None, Flows(brokers=request.brokers), pairing)

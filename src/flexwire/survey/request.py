@@ -98,11 +98,16 @@ class AnalysisRequest:
 
 @dataclass(slots=True)
 class RangeStart:
-    """The start of a range: its position in the files, and the state of all connections there."""
+    """The start of a range: its position in the files, and the state of all connections there.
+
+    If the connections were surveyed in shares, it is the state of one share. Its connection keys
+    then have ``ranks``, which put the keys of all shares in the order in which they appeared.
+    """
 
     position: FilePosition | MergePosition | None
     flows: Flows
     pairing: Pairing
+    ranks: dict[str, int] = field(default_factory=dict)
 
 
 class MergePlan(NamedTuple):
@@ -121,7 +126,8 @@ class RangeContext:
 
     ``files`` are the files that the range lies in. Files are read one after the other, unless there
     is a ``merge_plan``. The first range ``has_start`` only if it continues another analysis. The
-    last one ``is_paused`` if a later analysis continues the capture.
+    last one ``is_paused`` if a later analysis continues the capture. ``shares`` is the number of
+    shares of connections that have a `RangeStart` each.
     """
 
     files: tuple[InputFile, ...]
@@ -131,6 +137,7 @@ class RangeContext:
     merge_plan: MergePlan | None = None
     has_start: bool = True
     is_paused: bool = False
+    shares: int = 1
 
     @classmethod
     def joined(cls, parts: Sequence[RangeContext]) -> RangeContext:
@@ -150,7 +157,7 @@ class RangeContext:
         plan = _join_plans(parts)
         return cls(
             tuple(files), parts[-1].stop, hindsight, introductions, plan, parts[0].has_start,
-            parts[-1].is_paused,
+            parts[-1].is_paused, parts[0].shares,
         )  # fmt: skip
 
 
@@ -193,9 +200,9 @@ class Survey:
     redone: int = field(default=0, compare=False)
 
 
-def range_start_name(number: int) -> str:
-    """Return the name of the entry for the start of a range."""
-    return f"start-{number:06d}"
+def range_start_name(number: int, share: int = 0) -> str:
+    """Return the name of the entry for the start of a range, of one share of the connections."""
+    return f"start-{number:06d}" + (f"-{share:06d}" if share else "")
 
 
 def range_context_name(number: int) -> str:

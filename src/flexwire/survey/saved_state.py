@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -40,10 +40,11 @@ from flexwire.capture.reassembly.saved import (
 )
 from flexwire.errors import FlexwireError
 from flexwire.survey.client_instances import GivenInstance
+from flexwire.survey.speculation import key_of
 from flexwire.survey.withholding import held_bytes, is_complete, withhold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from flexwire.capture.pairing.pairing import Pairing
 
@@ -120,6 +121,21 @@ class SavedState:
     names: dict[str, str]
     began: dict[str, str]
     end_us: int
+
+    def only(self, has: Callable[[str], bool]) -> SavedState:
+        """Return the state of the connections of some keys, with all names of topics."""
+
+        def is_wanted(name: str) -> bool:
+            return has(key_of(name))
+
+        return replace(
+            self,
+            flows=self.flows.only(filter(has, self.flows.assemblers())),
+            pairing=self.pairing.only(is_wanted),
+            software={name: one for name, one in self.software.items() if is_wanted(name)},
+            instances={name: one for name, one in self.instances.items() if is_wanted(name)},
+            began={name: run for name, run in self.began.items() if is_wanted(name)},
+        )
 
     def count_held(self) -> int:
         """Return how many bytes of unfinished frames it holds."""

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
+from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing
+from flexwire.capture.pairing.saved import join_pairings
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.frames import gather_bytes
-from flexwire.capture.reassembly.merging import MergedReader, MergePosition, QueuedFile
-from flexwire.capture.reassembly.segments import FilePosition, SegmentReader
-from flexwire.schema.catalog import catalog
+from flexwire.capture.reassembly.shares import WHOLE
+from flexwire.survey.bodies import (
+    SOFTWARE_MESSAGE,
+    decode_bodies,
+    find_software,
+    find_topic_names,
+)
 from flexwire.survey.client_instances import find_instances
 from flexwire.survey.request import (
     NAMES,
-    MergePlan,
     RangeContext,
     RangeStart,
     Survey,
-    make_opener,
-    make_reader,
     range_context_name,
     range_origins_name,
     range_start_name,
@@ -34,29 +32,27 @@ from flexwire.survey.request import (
 from flexwire.survey.saved_state import SavedState, SavedStateError
 from flexwire.survey.speculation import key_of
 from flexwire.tables.frames import Introductions
-from flexwire.tables.messages import message_rows
-from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
-from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
-from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from flexwire.capture.pairing.pairing import HeaderColumns
+    from flexwire.capture.pairing.pairing import HeaderColumns, RequestSummary
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.capture.reassembly.shares import ConnectionShare
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.storage.input_file import InputFile
+    from flexwire.survey.bodies import TopicName
+    from flexwire.survey.capture_files import CaptureFiles, CutPosition
     from flexwire.survey.client_instances import GivenInstance
-    from flexwire.survey.request import AnalysisRequest, FileLook
+    from flexwire.survey.request import AnalysisRequest
     from flexwire.tables.frames import Software
 
 
-SOFTWARE_MESSAGE = "ApiVersionsRequest"
-"""The message in which a client names its software, since version 3 (KIP-511)."""
-
-_UINT16 = 0xFFFF
+# The rank of a key is the number of its first chunk, and then its number in the reader.
+_RANK_BITS = 32
 
 
 class UnprovenError(Exception):
@@ -67,16 +63,13 @@ class LateError(UnprovenError):
     """The capture is older than the end of the analysis from whose state it should continue."""
 
 
-TopicName = tuple[str, str]
-"""The id and the name of a topic."""
-
 KeyClocks = tuple[str, int, int]
 """A connection key, and the clock of the file at its first and at its last segment."""
 
 
 @dataclass(slots=True)
-class _OpenRange:
-    """The facts about one range so far."""
+class OpenRange:
+    """The facts about one range so far. A connection is its place in `Flows.connections`."""
 
     size: int = 0
     rows: int = 0
@@ -84,15 +77,48 @@ class _OpenRange:
     connections: set[int] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class SurveyPart:
+    """What the survey of a share of the connections knows at the end of the capture.
+
+    ``ranks`` order the keys of all shares as they appeared. ``forgotten`` and ``early`` are those
+    of the pairing. ``connections`` are those that have ended.
+    """
+
+    flows: Flows
+    pairing: Pairing
+    ranks: dict[str, int]
+    ranges: list[OpenRange]
+    times: FrameTimes
+    notes: list[FileNotes]
+    connections: list[CapturedConnection]
+    forgotten: dict[str, list[int]]
+    early: dict[str, dict[int, RequestSummary]]
+    software: dict[str, tuple[int, Software]]
+    instances: dict[str, GivenInstance]
+    names: dict[str, str]
+
+    @property
+    def cuts(self) -> list[tuple[int, int, CutPosition]]:
+        """Where its ranges end."""
+        return [(part.size, part.rows, part.stop) for part in self.ranges]
+
+
 class SurveyState:
-    """Takes the frames of a capture in order. `finish` keeps the facts about the whole capture."""
+    """Takes the frames of a capture in order. `finish` keeps the facts about the whole capture.
+
+    With a ``share`` of the connections it takes those of the share alone. `part` then returns what
+    it knows, and another object joins the parts of all shares.
+    """
 
     def __init__(
         self,
         request: AnalysisRequest,
         keep: Callable[[str, bytes], None],
         before: SavedState | None = None,
+        share: ConnectionShare = WHOLE,
     ) -> None:
+        self._share, self._shares, self._chunks = share, 1, 0
         self._request = request
         self._keep = keep
         self._has_start = before is not None
@@ -100,14 +126,20 @@ class SurveyState:
             flows = Flows(brokers=request.brokers)
             pairing = Pairing(show_credentials=request.show_credentials)
             before = SavedState(flows, pairing, {}, {}, {}, {}, 0)
+        self._ranks: dict[str, int] = {}
+        if not share.is_whole:
+            keys = list(before.flows.assemblers())
+            self._ranks = {key: place for place, key in enumerate(keys, -len(keys))}
+            self._ranks = {key: rank for key, rank in self._ranks.items() if share.has(key)}
+            before = before.only(share.has)
         self.flows, self.pairing = before.flows, before.pairing
         self._software, self._instances = before.software, before.instances
         self._names, self._began = before.names, before.began
         self._names_before = dict(before.names)
         self.order = SegmentOrder(self.flows.ends())
         self._asked_before = self.pairing.unanswered()
-        self._ranges: list[_OpenRange] = []
-        self._times = _FrameTimes()
+        self._ranges: list[OpenRange] = []
+        self._times = FrameTimes()
         self.survey = Survey()
 
     @property
@@ -122,21 +154,35 @@ class SurveyState:
         Then only the state of these connections is kept.
         """
         number = len(self._ranges)
-        self._ranges.append(_OpenRange())
+        self._ranges.append(OpenRange())
         if number or self._has_start:
             flows, pairing = self.flows, self.pairing
             if keys is not None:
                 wanted = set(keys)
                 flows = flows.only(keys)
                 pairing = pairing.only(lambda name: key_of(name) in wanted)
-            snapshot = RangeStart(position, flows, pairing)
-            self._keep(range_start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
+            snapshot = RangeStart(position, flows, pairing, self._ranks)
+            name = range_start_name(number, self._share.number)
+            self._keep(name, pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
     def add(self, size: int, stop: CutPosition, rows: int = 0) -> None:
         """Count bytes and segments of the range, which ends at ``stop`` for now."""
         self._ranges[-1].size += size
         self._ranges[-1].rows += rows
         self._ranges[-1].stop = stop
+
+    def push(self, segments: SegmentColumns) -> None:
+        """Take in the segments of a chunk."""
+        if not self._share.is_whole:
+            self._rank(segments)
+        self.see(self.flows.push(segments))
+        self.end_connections()
+
+    def _rank(self, segments: SegmentColumns) -> None:
+        """Rank new keys as the flows of all connections would order them, chunk by chunk."""
+        for number in np.flatnonzero(np.bincount(segments.key)).tolist():
+            self._ranks.setdefault(segments.keys[number], self._chunks << _RANK_BITS | number)
+        self._chunks += 1
 
     def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
         """Take in frames. If some are ``preset``, the caller reads the bodies of all frames."""
@@ -182,6 +228,54 @@ class SurveyState:
     def _note_connection(self, connection: CapturedConnection) -> None:
         client_id = self.pairing.client_id(connection.connection)
         self.survey.connections.append(msgspec.structs.replace(connection, client_id=client_id))
+
+    def part(self) -> SurveyPart:
+        """Return what is known of a share at the end of the capture."""
+        return SurveyPart(
+            self.flows,
+            self.pairing,
+            self._ranks,
+            self._ranges,
+            self._times,
+            self.survey.notes,
+            self.survey.connections,
+            self.pairing.forgotten(),
+            self.pairing.early(),
+            self._software,
+            self._instances,
+            self._names,
+        )
+
+    def join(self, parts: Sequence[SurveyPart]) -> None:
+        """Take in the parts of all shares, instead of the segments.
+
+        Raises `UnprovenError` if their ranges differ, as those of files that have changed may.
+        """
+        first = parts[0]
+        if any(part.cuts != first.cuts for part in parts):
+            raise UnprovenError
+        self._shares = len(parts)
+        self._ranges = [OpenRange(*cut) for cut in first.cuts]
+        starts = [RangeStart(None, part.flows, part.pairing, part.ranks) for part in parts]
+        start = join_starts(starts)
+        self.flows, self.pairing = start.flows, start.pairing
+        self.survey.notes += first.notes
+        for part in parts:
+            self._take_part(part)
+
+    def _take_part(self, part: SurveyPart) -> None:
+        known = part.flows.connections
+        numbers = np.array([self.flows.number(name) for name in known], np.int64)
+        self._times.add(part.times, numbers)
+        for mine, theirs in zip(self._ranges, part.ranges, strict=True):
+            mine.connections.update(numbers[list(theirs.connections)].tolist())
+        self.survey.connections += part.connections
+        self.pairing.know(part.forgotten, part.early)
+        for connection, (index, software) in part.software.items():
+            self.note_software(connection, index, software)
+        for connection, given in part.instances.items():
+            self.note_instance(connection, given)
+        self.note_names(part.names.items())
 
     def finish(self, files: CaptureFiles) -> Survey:
         """End the capture, which has these files, and keep the entries for each range."""
@@ -253,6 +347,7 @@ class SurveyState:
                 merge_plan,
                 has_start=number > 0 or self._has_start,
                 is_paused=self._request.pauses,
+                shares=self._shares,
             )
             self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
             if self._request.continuation is not None:
@@ -290,109 +385,19 @@ class SurveyState:
         )
 
 
-def decode_bodies(
-    frames: FrameColumns, headers: HeaderColumns, name: str, release: str | None
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of one message's table for frames."""
-    entry = catalog().entry(name)
-    rows = np.flatnonzero(headers.api_key == entry.api_key)
-    if not len(rows):
-        return
-    batch = build_paired(frames.take(rows), headers.take(rows), Hindsight())
-    carried = batch.filter(pc.equal(batch["body"], name))
-    if len(carried):
-        yield message_rows(carried, name, release=release)
-
-
-def find_software(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
-    """Return the connection, the frame's index and the software of requests that name it."""
-    named = pc.struct_field(rows["body"], "client_software_name")
-    naming = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
-    for connection, index, body in zip(
-        *(naming[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
-    ):
-        version = body["client_software_version"] or None
-        yield connection, index, (body["client_software_name"], version)
-
-
-def find_topic_names(
-    frames: FrameColumns,
-    headers: HeaderColumns,
-    release: str | None,
-    wanted: NumpyArray | None = None,
-) -> Iterator[tuple[int, frozenset[TopicName]]]:
-    """Return the rows of responses that name topics, and those topics.
-
-    Only ``wanted`` rows are read, if they are given. A response with the same bytes as another one
-    is not decoded again, because clients repeat the same request and these responses are a large
-    share of a broker's traffic.
-    """
-    api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
-    rows = np.flatnonzero(
-        (headers.api_key == api_key) & frames.is_response & (True if wanted is None else wanted)
+def join_starts(starts: Sequence[RangeStart]) -> RangeStart:
+    """Return the start of a range from those of all shares."""
+    if len(starts) == 1:
+        return starts[0]
+    ranks = {key: rank for start in starts for key, rank in start.ranks.items()}
+    return RangeStart(
+        starts[0].position,
+        Flows.joined([start.flows for start in starts], sorted(ranks, key=ranks.__getitem__)),
+        join_pairings([start.pairing for start in starts]),
     )
-    if not len(rows):
-        return
-    _, first, groups = np.unique(
-        _alike(frames, headers, rows), return_index=True, return_inverse=True
-    )
-    read = rows[first]
-    representatives = frames.take(read)
-    names = [representatives.connections[place] for place in representatives.connection.tolist()]
-    indexes = zip(names, representatives.index.tolist(), strict=True)
-    group_of = {connection_and_index: group for group, connection_and_index in enumerate(indexes)}
-    topics_of: dict[int, frozenset[TopicName]] = {}
-    for decoded in decode_bodies(representatives, headers.take(read), TOPIC_NAMES_MESSAGE, release):
-        for connection, index, topics in _topics_in(decoded):
-            topics_of[group_of[connection, index]] = topics
-    for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
-        if group in topics_of:
-            yield row, topics_of[group]
 
 
-def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> NumpyArray:
-    """Return a number for each row. Rows with the same number have bodies that decode alike."""
-    begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
-    sizes = frames.stop[rows] - begins
-    different = -1 - np.arange(len(rows))
-    if sizes.sum() > INT32_MAX:
-        return different
-    offsets = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    data = gather_bytes(frames.data, begins, offsets)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    texts = pa.Array.from_buffers(pa.binary(), len(rows), buffers)
-    codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
-    versions = headers.api_version[rows].astype(np.int64) & _UINT16
-    alike = codes << 32 | versions
-    # A row that was not plain may decode differently, for reasons unknown at this point.
-    plain = ~np.isin(rows, [*headers.odd, *frames.error])
-    return np.where(plain, alike, different)
-
-
-def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[TopicName]]]:
-    """Return the connection, the frame's index and the topics of responses that name some."""
-    lists = pc.struct_field(rows["body"], "topics")
-    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
-    topics = pc.list_flatten(lists)
-    ids = pc.struct_field(topics, "topic_id").to_pylist()
-    names = pc.struct_field(topics, "name").to_pylist()
-    at = 0
-    for connection, index, size in zip(
-        rows["connection"].to_pylist(), rows["frame_index"].to_pylist(), sizes, strict=True
-    ):
-        pairs = zip(ids[at : at + size], names[at : at + size], strict=True)
-        at += size
-        named = frozenset(
-            (topic_id, name)
-            for topic_id, name in pairs
-            if topic_id is not None and name is not None
-        )
-        if named:
-            yield connection, index, named
-
-
-class _FrameTimes:
+class FrameTimes:
     """When the first and the last frame of each connection was seen."""
 
     def __init__(self) -> None:
@@ -400,9 +405,16 @@ class _FrameTimes:
         self._last = np.zeros(0, np.int64)
 
     def note(self, frames: FrameColumns) -> None:
+        """Take in the times of frames."""
         self._make_room(len(frames.connections))
         np.minimum.at(self._first, frames.connection, frames.time_us)
         np.maximum.at(self._last, frames.connection, frames.time_us)
+
+    def add(self, times: FrameTimes, numbers: NumpyArray) -> None:
+        """Take in the times of other connections, which have these numbers here."""
+        self._make_room(int(numbers.max(initial=-1)) + 1)
+        numbers = numbers[: len(times._first)]
+        self._first[numbers], self._last[numbers] = times._first, times._last
 
     def _make_room(self, connections: int) -> None:
         more = connections - len(self._first)
@@ -458,7 +470,7 @@ class SegmentOrder:
 
     def check_late(self, segments: SegmentColumns) -> None:
         """Take in a chunk that was merged, and so is in order. Raises `LateError`."""
-        if self._ends:
+        if self._ends and len(segments):
             self._check_late(read_clocks(segments)[0])
 
     def _check_late(self, keys: list[KeyClocks]) -> None:
@@ -486,7 +498,9 @@ class SegmentOrder:
 
 def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     """Return the clock at the first and last segment of each key in a chunk, and at its end."""
-    clock = np.maximum.accumulate(segments.timestamp_us)
+    clock = segments.clock_us
+    if clock is None:
+        clock = np.maximum.accumulate(segments.timestamp_us)
     # If several values are assigned to one place, the last one stays.
     first, last = np.empty((2, len(segments.keys)), np.int64)
     first[segments.key[::-1]] = clock[::-1]
@@ -495,103 +509,3 @@ def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     columns = (keys.tolist(), first[keys].tolist(), last[keys].tolist())
     names = [segments.keys[key] for key in columns[0]]
     return list(zip(names, *columns[1:], strict=True)), int(clock[-1])
-
-
-CutPosition = FilePosition | MergePosition | None
-"""Where a range begins or ends. None is the start and the end of the capture."""
-
-
-class CaptureFiles(Protocol):
-    """The files of a capture, in its order."""
-
-    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """Return the files of the next range, which ends at ``stop`` after ``rows`` segments."""
-
-
-class SequentialFiles:
-    """Files that are read one after the other.
-
-    There may be a million files. So the files of a piece are found by name, without a search
-    through all files.
-    """
-
-    def __init__(self, files: list[InputFile]) -> None:
-        self._files = files
-        self._places = {file.name: place for place, file in enumerate(files)}
-        self._start: FilePosition | None = None
-
-    def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
-        """Return the files from one position to another; None is the start or the end of all."""
-        first = 0 if start is None else self._places[start.file]
-        end = len(self._files) if stop is None else self._places[stop.file] + 1
-        return self._files[first:end]
-
-    def until(
-        self, stop: CutPosition, _rows: int
-    ) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `CaptureFiles`."""
-        end = stop if isinstance(stop, FilePosition) else None
-        within, self._start = self.between(self._start, end), end
-        return tuple(within), None
-
-
-class MergedFiles:
-    """Files that are merged by time."""
-
-    def __init__(self, request: AnalysisRequest, looks: list[FileLook]) -> None:
-        self._request = request
-        # The clock of a file begins at 0.
-        self._queue = sorted(QueuedFile(max(0, look.first_us), look.source.name) for look in looks)
-        sources = {look.source.name: look.source for look in looks}
-        self._sources = {queued.file: sources[queued.file] for queued in self._queue}
-        self._start = MergePosition((), 0)
-
-    def reader(self) -> MergedReader:
-        """Return a reader of all files."""
-        return _make_merged_reader(self._request, self._queue, tuple(self._sources.values()))
-
-    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `CaptureFiles`."""
-        start = self._start
-        is_last = not isinstance(stop, MergePosition)
-        if isinstance(stop, MergePosition):
-            self._start = stop
-        last = len(self._queue) if is_last else self._start.begun
-        begun = tuple(self._queue[start.begun : last])
-        names = [progress.position.file for progress in start.under_way]
-        names += [queued.file for queued in begun]
-        within = tuple(self._sources[name] for name in names)
-        return within, MergePlan(begun, None if is_last else rows)
-
-
-def make_range_reader(
-    request: AnalysisRequest, context: RangeContext, start: CutPosition
-) -> SegmentReader | MergedReader:
-    """Return a reader of the segments of a range that begins at ``start``."""
-    merge_plan = context.merge_plan
-    if merge_plan is not None:
-        place = start if isinstance(start, MergePosition) else None
-        return _make_merged_reader(
-            request, merge_plan.queued, context.files, place, merge_plan.rows
-        )
-    start = start if isinstance(start, FilePosition) else None
-    stop = context.stop if isinstance(context.stop, FilePosition) else None
-    return make_reader(request, list(context.files), start, stop)
-
-
-def _make_merged_reader(
-    request: AnalysisRequest,
-    queued: list[QueuedFile] | tuple[QueuedFile, ...],
-    files: tuple[InputFile, ...],
-    start: MergePosition | None = None,
-    rows: int | None = None,
-) -> MergedReader:
-    return MergedReader(
-        queued,
-        under_way=() if start is None else start.under_way,
-        rows=rows,
-        chunk_bytes=request.chunk_bytes,
-        most_skipped=request.range_bytes,
-        opener=partial(make_opener, files),
-        show_credentials=request.show_credentials,
-    )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.errors import StorageError
 from flexwire.facts.units import human_bytes
+from flexwire.survey.capture_files import MergedFiles, SequentialFiles
 from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.pieces import COMPRESSED, Piece
 from flexwire.survey.request import (
@@ -41,8 +42,6 @@ from flexwire.survey.request import (
 from flexwire.survey.saved_state import SavedState, SavedStateError
 from flexwire.survey.state import (
     LateError,
-    MergedFiles,
-    SequentialFiles,
     SurveyState,
     load_state,
     read_clocks,
@@ -54,8 +53,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
     from flexwire.storage.input_file import InputFile
+    from flexwire.survey.capture_files import CutPosition
     from flexwire.survey.request import FileLook
-    from flexwire.survey.state import CaptureFiles, CutPosition, SegmentOrder
+    from flexwire.survey.state import SegmentOrder
 
 
 __all__ = [
@@ -149,48 +149,50 @@ class Surveyor:
     def _in_turn(self, files: list[InputFile], survey: Survey) -> Survey:
         """Read file after file. Raises `OverlapError`."""
         state = self._new_state(survey)
-        return self._read(
-            state, make_reader(self._request, files), SequentialFiles(files), state.order
-        )
+        read_capture(self._request, state, make_reader(self._request, files), state.order)
+        return state.finish(SequentialFiles(files))
 
     def _merged(self, files: MergedFiles, survey: Survey) -> Survey:
         """Merge the files by time."""
         state = self._new_state(survey)
         state.survey.is_merged = True
-        return self._read(state, files.reader(), files)
+        read_capture(self._request, state, files.reader())
+        return state.finish(files)
 
     def _new_state(self, survey: Survey) -> SurveyState:
         state = SurveyState(self._request, self._keep, load_state(self._request, self._before))
         state.survey = replace(survey, notes=list(survey.notes), connections=[])
         return state
 
-    def _read(
-        self,
-        state: SurveyState,
-        reader: SegmentReader | MergedReader,
-        files: CaptureFiles,
-        order: SegmentOrder | None = None,
-    ) -> Survey:
-        state.begin_range(None)
-        stop: CutPosition = None
-        for item in reader:
-            if isinstance(item, FileNotes):
-                if item.error is not None:
-                    # The file could be read a moment ago.
-                    raise item.error
-                state.survey.notes.append(item)
-                continue
-            if order is None:
-                state.order.check_late(item)
-            elif not order.keeps(item):
-                raise OverlapError
-            if state.size >= self._request.range_bytes and stop is not None:
-                state.begin_range(stop)
-            state.see(state.flows.push(item))
-            state.end_connections()
-            stop = reader.position
-            state.add(item.weight, stop, len(item))
-        return state.finish(files)
+
+def read_capture(
+    request: AnalysisRequest,
+    state: SurveyState,
+    reader: SegmentReader | MergedReader,
+    order: SegmentOrder | None = None,
+) -> None:
+    """Read all segments into a state, and begin a range at each cut.
+
+    Raises `OverlapError` if there is an ``order`` that they do not keep.
+    """
+    state.begin_range(None)
+    stop: CutPosition = None
+    for item in reader:
+        if isinstance(item, FileNotes):
+            if item.error is not None:
+                # The file could be read a moment ago.
+                raise item.error
+            state.survey.notes.append(item)
+            continue
+        if order is None:
+            state.order.check_late(item)
+        elif not order.keeps(item):
+            raise OverlapError
+        if state.size >= request.range_bytes and stop is not None:
+            state.begin_range(stop)
+        state.push(item)
+        stop = reader.position
+        state.add(item.weight, stop, item.totals.rows)
 
 
 STATE: Final = "state"
@@ -207,6 +209,17 @@ Make = Callable[["AnalysisRequest", bytes | None], Survey]
 """A function that makes a survey for a request, given the saved state that it begins with."""
 
 
+def read_state(request: AnalysisRequest) -> bytes | None:
+    """Return the saved state that a survey begins with; None if it continues nothing.
+
+    Raises `StorageError` if it cannot be read.
+    """
+    continuation = request.continuation
+    if continuation is None or continuation.before is None:
+        return None
+    return continuation.before.read(STATE)
+
+
 def survey_after(request: AnalysisRequest, make: Make) -> Survey:
     """Make a survey that continues an earlier analysis, or begins anew if that fails.
 
@@ -214,12 +227,12 @@ def survey_after(request: AnalysisRequest, make: Make) -> Survey:
     leaves the state of that analysis unchanged, and its own connections end.
     """
     continuation = request.continuation
-    if continuation is None or continuation.before is None:
-        return make(request, None)
     try:
-        before = continuation.before.read(STATE)
+        before = read_state(request)
     except StorageError as error:
         return _anew(make(request, None), _LOST.format(error.reason))
+    if continuation is None or before is None:
+        return make(request, None)
     try:
         return make(request, before)
     except SavedStateError as error:

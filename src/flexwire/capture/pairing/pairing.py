@@ -125,6 +125,10 @@ class Pairing:
             self._read_objects(frames, headers, numbers, begins)
         return headers
 
+    def connections(self) -> list[str]:
+        """Return the names of the connections that have frames and have not ended."""
+        return list(self._numbers)
+
     def flags(self, connection: str) -> int:
         """Return the known flags of a connection: some of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
         number = self._numbers.get(connection)
@@ -208,6 +212,13 @@ class Pairing:
             if indexes := reader.unanswered():
                 unanswered.setdefault(self._names[number], []).extend(indexes)
         return {name: sorted(indexes) for name, indexes in unanswered.items()}
+
+    def know(
+        self, forgotten: dict[str, list[int]], early: dict[str, dict[int, RequestSummary]]
+    ) -> None:
+        """Take in what `forgotten` and `early` of a pairing of other connections returned."""
+        self._forgotten.update(forgotten)
+        self._early.update(early)
 
     def early(self) -> dict[str, dict[int, RequestSummary]]:
         """Return the requests that came after their response, by connection and response index."""

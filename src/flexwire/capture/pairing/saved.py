@@ -24,7 +24,7 @@ from flexwire.protocol import Authentication, Conversation
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from flexwire.columnar.arrays import NumpyArray
 
@@ -136,6 +136,14 @@ def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> P
     kept = np.array(entries, np.int64).reshape(-1, L.ENTRY)
     state.update(_states=made, _kept=kept)
     return pairing
+
+
+def join_pairings(parts: Sequence[Pairing]) -> Pairing:
+    """Return the pairing of all connections of the parts. Each connection is in one of them."""
+    if len(parts) == 1:
+        return parts[0]
+    records = [record for part in parts for record in records_of(part, part.connections())]
+    return pairing_of(records, show_credentials=parts[0].show_credentials)
 
 
 def _key(number: int, side: int, one: AskedRecord | EarlyRecord) -> int:

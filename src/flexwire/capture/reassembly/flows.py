@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.course import NOTED_FRAMES
-from flexwire.capture.reassembly.frames import FrameColumns
+from flexwire.capture.reassembly.frames import FrameColumns, join_frames
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
 from flexwire.capture.reassembly.idling import keys_over
 from flexwire.capture.reassembly.streams import HandoffResult, SideResult, SideState
@@ -147,7 +147,8 @@ class Flows:
         the rows of each connection do, and kernels may return one connection after the other. With
         small messages such rows make files a quarter smaller, and nothing has to be sorted.
         """
-        self._chunk_bytes = int(segments.payload_size.sum())
+        # Of any share it is the same, so each connection is lent when it would be with all.
+        self._chunk_bytes = segments.totals.payload_bytes
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.fast_path.limited):
@@ -238,9 +239,27 @@ class Flows:
         """Return the flows for a part of the capture that contains only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
-        assemblers = self._assemblers
-        some._assemblers = {key: assemblers[key] for key in keys if key in assemblers}
+        for key in keys:
+            if key in self._assemblers:
+                some._take_over(key, self)
         return some
+
+    @classmethod
+    def joined(cls, parts: Sequence[Flows], keys: Iterable[str]) -> Flows:
+        """Return the flows of these ``keys``, in their order. Each key is in one of the parts."""
+        first = parts[0]
+        whole = cls(brokers=first.brokers, limit=first.limit, endless=first.endless)
+        owners = {key: part for part in parts for key in part.assemblers()}
+        for key in keys:
+            whole._take_over(key, owners[key])
+        return whole
+
+    def _take_over(self, key: str, other: Flows) -> None:
+        self._assemblers[key] = other._assemblers[key]
+        if key in other.files:
+            self.files[key] = other.files[key]
+        if key in other._rests:
+            self._rests[key] = other._rests[key]
 
     def adopt(
         self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]
@@ -535,61 +554,3 @@ def _columns(rows: NumpyArray, out: NumpyArray, connections: list[str], file: st
         data=out,
         file=file,
     )
-
-
-def join_frames(
-    columns: list[tuple[FrameColumns, NumpyArray]],
-    connections: list[str],
-    file: str,
-    *,
-    in_order: bool = False,
-) -> tuple[FrameColumns, NumpyArray]:
-    """Return all frames joined, and the segment of each.
-
-    Several parts are put in the order of their segments, and so is a single one if ``in_order``.
-    """
-    columns = [part for part in columns if len(part[0])]
-    if len(columns) == 1:
-        (frames, segments), *_ = columns
-        if not in_order or (segments[1:] >= segments[:-1]).all():
-            return columns[0]
-        order = np.argsort(segments, kind="stable")
-        return frames.take(order), segments[order]
-    if not columns:
-        return FrameColumns.from_frames([], file, connections), np.zeros(0, np.int64)
-    parts = [frames for frames, _ in columns]
-    segments = np.concatenate([segments for _, segments in columns])
-    order = np.argsort(segments, kind="stable")
-    rows = np.cumsum([0, *map(len, parts)])
-    bases = np.cumsum([0, *(len(part.data) for part in parts)])
-    error: dict[int, str] = {}
-    unplaced: set[int] = set()
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    for part, first in zip(parts, rows[:-1], strict=True):
-        error |= {int(back[first + row]): reason for row, reason in part.error.items()}
-        unplaced |= {int(back[first + row]) for row in part.unplaced}
-
-    def column(name: str) -> NumpyArray:
-        return np.concatenate([getattr(part, name) for part in parts])[order]
-
-    def places(name: str) -> NumpyArray:
-        moved = [getattr(part, name) + base for part, base in zip(parts, bases[:-1], strict=True)]
-        return np.concatenate(moved)[order]
-
-    frames = FrameColumns(
-        connection=column("connection"),
-        is_response=column("is_response"),
-        index=column("index"),
-        time_us=column("time_us"),
-        first_us=column("first_us"),
-        size=column("size"),
-        start=places("start"),
-        stop=places("stop"),
-        connections=connections,
-        data=np.concatenate([part.data for part in parts]),
-        file=file,
-        error=error,
-        unplaced=unplaced,
-    )
-    return frames, segments[order]

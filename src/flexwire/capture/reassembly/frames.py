@@ -140,3 +140,61 @@ def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> N
             size = offsets[row + 1] - offsets[row]
             copied[offsets[row] : offsets[row + 1]] = data[starts[row] : starts[row] + size]
     return copied
+
+
+def join_frames(
+    columns: list[tuple[FrameColumns, NumpyArray]],
+    connections: list[str],
+    file: str,
+    *,
+    in_order: bool = False,
+) -> tuple[FrameColumns, NumpyArray]:
+    """Return all frames joined, and the segment of each.
+
+    Several parts are put in the order of their segments, and so is a single one if ``in_order``.
+    """
+    columns = [part for part in columns if len(part[0])]
+    if len(columns) == 1:
+        (frames, segments), *_ = columns
+        if not in_order or (segments[1:] >= segments[:-1]).all():
+            return columns[0]
+        order = np.argsort(segments, kind="stable")
+        return frames.take(order), segments[order]
+    if not columns:
+        return FrameColumns.from_frames([], file, connections), np.zeros(0, np.int64)
+    parts = [frames for frames, _ in columns]
+    segments = np.concatenate([segments for _, segments in columns])
+    order = np.argsort(segments, kind="stable")
+    rows = np.cumsum([0, *map(len, parts)])
+    bases = np.cumsum([0, *(len(part.data) for part in parts)])
+    error: dict[int, str] = {}
+    unplaced: set[int] = set()
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    for part, first in zip(parts, rows[:-1], strict=True):
+        error |= {int(back[first + row]): reason for row, reason in part.error.items()}
+        unplaced |= {int(back[first + row]) for row in part.unplaced}
+
+    def column(name: str) -> NumpyArray:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    def places(name: str) -> NumpyArray:
+        moved = [getattr(part, name) + base for part, base in zip(parts, bases[:-1], strict=True)]
+        return np.concatenate(moved)[order]
+
+    frames = FrameColumns(
+        connection=column("connection"),
+        is_response=column("is_response"),
+        index=column("index"),
+        time_us=column("time_us"),
+        first_us=column("first_us"),
+        size=column("size"),
+        start=places("start"),
+        stop=places("stop"),
+        connections=connections,
+        data=np.concatenate([part.data for part in parts]),
+        file=file,
+        error=error,
+        unplaced=unplaced,
+    )
+    return frames, segments[order]

@@ -16,16 +16,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
 from flexwire.capture.reassembly.segments import (
     CHUNK_BYTES,
     OF_EACH,
+    ChunkTotals,
     FileNotes,
     FileOrigins,
     FilePosition,
     SegmentColumns,
     SegmentReader,
 )
+from flexwire.capture.reassembly.shares import WHOLE
 from flexwire.extras import needed_by
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from flexwire.capture.files.reading import Opener
+    from flexwire.capture.reassembly.shares import ConnectionShare
     from flexwire.columnar.arrays import NumpyArray
 
 
@@ -86,6 +90,9 @@ class MergedReader:
     segments, if that is given. ``most_skipped`` is how many bytes of gzip'd files may have to be
     read again to continue somewhere. ``opener`` returns a function that opens a file to be read
     together with that many others. See `SegmentReader` for the rest.
+
+    If it has a ``share`` of the connections, only their segments are returned, in chunks that end
+    where they end for any share; the argument ``rows`` must not be given.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class MergedReader:
         opener: Callable[[int], Opener] | None = None,
         show_credentials: bool = False,
     ) -> None:
+        self.share: ConnectionShare = WHOLE
         self._waiting = waiting
         self._under_way = under_way
         self._left = rows
@@ -109,6 +117,7 @@ class MergedReader:
         self._begun = 0
         self._files: list[_MergedFile] = []  # those that were begun and are not at their ends
         self._keys = ConnectionKeys()
+        self._shared: NumpyArray = np.zeros(0, np.bool_)  # of each key, whether the share has it
         # The scans of finished files know their flows.
         self._scans: list[PacketScan] = []
 
@@ -215,6 +224,12 @@ class MergedReader:
 
     def _chunk(self, held: list[_SegmentSlice]) -> Iterator[SegmentColumns]:
         """Yield all held segments, in one order."""
+        if not self.share.is_whole:
+            sizes = [int(part.column("payload_size").sum()) for part in held]
+            of_all = ChunkTotals(sum(part.row_count for part in held), sum(sizes))
+            merged = _merged([part.only(self._shared_keys()) for part in held])
+            yield replace(merged, of_all=of_all)
+            return
         merged = _merged(held)
         if self._left is not None:
             if len(merged) > self._left:
@@ -223,9 +238,17 @@ class MergedReader:
         if len(merged):
             yield merged
 
+    def _shared_keys(self) -> NumpyArray:
+        """Return for each key whether the share has it."""
+        new = self.keys[len(self._shared) :]
+        if new:
+            has = [self.share.has(key) for key in new]
+            self._shared = np.concatenate([self._shared, np.array(has, np.bool_)])
+        return self._shared
+
 
 class _SegmentSlice(NamedTuple):
-    """Consecutive segments of a file, and its clock at each."""
+    """Consecutive segments of a file, and its clock at each; of those only ``rows``, if given."""
 
     segments: SegmentColumns
     clocks: NumpyArray
@@ -233,10 +256,40 @@ class _SegmentSlice(NamedTuple):
     stop: int
     size: int
     is_last: bool = False
+    rows: NumpyArray | None = None
+
+    @property
+    def row_count(self) -> int:
+        return self.stop - self.first if self.rows is None else len(self.rows)
 
     def column(self, name: str) -> NumpyArray:
-        column: NumpyArray = getattr(self.segments, name)[self.first : self.stop]
-        return column
+        return self._of_rows(getattr(self.segments, name))
+
+    def clock_us(self) -> NumpyArray:
+        return self._of_rows(self.clocks)
+
+    def only(self, keys: NumpyArray) -> _SegmentSlice:
+        """Return the segments of some keys."""
+        return self._replace(rows=np.flatnonzero(keys[self.column("key")]))
+
+    def _of_rows(self, column: NumpyArray) -> NumpyArray:
+        of_slice = column[self.first : self.stop]
+        return of_slice if self.rows is None else of_slice[self.rows]
+
+    def payloads(self) -> tuple[NumpyArray, NumpyArray]:
+        """Return bytes with the payloads, and the place of each in them."""
+        at, size = self.column("payload_at"), self.column("payload_size")
+        has_any = size > 0
+        if not has_any.any():
+            return np.zeros(0, np.uint8), np.zeros_like(at)
+        if self.rows is not None:
+            # Most of the bytes are those of other connections.
+            places = np.zeros(len(size) + 1, np.int32)
+            np.cumsum(size, out=places[1:])
+            return gather_bytes(self.segments.data, at, places), places[:-1].astype(np.int64)
+        first = int(at[has_any].min())
+        stop = int((at + size)[has_any].max())
+        return self.segments.data[first:stop], np.where(has_any, at - first, 0)
 
 
 class _OpenReader(NamedTuple):
@@ -367,11 +420,10 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
     held = sorted(held, key=lambda part: part.segments.file)
     names = list(dict.fromkeys(part.segments.file for part in held))
     numbers = {name: number for number, name in enumerate(names)}
-    sizes = [part.stop - part.first for part in held]
-    order = np.argsort(
-        np.concatenate([part.clocks[part.first : part.stop] for part in held]), kind="stable"
-    )
-    of_row = np.repeat(np.array([numbers[part.segments.file] for part in held], np.int32), sizes)
+    clocks = np.concatenate([part.clock_us() for part in held])
+    order = np.argsort(clocks, kind="stable")
+    of_part = np.array([numbers[part.segments.file] for part in held], np.int32)
+    of_row = np.repeat(of_part, [part.row_count for part in held])
     columns: dict[str, Any] = {
         name: np.concatenate([part.column(name) for part in held])[order]
         for name in OF_EACH
@@ -385,6 +437,7 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
         data=data,
         payload_at=places[order],
         origins=FileOrigins(names, of_row[order]),
+        clock_us=clocks[order],
         **columns,
     )
 
@@ -393,14 +446,8 @@ def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
     """Return the bytes of slices one after the other, and the place of each payload in them."""
     data, places, base = [], [], 0
     for part in held:
-        at, size = part.column("payload_at"), part.column("payload_size")
-        has_any = size > 0
-        if not has_any.any():
-            places.append(np.zeros_like(at))
-            continue
-        first = int(at[has_any].min())
-        stop = int((at + size)[has_any].max())
-        data.append(part.segments.data[first:stop])
-        places.append(np.where(has_any, at - first + base, 0))
-        base += stop - first
-    return np.concatenate([np.zeros(0, np.uint8), *data]), np.concatenate(places)
+        bytes_of_part, at = part.payloads()
+        data.append(bytes_of_part)
+        places.append(at + base)
+        base += len(bytes_of_part)
+    return np.concatenate(data), np.concatenate(places)

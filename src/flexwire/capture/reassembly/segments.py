@@ -61,6 +61,18 @@ OF_EACH = (
 """The columns of segments, with one value for each segment."""
 
 
+class ChunkTotals(NamedTuple):
+    """How many segments a chunk has, and how many bytes of payloads."""
+
+    rows: int
+    payload_bytes: int
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of a file the chunk takes."""
+        return self.payload_bytes + _HEADERS * self.rows
+
+
 class FileOrigins(NamedTuple):
     """The file of each row, if there are several: its place in ``files``."""
 
@@ -84,6 +96,8 @@ class SegmentColumns:
     ``unreadable_before``.
 
     If the segments are from several files, ``origins`` has the file of each, and ``file`` does not.
+    ``clock_us`` then has the clock of its file at each. If they are those of a share of the
+    connections, ``of_all`` are the totals of the chunk with the segments of all shares.
     """
 
     file: str
@@ -102,6 +116,8 @@ class SegmentColumns:
     missing: NumpyArray
     begins: NumpyArray
     origins: FileOrigins | None = field(default=None, kw_only=True)
+    clock_us: NumpyArray | None = field(default=None, kw_only=True)
+    of_all: ChunkTotals | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -109,8 +125,13 @@ class SegmentColumns:
 
     @property
     def weight(self) -> int:
-        """About how many bytes of the file they take."""
-        return int(self.payload_size.sum()) + _HEADERS * len(self)
+        """About how many bytes of the file the chunk takes."""
+        return self.totals.weight
+
+    @property
+    def totals(self) -> ChunkTotals:
+        """How many segments the chunk has, and how many bytes of payloads."""
+        return self.of_all or ChunkTotals(len(self), int(self.payload_size.sum()))
 
     @property
     def ordinal(self) -> NumpyArray:
@@ -124,7 +145,10 @@ class SegmentColumns:
         """Return some of the segments; their ordinals are lost."""
         some = {name: getattr(self, name)[rows] for name in OF_EACH}
         origins = None if self.origins is None else self.origins.take(rows)
-        return replace(self, unreadable_before=(), origins=origins, **some)
+        clock_us = None if self.clock_us is None else self.clock_us[rows]
+        return replace(
+            self, unreadable_before=(), origins=origins, clock_us=clock_us, of_all=None, **some
+        )
 
     def segment(self, row: int) -> Segment:
         """Return the segment of a row, as `flexwire.capture.read_segments` does."""

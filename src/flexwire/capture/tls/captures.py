@@ -13,14 +13,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
+from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.files.packets import CapturedPacket, UnreadableBytes
 from flexwire.capture.files.pcapng import PcapngWriter, block, option
 from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.capture.reassembly.shares import WHOLE, ConnectionShare
 from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import load_primitives
@@ -107,25 +107,6 @@ MOST_ENDS: Final = 16 * 1024
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
 OPENED: Final = "opened"
-
-
-class ConnectionShare(NamedTuple):
-    """One ``of`` so many parts of the connections. Each key of them is in exactly one part."""
-
-    number: int
-    of: int
-
-    @property
-    def has_others(self) -> bool:
-        """Whether this part also has the packets of no connection, and counts all packets."""
-        return self.number == 0
-
-    def has(self, key: str) -> bool:
-        """Return whether the connections of a key are in this part."""
-        return self.of == 1 or crc32(key.encode()) % self.of == self.number
-
-
-WHOLE: Final = ConnectionShare(0, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,116 @@
+"""The survey of captures that must be merged, as tasks that divide the connections.
+
+```
+all files ─▶ merged; a share of the connections is surveyed ─▶ the shares are joined
+                          a task each                                one task
+```
+Each task reads all packets (`flexwire.survey.shares`), so more tasks take more processor time in
+all, and less time until the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.errors import StorageError
+from flexwire.spark.publishing.commit import run_tasks
+from flexwire.spark.survey_entries import PLAN, get_entry, keep_entry, put_entry
+from flexwire.survey.saved_state import SavedStateError
+from flexwire.survey.shares import join_shares, survey_share
+from flexwire.survey.state import LateError, UnprovenError
+from flexwire.survey.survey import read_state
+from flexwire.tasks import begin_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from flexwire.spark.publishing.task_output import TaskOutput
+    from flexwire.spark.survey_entries import SurveyPlan
+    from flexwire.storage.output_directory import OutputDirectory
+    from flexwire.survey.request import AnalysisRequest, Survey
+
+    _Begun = Literal["after", "late", "anew"]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSurvey:
+    """The parts of ``shares`` of the connections, which tasks have left.
+
+    They go on after the state of the earlier analysis, unless that could not be used: then they
+    begin anew. ``is_late``: the capture is older than the end of that analysis.
+    """
+
+    shares: int
+    goes_on: bool
+    is_late: bool
+
+    def join(
+        self, request: AnalysisRequest, directory: OutputDirectory, before: bytes | None
+    ) -> Survey:
+        """Return the survey of all connections, and keep its entries.
+
+        Raises `LateError` and `SavedStateError` if the state ``before`` cannot be used, and
+        `UnprovenError` if there are no parts that begin as asked, or if they differ.
+        """
+        if before is not None and self.is_late:
+            raise LateError
+        if (before is not None) is not self.goes_on:
+            raise UnprovenError
+        plan: SurveyPlan = get_entry(directory, PLAN)
+        names = [_part(number) for number in range(self.shares)]
+        return join_shares(
+            request,
+            partial(keep_entry, directory),
+            plan.looks or [],
+            plan.survey,
+            [get_entry(directory, name) for name in names],
+            before,
+        )
+
+
+def survey_shares(
+    spark: SparkSession, request: AnalysisRequest, shares: int, task_output: TaskOutput
+) -> SharedSurvey:
+    """Let ``shares`` tasks survey a share of the connections each. The plan is made."""
+    request = replace(request, files=())
+    continues = request.continuation is not None and request.continuation.before is not None
+
+    def run(*, goes_on: bool) -> list[_Begun]:
+        work = partial(_survey_share, request, shares, "after" if goes_on else "anew")
+        return [task.value for task in run_tasks(spark, shares, work, task_output)]
+
+    begun = run(goes_on=continues)
+    goes_on = all(each == "after" for each in begun)
+    if continues and not goes_on:
+        run(goes_on=False)
+    return SharedSurvey(shares, goes_on, "late" in begun)
+
+
+def _survey_share(
+    request: AnalysisRequest, shares: int, asked: _Begun, number: int, task_output: TaskOutput
+) -> _Begun:
+    """Survey a share, and leave its part. Return how it began."""
+    begin_task()
+    directory = task_output.directory
+    plan: SurveyPlan = get_entry(directory, PLAN)
+    try:
+        before = read_state(request) if asked == "after" else None
+    except StorageError:
+        # The task that joins the shares tells it.
+        return "anew"
+    share, keep = ConnectionShare(number, shares), partial(keep_entry, directory)
+    try:
+        part = survey_share(request, plan.looks or [], share, keep, before)
+    except LateError:
+        return "late"
+    except SavedStateError:
+        return "anew"
+    put_entry(directory, _part(number), part)
+    return asked
+
+
+def _part(number: int) -> str:
+    return f"part-{number:06d}"

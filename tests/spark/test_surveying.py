@@ -18,6 +18,7 @@ from flexwire.spark.publishing.manifest import CommittedTask
 from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.survey_entries import KEPT, read_kept
 from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey import state as state_module
 from flexwire.survey.request import Continuation, look_at_files
@@ -236,3 +237,10 @@ def test_files_that_many_tasks_look_at_are_in_the_same_order(
     assert survey_of(None, files, tmp_path / "many") == alone
     assert tasks == [4, *expected]
     assert alone[0].unreadable.count == 1
+
+
+def test_few_tasks_read_all_of_what_is_in_a_store() -> None:
+    here, there = InputFile("/captures/1.pcap", 5, "1"), InputFile("s3://b/1.pcap", 5, "1")
+    assert share_job.count_merging([here, here], 8) == 8
+    assert share_job.count_merging([here, there], 8) == 2
+    assert share_job.count_merging([there], 1) == 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.reassembly.idling import MOST_PAUSED
 from flexwire.spark.capture_job import range_bytes_for
+from flexwire.spark.tls_job import MOST_SHARES
 from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
 from tools.pages.files import DOCS, replace_between, write_files
@@ -107,7 +108,10 @@ def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
     seconds = size / 1e6 / of["analysis"] + _store_seconds(of, size) + files * of["per_file"] / 1e3
     fold = size / 1e6 / of["fold"]
     analyses = max(math.ceil(fold / _HOUR), math.ceil(connections / MOST_PAUSED))
-    large, small = (of[name] / of["broker_traffic"] for name in ("merge", "merge_small"))
+    large, small, divided, divided_small = (
+        of[name] / of["broker_traffic"]
+        for name in ("merge", "merge_small", "divided", "divided_small")
+    )
     each = of_broker / of["broker_connections"] / 1e6
     return [
         ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
@@ -122,6 +126,10 @@ def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
         (
             "brokers with which one task keeps up, if captures show the same connections",
             f"{large:,.0f} with large frames, {small:,.0f} with small ones",
+        ),
+        (
+            f"brokers with which {MOST_SHARES} tasks keep up then",
+            f"{divided:,.0f} with large frames, {divided_small:,.0f} with small ones",
         ),
     ]
 

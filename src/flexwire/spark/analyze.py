@@ -113,6 +113,7 @@ from flexwire.spark.settings import (
     set_for_analysis,
     set_for_answers,
 )
+from flexwire.spark.share_job import count_merging
 from flexwire.spark.tables import Tables
 from flexwire.spark.tls_job import count_shares, open_captures
 from flexwire.survey.request import read_marks
@@ -435,7 +436,7 @@ class _AnalysisJob:
                 request,
                 self.staging.task_output,
                 total,
-                count_shares(total, at_once),
+                count_merging(files, count_shares(total, at_once)),
             )
         summary.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
         if not summary.packets and summary.reason is not None:

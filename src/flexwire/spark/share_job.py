@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from flexwire.capture.reassembly.shares import ConnectionShare
 from flexwire.errors import StorageError
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.survey_entries import PLAN, get_entry, keep_entry, put_entry
+from flexwire.storage.filesystems import scheme_of
 from flexwire.survey.saved_state import SavedStateError
 from flexwire.survey.shares import join_shares, survey_share
 from flexwire.survey.state import LateError, UnprovenError
@@ -25,14 +26,27 @@ from flexwire.survey.survey import read_state
 from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
     from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.spark.survey_entries import SurveyPlan
+    from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.request import AnalysisRequest, Survey
 
     _Begun = Literal["after", "late", "anew"]
+
+
+MOST_STORED: Final = 2
+"""From a store, reading takes more processor time than all the rest, and each task reads all."""
+
+
+def count_merging(files: Iterable[InputFile], shares: int) -> int:
+    """Return how many of at most so many ``shares`` should read these files."""
+    is_stored = any(scheme_of(file.url) for file in files)
+    return min(shares, MOST_STORED) if is_stored else shares
 
 
 @dataclass(frozen=True, slots=True)

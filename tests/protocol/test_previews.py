@@ -10,11 +10,15 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.messages import message
-from flexwire.protocol import parse_request, verdict
+from flexwire.protocol import accepted, parse_request, verdict
 from flexwire.protocol.audit import (
     OPENING_APIS,
+    Conduct,
+    Party,
+    Use,
     audited_releases,
     fitting_releases,
+    judge,
     refusal,
     to_audited_releases,
 )
@@ -52,7 +56,7 @@ def test_messages_of_a_preview_are_read() -> None:
 def test_nothing_is_judged_by_a_preview() -> None:
     brokers = (RELEASE,), (NEWEST,), ()
     assert {audited_releases(each)[-1] for each in brokers} == {NEWEST}
-    with pytest.raises(ArgumentError, match=f"name final releases.*{RELEASE} is a preview"):
+    with pytest.raises(ArgumentError, match=f"name a final release.*{RELEASE} is a preview"):
         to_audited_releases(["4.0", RELEASE])
     assert to_audited_releases(["4.0", "4.0.2"]) == ("4.0.2",)
     # OffsetDelete v1 is in the preview alone.
@@ -60,7 +64,21 @@ def test_nothing_is_judged_by_a_preview() -> None:
     assert refusal(OFFSET_DELETE, 1, NEWEST) == (None, None)
     assert find_release_reading_again(OFFSET_DELETE, 1, NEWEST) is None
     assert verdict(OFFSET_DELETE, 1) == "unknown"
-    assert verdict(OFFSET_DELETE, 1, RELEASE) == "accepted"
+
+
+def test_a_preview_that_somebody_names_is_refused() -> None:
+    client = Conduct("client", (Use(OFFSET_DELETE, 1, 1, 0, 0, "here"),))
+    for by in (
+        lambda: verdict(OFFSET_DELETE, 1, RELEASE),
+        lambda: accepted(OFFSET_DELETE, 1, RELEASE),
+        lambda: judge(Party("a", "10.0.0.9"), client, RELEASE),
+    ):
+        with pytest.raises(ArgumentError, match=f"release: name a final release.*{RELEASE}"):
+            by()
+    result = CliRunner().invoke(app, ["conform", "127.0.0.1:9", "--release", RELEASE])
+    assert result.exit_code == 1
+    assert f"name a final release, or none; {RELEASE} is a preview" in str(result.exception)
+    assert verdict(OFFSET_DELETE, 0, NEWEST) == "accepted"
 
 
 @pytest.mark.slow
@@ -103,4 +121,4 @@ def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
     words = ["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--release", RELEASE]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
-    assert f"name final releases, or none; {RELEASE} is a preview" in str(result.exception)
+    assert f"name a final release, or none; {RELEASE} is a preview" in str(result.exception)

@@ -285,7 +285,7 @@ def _asking(
     from flexwire.protocol.apis import find_api
     from flexwire.schema.catalog import catalog
 
-    compared = catalog().final_releases[-1] if release is None else catalog().release(release)
+    compared = catalog().final_releases[-1] if release is None else catalog().final_release(release)
     names = None if apis is None else [name.strip() for name in apis.split(",") if name.strip()]
     if names == []:
         raise click.UsageError("--apis names at least one API")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
-from flexwire.schema.catalog import catalog, is_preview, per_catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.coercion import nearest
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
@@ -145,7 +145,7 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     "deprecated" is accepted by the release and removed by the newest final release in the catalog.
     "removed" was accepted by an older release. "unknown" was not: the version is newer than the
     release, or belongs to no release. Raises `UnknownMessageError` for a release that the catalog
-    lacks.
+    lacks, and `ArgumentError` for a preview.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
@@ -154,11 +154,10 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     # (``deprecatedVersions``, KIP-896) may stay: Metadata 0-3 was to go with 4.0, and is still
     # there.
     newest = _newest_final_release()
-    release = newest if release is None else catalog().release(release)
+    release = newest if release is None else catalog().final_release(release)
     releases = catalog().releases
     if _has(api_key, version, release):
-        kept = is_preview(release) or _has(api_key, version, newest)
-        return "accepted" if kept else "deprecated"
+        return "accepted" if _has(api_key, version, newest) else "deprecated"
     older = releases[: releases.index(release)]
     return (
         "removed"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flexwire.arguments import refuse
-from flexwire.errors import SpecError, UnknownMessageError
+from flexwire.errors import ArgumentError, SpecError, UnknownMessageError
 from flexwire.schema.header_versions import header_versions
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
@@ -503,6 +503,19 @@ class Catalog:
         '4.0.2'
         """
         return find_release(asked, self.releases)
+
+    def final_release(self, asked: str) -> str:
+        """Return the final release that a name means, as `release` does.
+
+        Raises `ArgumentError` for a preview: it can still change, so nothing is judged by it.
+        """
+        release = self.release(asked)
+        if is_preview(release):
+            raise ArgumentError(
+                f"release: name a final release, or none; {release} is a preview, and can still "
+                "change"
+            )
+        return release
 
     def names(self) -> tuple[str, ...]:
         """Return every message's name, in alphabetical order."""

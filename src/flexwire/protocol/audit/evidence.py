@@ -13,9 +13,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from flexwire.errors import ArgumentError
 from flexwire.protocol.apis import request_entries
-from flexwire.schema.catalog import catalog, is_preview, per_catalog
+from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -247,14 +246,9 @@ def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
     """Return the named releases of the catalog, each once.
 
     Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
-    preview of a release: it can still change, so nothing is judged by it.
+    preview of a release.
     """
-    releases = tuple(dict.fromkeys(map(catalog().release, names)))
-    for release in filter(is_preview, releases):
-        raise ArgumentError(
-            f"releases: name final releases, or none; {release} is a preview, and can still change"
-        )
-    return releases
+    return tuple(dict.fromkeys(map(catalog().final_release, names)))
 
 
 def _major(release: str) -> int:

@@ -107,9 +107,10 @@ def judge(
     """Return all verdicts of a release about a client, the gravest first; never empty.
 
     ``brokers`` are the releases that the captured brokers may have, empty if unknown.
-    Raises `UnknownMessageError` for a release that the catalog does not have.
+    Raises `UnknownMessageError` for a release that the catalog does not have, and `ArgumentError`
+    for a preview.
     """
-    release = catalog().release(release)
+    release = catalog().final_release(release)
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
         return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]

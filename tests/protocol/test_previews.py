@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from flexwire.protocol.audit import (
     fitting_releases,
     judge,
     refusal,
+    role_of,
     to_audited_releases,
 )
 from flexwire.protocol.audit.evidence import find_release_reading_again, read_versions
@@ -122,3 +124,31 @@ def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
     assert f"name a final release, or none; {RELEASE} is a preview" in str(result.exception)
+
+
+@pytest.mark.slow
+def test_a_preview_does_not_change_what_other_releases_say(tmp_path: Path) -> None:
+    """Its listeners, defaults and other facts beside the layout are its own."""
+    specs = write_trunk(tmp_path / "specs")
+    (path,) = specs.rglob("FetchRequest.json")
+    spec = path.read_text(encoding="utf-8")
+    own = re.sub(r'"listeners": \[[^]]*\]', '"listeners": ["controller"]', spec)
+    assert own != spec
+    path.write_text(own, encoding="utf-8")
+    import_specs(specs, tmp_path / "catalog", base=bundled_catalog())
+    before = catalog().root
+    use_catalog(tmp_path / "catalog")
+    try:
+        fetch, bundled = catalog().entry("FetchRequest"), bundled_catalog().entry("FetchRequest")
+        version = fetch.releases[NEWEST].highest
+        assert fetch.spec(version, RELEASE).listeners == ("controller",)
+        for release in (NEWEST, "3.9.2"):
+            highest = bundled.releases[release].highest
+            assert fetch.spec(highest, release) == bundled.spec(highest, release)
+            assert fetch.whole_spec(release) == bundled.whole_spec(release)
+        # Clients send it, whatever the preview says.
+        sent = Conduct("client", (Use(1, version, 1, 0, 0, "here"),))
+        assert role_of({1}) == "client"
+        assert judge(Party("a", "10.0.0.9"), sent, NEWEST)[0].verdict == "nothing seen against it"
+    finally:
+        use_catalog(before)

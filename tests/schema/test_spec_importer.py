@@ -17,7 +17,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from pathlib import Path
 
-OLD, NEW = "2.9.0", "3.0.0-rc1"
+OLD, NEW = "2.9.0", "3.0.0"
 
 
 def field(name: str, type_: str = "int8", versions: str = "0+", **more: Any) -> dict[str, Any]:
@@ -89,29 +89,29 @@ def test_the_index_says_which_spec_serves_what(imported: Catalog) -> None:
         """{
   "releases": {
     "2.9.0": ["clients", "core", "raft"],
-    "3.0.0-rc1": ["clients", "coordinator"]
+    "3.0.0": ["clients", "coordinator"]
   },
   "messages": {
     "Changes": {"module": "clients", "type": "data", "versions": "0-1", "flexibleVersions": "1+", \
-"specs": [[["3.0.0-rc1", "3.0.0-rc1", "0-1"], ["2.9.0", "2.9.0", "1"]], \
+"specs": [[["3.0.0", "3.0.0", "0-1"], ["2.9.0", "2.9.0", "1"]], \
 [["2.9.0", "2.9.0", "0"]]]},
     "Facts": {"module": "clients", "type": "data", "versions": "0", "flexibleVersions": "1+", \
-"specs": [[["2.9.0", "3.0.0-rc1", "0"]]]},
+"specs": [[["2.9.0", "3.0.0", "0"]]]},
     "GoneRequest": {"module": "clients", "type": "request", "apiKey": 2, "versions": "0-1", \
 "flexibleVersions": "1+", "specs": [[["2.9.0", "2.9.0", "0-1"]]]},
     "Grows": {"module": "clients", "type": "data", "versions": "0-2", "flexibleVersions": "1+", \
-"specs": [[["3.0.0-rc1", "3.0.0-rc1", "0-2"], ["2.9.0", "2.9.0", "0-1"]]]},
+"specs": [[["3.0.0", "3.0.0", "0-2"], ["2.9.0", "2.9.0", "0-1"]]]},
     "ListThing": {"module": "clients", "type": "request", "apiKey": 1, "versions": "0-1", \
 "flexibleVersions": "1+", "specs": [[["2.9.0", "2.9.0", "0-1"]]]},
     "ListThings": {"module": "clients", "type": "request", "apiKey": 1, "versions": "1-2", \
-"flexibleVersions": "1+", "specs": [[["3.0.0-rc1", "3.0.0-rc1", "1-2"]]]},
+"flexibleVersions": "1+", "specs": [[["3.0.0", "3.0.0", "1-2"]]]},
     "Loses": {"module": "clients", "type": "data", "versions": "0-3", "flexibleVersions": "1+", \
-"specs": [[["3.0.0-rc1", "3.0.0-rc1", "1-3"], ["2.9.0", "2.9.0", "1-2"]], \
+"specs": [[["3.0.0", "3.0.0", "1-3"], ["2.9.0", "2.9.0", "1-2"]], \
 [["2.9.0", "2.9.0", "0"]]]},
     "Moves": {"module": "coordinator", "formerModules": ["core"], "type": "data", \
-"versions": "0", "flexibleVersions": "1+", "specs": [[["2.9.0", "3.0.0-rc1", "0"]]]},
+"versions": "0", "flexibleVersions": "1+", "specs": [[["2.9.0", "3.0.0", "0"]]]},
     "Names": {"module": "clients", "type": "data", "versions": "0", "flexibleVersions": "1+", \
-"specs": [[["3.0.0-rc1", "3.0.0-rc1", "0"]], [["2.9.0", "2.9.0", "0"]]]},
+"specs": [[["3.0.0", "3.0.0", "0"]], [["2.9.0", "2.9.0", "0"]]]},
     "Stays": {"module": "raft", "type": "data", "versions": "0", "flexibleVersions": "1+", \
 "specs": [[["2.9.0", "2.9.0", "0"]]]}
   }
@@ -247,7 +247,7 @@ def test_a_faulty_release_writes_nothing(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "name", "valid", "reason"),
     [
-        (f"{NEW}/raft", "Grows", "0", "Grows is there twice in 3.0.0-rc1"),
+        (f"{NEW}/raft", "Grows", "0", "Grows is there twice in 3.0.0"),
         (f"{NEW}/clients", "Open", "0+", "validVersions 0[+] has no end"),
         ("nightly/clients", "Grows", "0", "not a release's name"),
     ],

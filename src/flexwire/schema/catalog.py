@@ -269,11 +269,14 @@ class CatalogEntry:
     def whole_spec(self, release: str) -> MessageSpec:
         """Return one spec for every version of a release, without fields of other versions.
 
+        It is one that serves the release, if one of them has every version.
+
         Raises `SpecError` if the catalog has no such spec. It always has one for Kafka's own
         releases.
         """
         valid = self.releases[release]
-        for spec in self.all_specs():
+        serving = [spec for spec, _ in self.served(release)]
+        for spec in (*serving, *self.all_specs()):
             if valid <= spec.valid_versions and all(
                 spec is served
                 or resolve(spec, version).layout() == resolve(served, version).layout()

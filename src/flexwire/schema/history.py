@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
+from flexwire.schema.catalog import is_preview
 from flexwire.schema.header_versions import header_versions, spec_header_versions
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
@@ -29,6 +30,11 @@ class CatalogSpec:
     serves: dict[str, list[int]] = field(default_factory=dict)
     _schemas: dict[int, tuple[object, Schema]] = field(default_factory=dict)
 
+    @property
+    def is_of_previews(self) -> bool:
+        """Whether it serves previews alone, as far as releases were added."""
+        return all(map(is_preview, self.serves))
+
     def laid_out(self, version: int) -> tuple[object, Schema]:
         """Return the version's layout with its header version, and its schema.
 
@@ -45,8 +51,9 @@ class History:
     """A message through its releases, which are added from the newest to the oldest.
 
     If releases differ in the layout or the field names of a version, the specs of all of them are
-    kept. Defaults, ``ignorable``, ``mapKey`` and the like are those of the newest spec that is
-    kept.
+    kept. Defaults, ``ignorable``, ``mapKey``, ``listeners`` and the like are those of the newest
+    spec that is kept. A preview changes nothing of other releases: its spec serves a final release
+    only if the two specs are the same.
     """
 
     def __init__(self, name: str) -> None:
@@ -84,7 +91,8 @@ class History:
             new = self._same(spec)
             for version in versions:
                 layout, schema = new.laid_out(version)
-                serving = self._serving(version, layout) or new
+                previews = is_preview(release)
+                serving = self._serving(version, layout, previews=previews) or new
                 if serving not in self.kept:
                     self.kept.append(serving)
                 serving.serves.setdefault(release, []).append(version)
@@ -96,11 +104,15 @@ class History:
         text = write_spec(spec)
         return next((same for same in self.kept if same.text == text), CatalogSpec(spec, text))
 
-    def _serving(self, version: int, layout: object) -> CatalogSpec | None:
-        """Return the newest kept spec that gives the version this layout."""
+    def _serving(self, version: int, layout: object, *, previews: bool) -> CatalogSpec | None:
+        """Return the newest kept spec that gives the version this layout.
+
+        Only with ``previews`` it may be a spec of previews alone.
+        """
         for candidate in self.kept:
             if (
-                version in candidate.spec.valid_versions
+                (previews or not candidate.is_of_previews)
+                and version in candidate.spec.valid_versions
                 and candidate.laid_out(version)[0] == layout
             ):
                 return candidate

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from flexwire.facts.audit import ClusterGate
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
-from flexwire.protocol.audit.evidence import stable_versions
+from flexwire.protocol.audit.evidence import listeners_of, stable_versions
 from flexwire.protocol.configurations import find_removal
 from flexwire.schema.catalog import catalog, is_since, per_catalog
 
@@ -113,12 +113,8 @@ def zookeeper_apis() -> tuple[int, ...]:
 
 
 def _is_zookeepers(api_key: int) -> bool:
-    for entry in request_entries(api_key):
-        # The newest release that still reads the request: 4.x keeps specs of removed requests.
-        for release, versions in reversed(entry.releases.items()):
-            if versions:
-                return entry.spec(versions.highest, release).listeners == (_ZOOKEEPER_LISTENER,)
-    return False
+    read = [entry for entry in request_entries(api_key) if any(entry.releases.values())]
+    return bool(read) and listeners_of(read[0]) == (_ZOOKEEPER_LISTENER,)
 
 
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from flexwire.protocol.apis import request_entries
-from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.catalog import catalog, is_preview, per_catalog
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -332,9 +332,17 @@ def _is_brokers_own(api_key: int) -> bool:
 
 
 def _has_clients_listener(entry: CatalogEntry) -> bool:
-    # The newest release that still reads the request: 4.x keeps specs of removed requests.
-    for release, versions in reversed(entry.releases.items()):
-        if versions:
-            listeners = entry.spec(versions.highest, release).listeners
-            return _CLIENTS_LISTENER in listeners or not listeners
-    return True
+    listeners = listeners_of(entry)
+    return _CLIENTS_LISTENER in listeners or not listeners
+
+
+def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
+    """Return the listeners of a request in the newest release that reads it; empty if none does.
+
+    4.x keeps specs of removed requests. A preview counts only if no final release reads it.
+    """
+    reading = [release for release, versions in entry.releases.items() if versions]
+    if not reading:
+        return ()
+    newest = max(reading, key=lambda release: (not is_preview(release), reading.index(release)))
+    return entry.spec(entry.releases[newest].highest, newest).listeners

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.protocol.audit.consumer_protocol import GroupTraits, judge_group
+from flexwire.protocol.audit.consumer_protocol import GroupMember, GroupTraits, judge_group
 from flexwire.protocol.error_codes import (
     ERROR_NAMES,
     MEMBER_ID_REQUIRED,
@@ -22,16 +22,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-JAVA = ("apache-kafka-java", "4.1.0")
 GROUP_ID_NOT_FOUND = next(
     code for code, name in ERROR_NAMES.items() if name == "GROUP_ID_NOT_FOUND"
 )
-# Each group's traits, and whether its assignment can be read.
+
+
+def traits(kind: str, assignor: str, user_data: bool | None) -> GroupTraits:  # noqa: FBT001 - three values, one of them unknown
+    java = GroupMember("apache-kafka-java", "4.1.0", (assignor,), 45_000)
+    return GroupTraits(kind, (java,), user_data)
+
+
 GROUPS = {
-    "plain": GroupTraits("consumer", (JAVA,), (("range",),), (45_000,), False),
-    "sticky": GroupTraits("consumer", (JAVA,), (("sticky",),), (45_000,), False),
-    "user-data": GroupTraits("consumer", (JAVA,), (("range",),), (45_000,), True),
-    "connect": GroupTraits("connect", (JAVA,), (("range",),), (45_000,), None),
+    "plain": traits("consumer", "range", user_data=False),
+    "sticky": traits("consumer", "sticky", user_data=False),
+    "user-data": traits("consumer", "range", user_data=True),
+    "connect": traits("connect", "range", user_data=None),
 }
 
 
@@ -41,16 +46,17 @@ def text(data: bytes) -> str:
 
 def classic_member(address: str, release: str, group: str, traits: GroupTraits) -> None:
     """Have one member in a classic group, whose leader it is, with the assignment of the traits."""
+    (member,) = traits.members
     topics = make("ConsumerProtocolSubscription", topics=["orders"])
     metadata = text(b"\0\1" + topics.encode(1))
     join: dict[str, Any] = {
         "groupId": group,
-        "sessionTimeoutMs": traits.session_timeouts_ms[0],
+        "sessionTimeoutMs": member.session_timeout_ms,
         "rebalanceTimeoutMs": 60_000,
         "memberId": "",
         "groupInstanceId": None,
         "protocolType": traits.protocol_type,
-        "protocols": [{"name": traits.assignors[0][0], "metadata": metadata}],
+        "protocols": [{"name": member.assignors[0], "metadata": metadata}],
         "reason": None,
     }
     first: dict[str, Any] = {}
@@ -76,7 +82,7 @@ def classic_member(address: str, release: str, group: str, traits: GroupTraits) 
     synced = ask(
         address, "SyncGroup", release, groupId=group, generationId=joined["generationId"],
         memberId=first["memberId"], groupInstanceId=None, protocolType=traits.protocol_type,
-        protocolName=traits.assignors[0][0], assignments=[given],
+        protocolName=member.assignors[0], assignments=[given],
     )  # fmt: skip
     assert synced["errorCode"] == NO_ERROR
 

@@ -8,15 +8,26 @@ import pytest
 
 from flexwire.protocol.audit.consumer_protocol import (
     GROUP_VERDICTS,
+    REFUSALS,
     SUPPORT,
+    UNSEEN,
+    GroupMember,
     GroupTraits,
     judge_group,
 )
+from flexwire.protocol.error_codes import ERROR_NAMES
 from flexwire.protocol.nested_messages import read_versioned
 from tests.protocol.payloads import make
 
-JAVA = ("apache-kafka-java", "4.1.0")
-PLAIN = GroupTraits("consumer", (JAVA,), (("range", "cooperative-sticky"),), (45_000,), False)
+JAVA = GroupMember("apache-kafka-java", "4.1.0", ("range", "cooperative-sticky"), 45_000)
+RDKAFKA = GroupMember("librdkafka", "2.12.0", ("range", "roundrobin"), 45_000)
+FRANZ = GroupMember("kgo", "v1.22.2", ("cooperative-sticky",), 45_000)
+PLAIN = GroupTraits("consumer", (JAVA,), has_user_data=False)
+CODES = {name: code for code, name in ERROR_NAMES.items()}
+
+
+def of(software: str | None, version: str | None) -> GroupMember:
+    return GroupMember(software, version, JAVA.assignors, JAVA.session_timeout_ms)
 
 
 def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
@@ -30,30 +41,13 @@ def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
     ("change", "verdict", "words"),
     [
         ({"uses_it": True}, "uses it already", "ConsumerGroupHeartbeat"),
-        ({"uses_it": True, "is_refused": True}, "uses it already", "ConsumerGroupHeartbeat"),
-        ({"is_refused": True}, "blocked", "GROUP_ID_NOT_FOUND"),
-        ({"is_refused": True, "has_user_data": True}, "blocked", "user data"),
+        ({"uses_it": True, "refusals": (69,)}, "uses it already", "ConsumerGroupHeartbeat"),
+        ({"refusals": (69,), "has_user_data": True}, "blocked", "user data"),
         ({"protocol_type": "connect"}, "blocked", "protocol type is connect"),
         ({"has_user_data": True}, "blocked", "user data"),
-        ({"software": (("apache-kafka-java", "3.9.2"),)}, "blocked", "early access"),
-        ({"software": (("librdkafka", "2.6.1"),)}, "blocked", "preview"),
-        ({"software": ((None, None),)}, "cannot say", "does not name its software"),
-        ({"software": ()}, "cannot say", "no member names"),
-        ({"software": (("sarama", "1.46.0"),)}, "cannot say", "sarama"),
-        ({"software": (("apache-kafka-java", None),)}, "cannot say", "version"),
-        ({"assignors": (("sticky",),)}, "moves after a setting", "partition.assignment.strategy"),
-        ({"session_timeouts_ms": (6000,)}, "moves after a setting", "session.timeout.ms is set"),
-        ({"software": (("librdkafka", "2.12.0"),)}, "moves after a setting", "by default"),
-        ({"software": (("kgo", "v1.22.2"),)}, "moves after a setting", "by default"),
-        # Bindings name the library inside. Their assignors are no settings of a Java client.
-        (
-            {
-                "software": (("confluent-kafka-python", "2.12.1-rdkafka-2.12.1"),),
-                "assignors": (("range", "roundrobin"),),
-            },
-            "moves after a setting",
-            "librdkafka",
-        ),
+        ({"is_unreadable": True}, "blocked", "not in the format"),
+        ({"is_unreadable": True, "has_user_data": True}, "blocked", "user data"),
+        ({"members": ()}, "cannot say", "no member names"),
     ],
 )
 def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -> None:
@@ -63,21 +57,90 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
     assert judgement.remedy or verdict in {"uses it already", "cannot say"}
 
 
+@pytest.mark.parametrize(
+    ("member", "verdict", "words"),
+    [
+        (of("apache-kafka-java", "3.9.2"), "cannot say", "early access"),
+        (of("apache-kafka-java", "3.6.2"), "blocked", "lacks the protocol"),
+        (of("librdkafka", "2.6.1"), "cannot say", "preview"),
+        (of("librdkafka", "2.3.0"), "blocked", "lacks the protocol"),
+        (of("kgo", "1.18.1"), "blocked", "lacks the protocol"),
+        (of(None, None), "cannot say", "does not name its software"),
+        (of("sarama", "1.46.0"), "cannot say", "sarama"),
+        (of("apache-kafka-java", None), "cannot say", "version"),
+        (replace(JAVA, assignors=("sticky",)), "moves after a setting", "partition.assignment"),
+        (replace(JAVA, session_timeout_ms=6000), "moves after a setting", "session.timeout.ms is"),
+        # No JoinGroup was seen.
+        (GroupMember("apache-kafka-java", "4.1.0"), "moves as it is", "nothing was seen"),
+        (RDKAFKA, "moves after a setting", "by default"),
+        (replace(RDKAFKA, assignors=("roundrobin",)), "moves after a setting", "does not start"),
+        (replace(RDKAFKA, session_timeout_ms=6000), "moves after a setting", "does not start"),
+        (FRANZ, "moves after a setting", "by default"),
+        (replace(FRANZ, session_timeout_ms=6000), "moves after a setting", "by default"),
+        # Its first balancer counts.
+        (replace(FRANZ, assignors=("range", "own")), "moves after a setting", "by default"),
+        (replace(FRANZ, assignors=("own", "range")), "moves after a setting", "stays with the"),
+        # Bindings name the library inside.
+        (
+            replace(RDKAFKA, software="confluent-kafka-python", version="2.12.1-rdkafka-2.12.1"),
+            "moves after a setting",
+            "librdkafka",
+        ),
+    ],
+)
+def test_each_library_alone(member: GroupMember, verdict: str, words: str) -> None:
+    judgement = judge_group(replace(PLAIN, members=(member,)))
+    assert judgement.verdict == verdict
+    assert words in judgement.reason
+    assert judgement.remedy or verdict == "cannot say"
+    assert "{" not in judgement.remedy
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_what_a_broker_refused_is_the_verdict(code: int) -> None:
+    judgement = judge_group(replace(PLAIN, refusals=(code,)))
+    assert judgement is REFUSALS[code]
+    assert ERROR_NAMES[code] in judgement.reason
+    assert judgement.verdict in GROUP_VERDICTS
+    assert judgement.remedy
+    assert judgement.source
+
+
+def test_an_error_that_says_nothing_about_the_group_changes_nothing() -> None:
+    loading = CODES["COORDINATOR_LOAD_IN_PROGRESS"]
+    assert judge_group(replace(PLAIN, refusals=(loading,))) == judge_group(PLAIN)
+
+
+def test_a_graver_verdict_stands_beside_a_refusal() -> None:
+    refused = CODES["UNSUPPORTED_ASSIGNOR"]
+    old = replace(PLAIN, members=(of("librdkafka", "1.8.2"),), refusals=(refused,))
+    assert judge_group(old).verdict == "blocked"
+
+
+def test_each_error_of_an_unseen_condition_has_a_verdict_afterwards() -> None:
+    assert {one.error for one in UNSEEN} - {None} <= REFUSALS.keys()
+
+
 def test_both_settings_are_named_and_the_remedy_names_them_too() -> None:
-    judgement = judge_group(
-        replace(PLAIN, assignors=(("roundrobin",),), session_timeouts_ms=(6000,))
-    )
+    both = replace(JAVA, assignors=("roundrobin",), session_timeout_ms=6000)
+    judgement = judge_group(replace(PLAIN, members=(both,)))
     names = "partition.assignment.strategy and session.timeout.ms"
     assert judgement.reason.startswith(f"{names} are set")
     assert f"remove {names}" in judgement.remedy
 
 
 def test_the_gravest_verdict_of_a_group_with_several_libraries_wins() -> None:
-    mixed = replace(PLAIN, software=(JAVA, ("librdkafka", "2.13.0"), ("librdkafka", "2.3.0")))
+    mixed = replace(PLAIN, members=(JAVA, RDKAFKA, of("librdkafka", "2.3.0")))
     assert judge_group(mixed).verdict == "blocked"
-    unknown = replace(PLAIN, software=(JAVA, (None, None)))
+    unknown = replace(PLAIN, members=(JAVA, of(None, None)))
     assert judge_group(unknown).verdict == "cannot say"
     assert GROUP_VERDICTS[0] == "blocked"
+
+
+def test_the_assignors_of_one_library_are_no_setting_of_another() -> None:
+    judgement = judge_group(replace(PLAIN, members=(JAVA, RDKAFKA)))
+    assert judgement.reason.startswith("librdkafka")
+    assert "partition.assignment.strategy" not in judgement.reason + judgement.remedy
 
 
 def test_every_library_has_sources_and_a_day() -> None:

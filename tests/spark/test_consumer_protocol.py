@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.answers.consumer_protocol import ANSWER, consumer_protocol
-from flexwire.protocol.audit.consumer_protocol import UNCONVERTED
+from flexwire.protocol.error_codes import ERROR_NAMES
 from tests.protocol.payloads import make
 from tests.spark.told import SECOND, Told
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-JAVA, RDKAFKA = ("apache-kafka-java", "4.1.0"), ("librdkafka", "2.6.1")
+JAVA, RDKAFKA = ("apache-kafka-java", "4.1.0"), ("librdkafka", "2.3.0")
+CODES = {name: code for code, name in ERROR_NAMES.items()}
+UNCONVERTED = CODES["GROUP_ID_NOT_FOUND"]
 
 
 class Groups:
@@ -74,6 +76,15 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.sync("streams", assignment(None), assignment(b"tasks"))
     groups.join("workers", kind="connect", assignors=("sessioned",))
     groups.sync("workers", b"\0\1anything")
+    groups.join("odd", assignors=("own",))
+    groups.sync("odd", b"\0")
+    # A broker converts it if it is of consumers, which nothing shows.
+    groups.sync("unknown", b"\0")
+    # The assignors are those of the other library.
+    groups.join("two")
+    groups.join(
+        "two", ("librdkafka", "2.12.0"), client_id="till", assignors=("range", "roundrobin")
+    )
     # Its JoinGroup was not captured.
     groups.sync("adopted", b"\0\1anything", kind="connect")
     groups.join("mixed")
@@ -84,7 +95,8 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
         ("going on", 3, None),
         ("refused", 0, UNCONVERTED),
         ("unanswered", 0, None),
-        ("unlucky", 0, 112),
+        ("unlucky", 0, CODES["UNSUPPORTED_ASSIGNOR"]),
+        ("early", 0, CODES["COORDINATOR_LOAD_IN_PROGRESS"]),
         ("left", -1, UNCONVERTED),
     ):
         groups.join(group)
@@ -104,19 +116,26 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
         "going on": "uses it already",
         "alone": "uses it already",
         "refused": "blocked",
-        **dict.fromkeys(("unanswered", "unlucky", "left"), "moves as it is"),
+        "odd": "blocked",
+        "unknown": "cannot say",
+        "two": "moves after a setting",
+        "unlucky": "moves after a setting",
+        **dict.fromkeys(("unanswered", "early", "left"), "moves as it is"),
     }
     assert {group: row.has_user_data for group, row in rows.items()} == {
         "plain": False,
         "streams": True,
         **dict.fromkeys(rows.keys() - {"plain", "streams"}),
     }
-    assert rows["mixed"].software == ["apache-kafka-java 4.1.0", "librdkafka 2.6.1"]
+    assert rows["mixed"].software == ["apache-kafka-java 4.1.0", "librdkafka 2.3.0"]
     assert rows["mixed"].client_ids == ["shop", "till"]
     assert rows["workers"].protocol_type == rows["adopted"].protocol_type == "connect"
     assert rows["alone"].protocol_type is None
     assert "did not convert" in rows["refused"].reason
     assert "partition.assignment.strategy and session.timeout.ms" in rows["sticky"].reason
+    assert rows["two"].reason.startswith("librdkafka")
+    assert "UNSUPPORTED_ASSIGNOR" in rows["unlucky"].reason
+    assert "format of consumers" in rows["odd"].reason
     assert rows["plain"].assignors == ["range", "cooperative-sticky"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -14,7 +14,8 @@ from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol.audit.consumer_protocol import (
-    UNCONVERTED,
+    REFUSALS,
+    GroupMember,
     GroupTraits,
     judge_group,
 )
@@ -34,13 +35,12 @@ _JOIN, _SYNC, _BEAT = "JoinGroup", "SyncGroup", "ConsumerGroupHeartbeat"
 _TRAITS: Final = {
     "group_id": "string",
     "client_id": "string",
-    "software": "struct<name: string, version: string>",
+    "member": "struct<software: string, version: string, assignors: array<string>, "
+    "session_timeout_ms: int>",
     "protocol_type": "string",
-    "assignors": "array<string>",
-    "session_timeout_ms": "int",
     "assignments": "array<binary>",
     "uses_it": "boolean",
-    "is_refused": "boolean",
+    "refusal": "int",
     "time": "timestamp",
 }
 COLUMNS: Final = (
@@ -74,27 +74,31 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
     data of assignments, and ApiVersions the software. Nothing shows the broker's policy, its
     limits, and whether a consumer subscribes by a pattern. If a member with the new protocol came
     to the group, the broker's response shows whether it converted the group.
+    docs/consumer-protocol.md has the rules, and compares them with a broker's reactions.
     """
+    groups = group_facts(tables)
+    return None if groups is None else judge_groups(groups, judge_facts, COLUMNS)
+
+
+def group_facts(tables: AnalysisTables) -> DataFrame | None:
+    """Return the facts about each group that `judge_facts` judges by."""
     facts = (_joins(tables), _assignments(tables), _beats(tables), _responses(tables))
     parts = [rows for rows in facts if rows is not None]
     if not parts:
         return None
-    groups = (
+    return (
         reduce(DataFrame.unionByName, parts)
         .groupBy("group_id")
         .agg(
-            F.array_sort(F.collect_set("software")).alias("software"),
+            F.array_sort(F.collect_set("member")).alias("members"),
             F.array_sort(F.collect_set("client_id")).alias("client_ids"),
             F.max("protocol_type").alias("protocol_type"),
-            F.array_sort(F.collect_set("assignors")).alias("assignors"),
-            F.array_sort(F.collect_set("session_timeout_ms")).alias("session_timeouts_ms"),
             F.flatten(F.collect_set("assignments")).alias("assignments"),
             F.bool_or("uses_it").alias("uses_it"),
-            F.bool_or("is_refused").alias("is_refused"),
+            F.array_sort(F.collect_set("refusal")).alias("refusals"),
             F.max("time").alias("last_time"),
         )
     )
-    return judge_groups(groups, _judged, COLUMNS)
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
@@ -106,9 +110,11 @@ def _joins(tables: AnalysisTables) -> DataFrame | None:
         tables,
         requests.where("body is not null"),
         _JOIN,
+        {
+            "assignors": F.col("body.protocols.name"),
+            "session_timeout_ms": F.col("body.session_timeout_ms"),
+        },
         protocol_type=F.col("body.protocol_type"),
-        assignors=F.col("body.protocols.name"),
-        session_timeout_ms=F.col("body.session_timeout_ms"),
     )
 
 
@@ -132,7 +138,7 @@ def _beats(tables: AnalysisTables) -> DataFrame | None:
     if requests is None:
         return None
     has_epoch = F.col("body.member_epoch") > 0
-    return _with_software(tables, requests.where("body is not null"), _BEAT, uses_it=has_epoch)
+    return _with_software(tables, requests.where("body is not null"), _BEAT, {}, uses_it=has_epoch)
 
 
 def _responses(tables: AnalysisTables) -> DataFrame | None:
@@ -143,27 +149,36 @@ def _responses(tables: AnalysisTables) -> DataFrame | None:
         return None
     joins = answered.where("request.group_id is not null and request.member_epoch = 0")
     joins = joins.withColumnRenamed("request", "body").withColumnRenamed("answered", "time")
+    response = F.col("response")
     return _traits(
-        joins,
-        uses_it=F.col("response") == NO_ERROR,
-        is_refused=F.col("response") == UNCONVERTED,
+        joins, uses_it=response == NO_ERROR, refusal=F.when(response.isin(*REFUSALS), response)
     )
 
 
 def _with_software(
-    tables: AnalysisTables, requests: DataFrame, api_name: str, **traits: Any
+    tables: AnalysisTables,
+    requests: DataFrame,
+    api_name: str,
+    joined: dict[str, Any],
+    **traits: Any,
 ) -> DataFrame:
-    """Return traits of requests, with the software that their connection named."""
+    """Return traits of requests, with the software that their connection named.
+
+    ``joined`` are the other fields of a member.
+    """
     frames = tables.frames.where(
         (F.col("api_name") == api_name) & (F.col("direction") == "request")
     )
     key = frame_key(frames.columns)
-    software = F.struct(
-        F.col("client_software_name").alias("name"),
+    named = frames.select(*key, "client_software_name", "client_software_version")
+    missing = F.lit(None)
+    member = F.struct(
+        F.col("client_software_name").alias("software"),
         F.col("client_software_version").alias("version"),
+        joined.get("assignors", missing).alias("assignors"),
+        joined.get("session_timeout_ms", missing).alias("session_timeout_ms"),
     )
-    named = frames.select(*key, software.alias("software"))
-    return _traits(requests.join(named, [*key], "left"), software=F.col("software"), **traits)
+    return _traits(requests.join(named, [*key], "left"), member=member, **traits)
 
 
 def _traits(requests: DataFrame, **traits: Any) -> DataFrame:
@@ -203,50 +218,66 @@ def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
     return {name: text or None for name, text in judgement._asdict().items()}
 
 
-def _judged(group: dict[str, Any]) -> dict[str, Any]:
-    user_data = has_user_data(group["assignments"], group["protocol_type"])
-    software = tuple((each["name"], each["version"]) for each in group["software"])
-    assignors = [name for names in group["assignors"] for name in names]
+def judge_facts(group: dict[str, Any]) -> dict[str, Any]:
+    """Return the row about a group, from its row of `group_facts`."""
+    assignments = read_assignments(group["assignments"], group["protocol_type"])
+    members = tuple(
+        GroupMember(
+            member["software"],
+            member["version"],
+            tuple(member["assignors"] or ()),
+            member["session_timeout_ms"],
+        )
+        for member in group["members"]
+    )
     judgement = judge_group(
         GroupTraits(
             group["protocol_type"],
-            software,
-            tuple(map(tuple, group["assignors"])),
-            tuple(group["session_timeouts_ms"]),
-            user_data,
+            members,
+            assignments.has_user_data,
+            assignments.is_unreadable,
             bool(group["uses_it"]),
-            bool(group["is_refused"]),
+            tuple(group["refusals"]),
         )
     )
+    named = (" ".join(filter(None, (each.software, each.version))) for each in members)
     return {
         "group_id": group["group_id"],
         **judgement_columns(judgement),
-        "software": sorted({" ".join(filter(None, both)) for both in software} - {""}),
+        "software": sorted({*named} - {""}),
         "client_ids": group["client_ids"],
         "protocol_type": group["protocol_type"],
-        "assignors": [*dict.fromkeys(assignors)],
-        "has_user_data": user_data,
+        "assignors": [*dict.fromkeys(name for each in members for name in each.assignors)],
+        "has_user_data": assignments.has_user_data,
         "last_time": group["last_time"],
     }
 
 
-def has_user_data(assignments: list[bytes], protocol_type: str | None) -> bool | None:
-    """Return whether an assignment of consumers has user data; None if none can be read.
+class AssignmentFacts(NamedTuple):
+    """The facts that assignments of a group show, for `GroupTraits`."""
 
-    A broker does not convert a group with an assignment that it cannot read, either. But its
-    protocol type may be unknown here, so that is not proof.
+    has_user_data: bool | None
+    is_unreadable: bool
+
+
+def read_assignments(assignments: list[bytes], protocol_type: str | None) -> AssignmentFacts:
+    """Return whether an assignment of consumers has user data, and whether one cannot be read.
+
+    A broker does not convert a group with an assignment that it cannot read, and it takes an empty
+    one as no assignment. If the protocol type is unknown, unreadable bytes prove nothing.
     """
     if protocol_type not in {None, CONSUMERS}:
-        return None
+        return AssignmentFacts(None, is_unreadable=False)
     name = GROUP_MESSAGES[CONSUMERS].assignment
-    seen = []
+    seen, is_unreadable = [], False
     for data in filter(None, assignments):
         try:
             assignment: Any = read_versioned(name, data)
         except (CodecError, UnknownMessageError):
-            continue
-        seen.append(bool(assignment.user_data))
-    return any(seen) if seen else None
+            is_unreadable = protocol_type == CONSUMERS
+        else:
+            seen.append(bool(assignment.user_data))
+    return AssignmentFacts(any(seen) if seen else None, is_unreadable)
 
 
 ANSWER: Final = Answer(

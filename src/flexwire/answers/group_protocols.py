@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.answers.consumer_protocol import has_user_data, judge_groups, judgement_columns
+from flexwire.answers.consumer_protocol import (
+    AssignmentFacts,
+    judge_groups,
+    judgement_columns,
+    read_assignments,
+)
 from flexwire.answers.state import group_protocols as protocols_of
 from flexwire.answers.state.groups import CLASSIC_TYPE
 from flexwire.protocol.audit.consumer_protocol import GroupJudgement, GroupTraits, judge_group
@@ -61,21 +66,21 @@ def group_protocols(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _judged(group: dict[str, Any]) -> dict[str, Any]:
-    user_data = has_user_data(group["assignments"] or [], group["protocol_type"])
+    assignments = read_assignments(group["assignments"] or [], group["protocol_type"])
     return {
         "group": group["group"],
-        **judgement_columns(_judgement(group, user_data)),
+        **judgement_columns(_judgement(group, assignments)),
         "type": group["type"],
         "protocol_type": group["protocol_type"],
         "assignor": group["protocol"] or None,
         "members": group["members"],
         "client_ids": sorted({*filter(None, group["client_ids"] or ())}),
-        "has_user_data": user_data,
+        "has_user_data": assignments.has_user_data,
         "is_known": group["is_known"],
     }
 
 
-def _judgement(group: dict[str, Any], user_data: bool | None) -> GroupJudgement:  # noqa: FBT001 - three values, one of them unknown
+def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudgement:
     if not group["is_known"]:
         return GroupJudgement(
             "cannot say", "compaction removed records that would show what the group is"
@@ -91,7 +96,11 @@ def _judgement(group: dict[str, Any], user_data: bool | None) -> GroupJudgement:
             "in the log",
             _ASK_TRAFFIC,
         )
-    judgement = judge_group(GroupTraits(group["protocol_type"], (), has_user_data=user_data))
+    judgement = judge_group(
+        GroupTraits(
+            group["protocol_type"], (), assignments.has_user_data, assignments.is_unreadable
+        )
+    )
     if judgement.verdict != "cannot say":
         return judgement
     return GroupJudgement(

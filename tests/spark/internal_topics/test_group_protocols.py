@@ -76,13 +76,13 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
         "empty data": (known, "classic", "consumer", "range", 2, False),
         "streams": (blocked, "classic", "consumer", "range", 2, True),
         "connect": (blocked, "classic", "connect", "range", 1, None),
-        "odd": (known, "classic", "consumer", "range", 1, None),
+        "odd": (blocked, "classic", "consumer", "range", 1, None),
         "idle": (known, "classic", "consumer", None, 0, None),
         "moved": ("uses it already", "consumer", None, None, 1, None),
     }
     assert all(row["is_known"] and row["reason"] for row in rows)
     # The gravest come first.
-    assert [row["group"] for row in rows[:2]] == ["connect", "streams"]
+    assert [row["group"] for row in rows[:2]] == ["connect", "odd"]
     by_group = {row["group"]: row for row in rows}
     assert by_group["plain"]["client_ids"] == ["c-0", "c-1"]
     assert by_group["moved"]["client_ids"] == ["c"]

@@ -4,9 +4,10 @@ From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default, a
 does. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the
 group with its classic members, unless something prevents it.
 
-`consumer_protocol.json` has the known facts about libraries, with sources and the day on which they
-were checked. Sources for the refusals of brokers: `GroupMetadataManager`, and
-`tests/kafka/test_consumer_protocol.py`, which asks brokers.
+`consumer_protocol.json` has the known facts about libraries, about refusals of brokers, and about
+what traffic does not show, with sources and the day on which they were checked. `make trial` runs
+real groups, and compares these verdicts with the reaction of a broker
+(`tests/kafka/trial/groups.jsonl`).
 """
 
 from __future__ import annotations
@@ -27,65 +28,13 @@ if TYPE_CHECKING:
 _FACTS: Final[dict[str, Any]] = json.loads(
     (resources.files(__package__) / "consumer_protocol.json").read_text(encoding="utf-8")
 )
-_JAVA: Final[dict[str, Any]] = _FACTS["java"]
+_CODES: Final = {name: code for code, name in ERROR_NAMES.items()}
 
 GroupVerdict = Literal[
     "blocked", "cannot say", "moves after a setting", "moves as it is", "uses it already"
 ]
-UNCONVERTED: Final = next(
-    code for code, name in ERROR_NAMES.items() if name == "GROUP_ID_NOT_FOUND"
-)
-"""The error of a broker that does not convert a group for a member of the consumer protocol."""
 GROUP_VERDICTS: Final[tuple[GroupVerdict, ...]] = get_args(GroupVerdict)
 """Every verdict, the gravest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProtocolSupport:
-    """The support of a library for the consumer protocol.
-
-    ``works_from`` is the first release whose protocol its authors call ready. ``setting`` turns it
-    on. ``is_default_from`` is the release in which it is the default, None if none is planned.
-    """
-
-    library: str
-    software: str
-    works_from: str
-    setting: str
-    is_default_from: str | None
-    note: str
-    sources: tuple[str, ...]
-
-    @property
-    def citation(self) -> str:
-        """The sources and the day on which they were checked, in one line."""
-        return cite_sources(self.sources, _FACTS["checked"])
-
-
-SUPPORT: Final = {
-    row["software"]: ProtocolSupport(**{**row, "sources": tuple(row["sources"])})
-    for row in _FACTS["libraries"]
-}
-"""The known facts about libraries, by their names in ApiVersions."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTraits:
-    """The facts about a group that traffic or a coordinator's log shows.
-
-    ``software`` are the names and versions of its members' libraries. ``assignors`` are the lists
-    that members offered. ``has_user_data`` says whether an assignment had user data, None if no
-    assignment was seen. ``uses_it`` says whether a member used the consumer protocol, and
-    ``is_refused`` whether a broker refused a member that asked for it, with `UNCONVERTED`.
-    """
-
-    protocol_type: str | None
-    software: tuple[tuple[str | None, str | None], ...]
-    assignors: tuple[tuple[str, ...], ...] = ()
-    session_timeouts_ms: tuple[int, ...] = ()
-    has_user_data: bool | None = None
-    uses_it: bool = False
-    is_refused: bool = False
 
 
 class GroupJudgement(NamedTuple):
@@ -97,11 +46,143 @@ class GroupJudgement(NamedTuple):
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedSettings:
+    """The settings with which a library does not take the consumer protocol.
+
+    ``assignors`` and ``timeout`` are the names of the settings that JoinGroup shows. Members offer
+    one of ``lists`` without the first setting, or a list that begins with one of ``first``.
+    ``timeouts_ms`` are the default session timeouts of its releases. ``effect`` is what happens if
+    a setting is set.
+    """
+
+    assignors: str
+    lists: tuple[tuple[str, ...], ...]
+    first: tuple[str, ...]
+    timeout: str | None
+    timeouts_ms: tuple[int, ...]
+    effect: str
+    remedy: str
+    sources: tuple[str, ...]
+
+    def names(self, member: GroupMember) -> Iterator[str]:
+        """Yield the names of the settings that a member has, as far as JoinGroup shows them."""
+        offered = member.assignors
+        if offered and offered not in self.lists and offered[0] not in self.first:
+            yield self.assignors
+        timeout = member.session_timeout_ms
+        if self.timeout and timeout is not None and timeout not in self.timeouts_ms:
+            yield self.timeout
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolSupport:
+    """The support of a library for the consumer protocol.
+
+    ``appears_in`` is the first release that has it, and ``works_from`` the first whose authors call
+    it ready. ``setting`` turns it on. ``is_default_from`` is the release in which it is the
+    default, None if none is planned.
+    """
+
+    library: str
+    software: str
+    appears_in: str
+    works_from: str
+    setting: str
+    is_default_from: str | None
+    note: str
+    sources: tuple[str, ...]
+    refused: RefusedSettings
+
+    @property
+    def citation(self) -> str:
+        """The sources and the day on which they were checked, in one line."""
+        return cite_sources(self.sources, _FACTS["checked"])
+
+
+def _refused(row: dict[str, Any]) -> RefusedSettings:
+    tuples = {name: tuple(row[name]) for name in ("first", "timeouts_ms", "sources")}
+    return RefusedSettings(**{**row, **tuples, "lists": tuple(map(tuple, row["lists"]))})
+
+
+SUPPORT: Final = {
+    row["software"]: ProtocolSupport(
+        **{**row, "sources": tuple(row["sources"]), "refused": _refused(row["refused"])}
+    )
+    for row in _FACTS["libraries"]
+}
+"""The known facts about libraries, by their names in ApiVersions."""
+
+REFUSALS: Final = {
+    _CODES[row["error"]]: GroupJudgement(
+        row["verdict"],
+        "a member came with the consumer protocol, and the broker responded with "
+        f"{row['error']}: {row['reason']}",
+        row["remedy"],
+        row["source"],
+    )
+    for row in _FACTS["refusals"]
+}
+"""The verdict about a group if a broker responded so to a member of the consumer protocol."""
+
+
+class UnseenCondition(NamedTuple):
+    """A reason for which a group does not move, and that traffic does not show.
+
+    ``error`` is the code with which a broker then refuses a member, None if the client does not
+    start.
+    """
+
+    what: str
+    holder: str
+    condition: str
+    error: int | None
+
+
+UNSEEN: Final = tuple(
+    UnseenCondition(**{**row, "error": None if row["error"] is None else _CODES[row["error"]]})
+    for row in _FACTS["unseen"]
+)
+"""Every such reason that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """The facts about members that traffic shows: their library, and what JoinGroup has.
+
+    ``software`` and ``version`` are the library's name and version in ApiVersions, None if they are
+    unknown. ``assignors`` are empty, and ``session_timeout_ms`` is None, if no JoinGroup was seen.
+    """
+
+    software: str | None
+    version: str | None
+    assignors: tuple[str, ...] = ()
+    session_timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTraits:
+    """The facts about a group that traffic or a coordinator's log shows.
+
+    Equal ``members`` are listed once. ``has_user_data`` says whether an assignment had user data,
+    None if no assignment could be read. ``is_unreadable`` says that an assignment of consumers
+    could not be read. ``uses_it`` says whether a member used the consumer protocol, and
+    ``refusals`` are the error codes with which a broker refused members that asked for it.
+    """
+
+    protocol_type: str | None
+    members: tuple[GroupMember, ...]
+    has_user_data: bool | None = None
+    is_unreadable: bool = False
+    uses_it: bool = False
+    refusals: tuple[int, ...] = ()
+
+
 def judge_group(traits: GroupTraits) -> GroupJudgement:
     """Return the verdict about a group: the gravest one that its facts give.
 
-    >>> java = GroupTraits("consumer", (("apache-kafka-java", "4.1.0"),), (("range", "sticky"),))
-    >>> judge_group(java).verdict
+    >>> java = GroupMember("apache-kafka-java", "4.1.0", ("range", "sticky"), 45_000)
+    >>> judge_group(GroupTraits("consumer", (java,))).verdict
     'moves after a setting'
     """
     if traits.uses_it:
@@ -114,67 +195,72 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
             "nothing has to be done: no release changes the protocol of such a group by default",
             "KIP-848",
         )
-    if traits.has_user_data:
-        return GroupJudgement(
-            "blocked",
-            "an assignment carries user data, which Kafka Streams and custom assignors write, "
-            "and the broker does not convert such a group",
-            "for Kafka Streams, change nothing; otherwise remove the custom assignor and stop "
-            "all members once, because an empty group always converts",
-            "KAFKA-18134",
-        )
-    if traits.is_refused:
-        return GroupJudgement(
-            "blocked",
-            "a member came with the consumer protocol, and the broker responded with "
-            f"{ERROR_NAMES[UNCONVERTED]}: it did not convert the group",
-            "read the error message of that response; it names group.consumer.migration.policy, "
-            "group.consumer.max.size or what else the broker refuses",
-            "KIP-848",
-        )
-    judgements = [*_by_software(traits)]
+    if traits.has_user_data or traits.is_unreadable:
+        return _by_assignments(traits)
+    judgements = [REFUSALS[code] for code in traits.refusals if code in REFUSALS]
+    if traits.members:
+        judgements += map(_by_library, traits.members)
+    else:
+        judgements.append(GroupJudgement("cannot say", "no member names its software"))
     return min(judgements, key=lambda judgement: GROUP_VERDICTS.index(judgement.verdict))
 
 
-def _by_software(traits: GroupTraits) -> Iterator[GroupJudgement]:
-    """Yield a verdict for each library in the group."""
-    if not traits.software:
-        yield GroupJudgement("cannot say", "no member names its software")
-    for name, version in traits.software:
-        library, numbers = find_software(Party(None, None, None, name, version))
-        support = SUPPORT.get(library or "")
-        if library is None:
-            yield GroupJudgement("cannot say", "a member does not name its software")
-        elif support is None:
-            yield GroupJudgement(
-                "cannot say", f"nothing is known about {library} and the consumer protocol"
-            )
-        elif not numbers:
-            yield GroupJudgement("cannot say", f"a member does not name its version of {library}")
-        elif numbers < version_numbers(support.works_from):
-            yield GroupJudgement(
-                "blocked",
-                f"{support.library} {version} does not have the protocol, or not as ready for use "
-                f"({support.note})",
-                f"upgrade to {support.works_from} or later",
-                support.citation,
-            )
-        else:
-            yield _with_settings(traits, support)
+def _by_assignments(traits: GroupTraits) -> GroupJudgement:
+    """Return the verdict about a group whose assignments a broker does not convert."""
+    stop = "and stop all members once, because an empty group always converts"
+    if not traits.has_user_data:
+        return GroupJudgement(
+            "blocked",
+            "an assignment is not in the format of consumers, and the broker does not convert such "
+            "a group",
+            f"remove the custom assignor {stop}",
+            "KIP-848",
+        )
+    return GroupJudgement(
+        "blocked",
+        "an assignment carries user data, which Kafka Streams, custom assignors and "
+        "cooperative-sticky of librdkafka write, and the broker does not convert such a group",
+        f"for Kafka Streams, change nothing; otherwise remove the assignor {stop}",
+        "KAFKA-18134",
+    )
 
 
-def _with_settings(traits: GroupTraits, support: ProtocolSupport) -> GroupJudgement:
+def _by_library(member: GroupMember) -> GroupJudgement:
+    """Return the verdict about a member's library."""
+    library, numbers = find_software(Party(None, None, None, member.software, member.version))
+    support = SUPPORT.get(library or "")
+    if library is None:
+        return GroupJudgement("cannot say", "a member does not name its software")
+    if support is None:
+        return GroupJudgement(
+            "cannot say", f"nothing is known about {library} and the consumer protocol"
+        )
+    if not numbers:
+        return GroupJudgement("cannot say", f"a member does not name its version of {library}")
+    if numbers < version_numbers(support.works_from):
+        has_it = numbers >= version_numbers(support.appears_in)
+        return GroupJudgement(
+            "cannot say" if has_it else "blocked",
+            f"{support.library} {member.version} "
+            + ("has the protocol, but not ready for use" if has_it else "lacks the protocol")
+            + f" ({support.note})",
+            f"upgrade to {support.works_from} or later",
+            support.citation,
+        )
+    return _with_settings(member, support)
+
+
+def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgement:
     """Return the verdict about a library that has the protocol."""
-    settings = [*_java_settings(traits)] if support.software == _JAVA["software"] else []
+    settings = [*support.refused.names(member)]
     if settings:
         names = " and ".join(settings)
         return GroupJudgement(
             "moves after a setting",
-            f"{names} {'are' if settings[1:] else 'is'} set, and with {support.setting} the client "
-            "then does not start",
-            f"remove {names} from the client; the broker has group.consumer.assignors and "
-            "group.consumer.session.timeout.ms instead",
-            cite_sources(tuple(_JAVA["sources"]), _FACTS["checked"]),
+            f"{names} {'are' if settings[1:] else 'is'} set, and with {support.setting} "
+            f"{support.refused.effect}",
+            support.refused.remedy.format(names=names, setting=support.setting),
+            cite_sources(support.refused.sources, _FACTS["checked"]),
         )
     if support.is_default_from is None:
         return GroupJudgement(
@@ -190,12 +276,3 @@ def _with_settings(traits: GroupTraits, support: ProtocolSupport) -> GroupJudgem
         f"nothing has to be done; {support.setting} moves it before that",
         support.citation,
     )
-
-
-def _java_settings(traits: GroupTraits) -> Iterator[str]:
-    """Yield the changed settings of a Java consumer, as far as JoinGroup shows them."""
-    defaults = {tuple(names) for names in _JAVA["assignors"]}
-    if any(assignors not in defaults for assignors in traits.assignors):
-        yield "partition.assignment.strategy"
-    if any(value not in _JAVA["session_timeouts_ms"] for value in traits.session_timeouts_ms):
-        yield "session.timeout.ms"

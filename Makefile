@@ -59,7 +59,8 @@ help:
 	@echo "make conform-others  brokers of other projects beside Apache Kafka, for docs/conformance.md: two minutes;"
 	@echo "            BROKERS=kfake: only that one"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
-	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
+	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those;"
+	@echo "            CLIENTS=groups: only groups that move to the consumer protocol: three minutes"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
 	@echo "make faults  eight client libraries behind a tap that breaks their requests, for docs/faults.md"
 	@echo "make vectors  test vectors of Kafka's protocol, made by Kafka's own Java, as a directory and a wheel in"
@@ -121,7 +122,8 @@ conform-mutants: environment
 conform-others: environment
 	.venv/bin/python -m tools.other_brokers $(BROKERS)
 
-# It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
+# It writes docs/audit.md, docs/consumer-protocol.md, and results.jsonl and groups.jsonl in tests/kafka/trial, unless
+# only some clients or groups are asked for.
 trial: environment
 	.venv/bin/python -m tests.kafka.trial $(CLIENTS)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import shlex
 import socket
 import subprocess
 import sys
@@ -41,6 +42,12 @@ _ALONE = {
     "group.initial.rebalance.delay.ms": "0",
 }
 CLUSTER_ID, CLASS_PATH, JAVA_OPTIONS = "cluster.id", "class.path", "java.options"
+REQUEST_LOG = (
+    "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug "
+    "-Dorg.slf4j.simpleLogger.showDateTime=true "
+    '"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSSZ"'
+)
+"""Options of Java with which a broker logs its requests: slf4j-simple's own way to say so."""
 # Voters are in the log, and may change, where this is set to nothing (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
@@ -62,7 +69,7 @@ def broker(
 
     ``settings`` are the broker's own, as in ``server.properties``, and three that are not in it:
     `CLUSTER_ID`, of the cluster that a node is to belong to, `CLASS_PATH`, for plug-ins, and
-    `JAVA_OPTIONS`, with spaces between them.
+    `JAVA_OPTIONS`, with spaces between them, and quotes around those with spaces.
     """
     jars(version)
     given = [
@@ -115,7 +122,7 @@ def _started(
     java = str(find_java() / "bin" / "java")
     own = dict(own)
     plug_ins, cluster = own.pop(CLASS_PATH, ""), own.pop(CLUSTER_ID, None) or new_id()
-    options = own.pop(JAVA_OPTIONS, "").split()
+    options = shlex.split(own.pop(JAVA_OPTIONS, ""))
     run = [java, *_JAVA, *options, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
     # Ports that settings name may be taken for good.

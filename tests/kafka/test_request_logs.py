@@ -25,7 +25,7 @@ from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import Tap
 from tests.kafka.asking import ask, until
 from tests.protocol.payloads import frame, make, request_payload
-from tools.broker import VERSIONS, broker
+from tools.broker import REQUEST_LOG, VERSIONS, broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-# slf4j-simple's own way to say what is logged, and when.
-LOGGED = (
-    "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug "
-    "-Dorg.slf4j.simpleLogger.showDateTime=true "
-    '"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSSZ"'
-)
 CLIENTS = ("admin", "writer", "careless", "reader", "automatic")
 BODY = ("client_id", "api_version", "correlation_id", "body")
 MOST_SECONDS = 60
@@ -94,7 +88,7 @@ def both(
 ) -> Both:
     directory = tmp_path_factory.mktemp(f"logged-{request.param}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
+        patch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG)
         with broker(request.param, directory / "broker") as address:
             patch.delenv("JAVA_TOOL_OPTIONS")
             asyncio.run(tapped(address, directory / "captures"))
@@ -120,7 +114,7 @@ def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
     release: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What docs/request-logs.md says of INFO: 3.9.0 logs nothing (KAFKA-18272)."""
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED.replace("=debug", "=info"))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG.replace("=debug", "=info"))
     with broker(release, tmp_path) as address:
         # 4.0 removed version 0 of it.
         for version in (0, 4):
@@ -137,7 +131,7 @@ def test_a_client_id_that_is_null_is_logged_as_an_empty_one(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So a line's empty client id is none (KIP-1313)."""
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG)
     body, log = make("MetadataRequest", topics=[]), tmp_path / "broker.log"
     sent = [frame(request_payload(3, 12, body, client_id=client)) for client in ("once", None)]
     with (

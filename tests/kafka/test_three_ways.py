@@ -25,9 +25,8 @@ from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import HostPort, ListenTls, TapSecurity, UpstreamTls
 from tests.kafka.secured import COUNT, LOOPBACK, PASSWORD, by_java, by_librdkafka, tapping
 from tests.kafka.test_key_logs import AGENT, VERSION
-from tests.kafka.test_request_logs import LOGGED
 from tests.tls import Authority
-from tools.broker import broker, jars
+from tools.broker import REQUEST_LOG, broker, jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +83,7 @@ def _secret(authority: Authority, directory: Path) -> Iterator[tuple[Tap, Path]]
                 f'{KAFKAS} username="admin" password="x" user_alice="{PASSWORD}";'
             ),
         }
-        patch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{agent}={secrets} {LOGGED}")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"-javaagent:{agent}={secrets} {REQUEST_LOG}")
         with broker(VERSION, directory / "broker", settings):
             patch.delenv("JAVA_TOOL_OPTIONS")
             yield relay, secrets

@@ -14,8 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from flexwire.activity.sources import open_activity
 from tests.kafka.driving import compiled
 from tests.kafka.sidecars import sidecars
-from tests.kafka.test_request_logs import LOGGED
-from tools.broker import VERSIONS
+from tools.broker import REQUEST_LOG, VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +79,7 @@ def read(paths: Sequence[Path]) -> ActivitySource:
 def test_captures_and_request_logs_have_the_same_requests(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", LOGGED)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG)
     with sidecars(release, 3, tmp_path, compiled(release, tmp_path)) as cluster:
         monkeypatch.delenv("JAVA_TOOL_OPTIONS")
         drive(cluster.address("PLAINTEXT"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 KEPT = ROOT / ".build" / "clients"
-# What all of Java's programs are compiled against: whatever came later is looked for at run time.
+# The release that the trial's program is compiled with. It looks for later classes at run time.
 OLDEST_JAVA = "0.10.1.1"
 # A slow line brings a client's 25 MB in it.
 MOST_SECONDS = 900
@@ -49,26 +49,32 @@ class Way(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """Kafka's own client, of one release."""
+    """Kafka's own client, of one release, and the program that uses it.
+
+    ``against`` is the release that the program is compiled with.
+    """
 
     version: str
+    program: str = "Trial"
+    against: str = OLDEST_JAVA
 
     def bring(self) -> Program:
-        """Jars, and the one program compiled."""
+        """Jars, and the program compiled."""
         from flexwire.spark.java import find_java  # noqa: PLC0415 - only where Java is asked for
 
         java = str(find_java() / "bin" / "java")
-        source = HERE / "java" / "Trial.java"
+        source = HERE / "java" / f"{self.program}.java"
         with _made("java", source.read_bytes()) as place:
             if place:
                 given = ("--release", "8", "-nowarn", "-d", str(place), str(source))
                 compiler = (java, "-m", "jdk.compiler/com.sun.tools.javac.Main")
-                oldest = ":".join(str(jar) for jar in _jars(OLDEST_JAVA).iterdir())
-                _run(*compiler, "-cp", oldest, *given)
+                jars = ":".join(str(jar) for jar in _jars(self.against).iterdir())
+                _run(*compiler, "-cp", jars, *given)
         classes = _place("java", source.read_bytes())
         quiet = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
         log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-        return Program((java, *quiet, log, "-cp", f"{_jars(self.version)}/*:{classes}", "Trial"))
+        path = f"{_jars(self.version)}/*:{classes}"
+        return Program((java, *quiet, log, "-cp", path, self.program))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,8 @@ class Python:
 class RdKafka:
     """librdkafka, out of the wheel of confluent-kafka that carries it: for which Python and system.
 
+    ``module`` is the program that uses the library.
+
     No code of the wheel's Python runs, so it may be for one that this machine does not have.
     """
 
@@ -102,6 +110,7 @@ class RdKafka:
     python: str
     abi: str
     platform: str
+    module: str = "tools.clients.rdkafka"
 
     def bring(self) -> Program:
         """Unpack the wheel, and find the library in it."""
@@ -113,7 +122,7 @@ class RdKafka:
                 which = ("--implementation", "cp", "--abi", self.abi, "--only-binary=:all:")
                 _pip(lock, (*whose, *which, "--target", str(place)))
         (library,) = _place(name, lock.read_bytes()).rglob("librdkafka*.so.1")
-        command = (sys.executable, "-m", "tools.clients.rdkafka")
+        command = (sys.executable, "-m", self.module)
         # The old ones do not say themselves where the rest of the wheel is.
         said = {"LIBRDKAFKA": library, "LD_LIBRARY_PATH": library.parent, "PYTHONPATH": ROOT}
         return Program(command, tuple((key, str(value)) for key, value in said.items()))
@@ -130,7 +139,7 @@ class Go:
         """Compile it."""
         folder = HERE / self.folder
         pins = (folder / self.modules, (folder / self.modules).with_suffix(".sum"))
-        decides = b"".join(one.read_bytes() for one in (folder / "main.go", *pins))
+        decides = b"".join(one.read_bytes() for one in (*sorted(folder.glob("*.go")), *pins))
         name = f"{self.folder}-{self.modules.removesuffix('.mod')}"
         with _made(name, decides) as place:
             if place:

@@ -43,6 +43,9 @@ class Client:
 
 _PINNED = "api.version.request=false,broker.version.fallback=0.9.0"
 _OLD, _MIDDLE = "manylinux1_x86_64", "manylinux2010_x86_64"
+OLD_RDKAFKA = ("1.8.2", "39", "cp39", _MIDDLE)
+# The wheel of 2.16.1 carries 2.16.0.
+NEWEST_RDKAFKA = ("2.16.1", "311", "cp311", "manylinux_2_28_x86_64")
 
 _JAVA = ("0.10.1.1", "0.10.2.2", "0.11.0.3", "2.0.1", "2.1.1", "2.8.2", "3.9.2", "4.4.0")
 
@@ -60,15 +63,14 @@ CLIENTS = (
     Client("librdkafka 0.11.4", RdKafka("0.11.4", "36", "cp36m", _OLD)),
     Client("librdkafka 0.11.6", RdKafka("0.11.6", "37", "cp37m", _OLD)),
     Client("librdkafka 1.0.1", RdKafka("1.0.1", "37", "cp37m", _OLD)),
-    Client("librdkafka 1.8.2", RdKafka("1.8.2", "39", "cp39", _MIDDLE)),
+    Client("librdkafka 1.8.2", RdKafka(*OLD_RDKAFKA)),
     Client(
         "librdkafka 1.8.2",
-        RdKafka("1.8.2", "39", "cp39", _MIDDLE),
+        RdKafka(*OLD_RDKAFKA),
         _PINNED,
         "broker.version.fallback=0.9.0",
     ),
-    # The wheel of 2.16.1 carries this one.
-    Client("librdkafka 2.16.0", RdKafka("2.16.1", "311", "cp311", "manylinux_2_28_x86_64")),
+    Client("librdkafka 2.16.0", RdKafka(*NEWEST_RDKAFKA)),
     Client("sarama 1.30.0", Go("sarama", "v1.30.mod")),
     Client("sarama 1.30.0", Go("sarama", "v1.30.mod"), "0.10.2.0", "Version 0.10.2.0"),
     Client("sarama 1.45.2", Go("sarama", "v1.45.mod")),

@@ -1,7 +1,8 @@
-"""Tests the audit against real brokers, and writes the results: ``make trial``.
+"""Tests the audit and verdicts about groups against real brokers: ``make trial``.
 
-It ends with 1 where the audit was wrong. Names of clients, or parts of them, try only those, and
-nothing is written.
+It ends with 1 where a verdict was wrong, and writes the results. Names of clients, or parts of
+them, try only those, and nothing is written. If the first word is "groups", only groups are tried
+(`tests.kafka.trial.groups`), and the words after it are names of groups.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.tap import HostPort
 from tests.kafka.secured import tapping
+from tests.kafka.trial import groups
 from tests.kafka.trial.predicting import gather
 from tests.kafka.trial.rows import CAPTURED, JUDGED, Row, write_rows
 from tests.kafka.trial.trying import try_all
@@ -23,7 +25,7 @@ from tools.pages import audit_trial
 from tools.pages.files import write_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from flexwire.measures.evidence import AuditEvidence
     from tests.kafka.trial.trying import Outcome
@@ -31,8 +33,18 @@ if TYPE_CHECKING:
     from tools.clients.roster import Client
 
 
-def main(asked: Collection[str]) -> None:
-    """Try all clients, or those that were asked for."""
+def main(asked: Sequence[str]) -> None:
+    """Try all clients and groups, or those that were asked for."""
+    if asked[:1] == ["groups"]:
+        sys.exit(not groups.main(asked[1:]))
+    is_right = _audited(asked)
+    if not asked:
+        is_right &= groups.main(())
+    sys.exit(not is_right)
+
+
+def _audited(asked: Sequence[str]) -> bool:
+    """Try clients, and return whether the audit was right."""
     chosen = [one for one in CLIENTS if not asked or any(name in str(one) for name in asked)]
     began = time.monotonic()
     programs = {client: client.way.bring() for client in chosen}
@@ -53,7 +65,7 @@ def main(asked: Collection[str]) -> None:
         _say(f"wrong: {row.client} on {release}: foreseen {foreseen}, and broken {broken}")
     tried = len(rows) * len(JUDGED)
     _say(f"{tried - len(wrong)} of {tried} as foreseen, in {time.monotonic() - began:.0f} s")
-    sys.exit(bool(wrong))
+    return not wrong
 
 
 def _captured(programs: dict[Client, Program], place: Path) -> dict[str, Outcome]:

@@ -52,6 +52,10 @@ func client(more ...kgo.Opt) *kgo.Client {
 }
 
 func main() {
+	if os.Args[1] == "members" {
+		members()
+		return
+	}
 	topic, group := os.Args[3], os.Args[4]
 	count, _ := strconv.Atoi(os.Args[5])
 	seconds, _ = strconv.Atoi(os.Args[6])

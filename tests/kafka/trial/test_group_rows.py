@@ -10,7 +10,7 @@ import pytest
 from flexwire.protocol.audit.consumer_protocol import GROUP_VERDICTS, SUPPORT, UNSEEN
 from flexwire.protocol.error_codes import ERROR_NAMES
 from tests.kafka.trial.group_cases import CASES, STREAMS
-from tests.kafka.trial.group_rows import ALONE, GroupRow, read_group_rows
+from tests.kafka.trial.group_rows import ALONE, AS_IT_IS, GroupRow, read_group_rows
 from tools.pages.group_trial import PAGE, with_groups
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ def test_every_group_was_tried() -> None:
 def test_the_verdict_about_a_group_is_what_its_broker_did(row: GroupRow) -> None:
     assert row.judged()["verdict"] == row.verdict
     assert row.is_right, (row.verdict, row.moved, row.after, row.attempts)
+
+
+def test_the_reason_names_the_settings_with_which_a_member_does_not_move() -> None:
+    refused = [support.refused for support in SUPPORT.values()]
+    known = {name for one in refused for name in (one.assignors, one.timeout) if name}
+    rows = [row for row in ROWS if row.verdict == "moves after a setting"]
+    rows = [row for row in rows if row.case.unseen is None]
+    named = {row.name: {name for name in known if name in row.judged()["reason"]} for row in rows}
+    assert {*map(bool, named.values())} == {True, False}
+    for row in rows:
+        came = [one for one in row.attempts if one.how == AS_IT_IS]
+        settings = {each.split("=")[0] for one in came for each in one.settings}
+        assert {name.removeprefix("kgo.") for name in named[row.name]} <= settings
+        assert all(one.is_taken for one in came) is not bool(named[row.name]), row.name
 
 
 def test_the_trial_has_every_verdict_and_every_library() -> None:

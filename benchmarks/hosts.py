@@ -28,7 +28,7 @@ from captures import file_head, make
 from pipeline import ROOT, Case, parse_case
 from ranges import Clock, analyzed
 
-from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.capture.reassembly.assembly import ConnectionShare
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.capture_files import MergedFiles

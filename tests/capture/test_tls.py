@@ -13,8 +13,7 @@ import pytest
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
-from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
-from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.capture.reassembly.assembly import ConnectionShare, FrameAssembler, connection_key
 from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
 from flexwire.capture.tls.captures import open_sources
 from flexwire.capture.tls.connections import NO_HANDSHAKE, TlsCounts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.capture.reassembly.assembly import ConnectionShare
 from flexwire.survey.ranges import decode_range
 from flexwire.survey.request import NAMES, range_context_name, range_origins_name
 from flexwire.survey.saved_state import StateRecord, unpack

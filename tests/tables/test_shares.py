@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.reassembly import idling, merging
+from flexwire.capture.reassembly.assembly import WHOLE, ConnectionShare
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.merging import MergedReader
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.capture.reassembly.shares import WHOLE, ConnectionShare
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey import state as state_module

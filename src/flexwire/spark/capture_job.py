@@ -40,6 +40,7 @@ from flexwire.spark.survey_entries import (
     KEPT,
     PLAN,
     SurveyPlan,
+    entry_name,
     get_entry,
     keep_entry,
     put_entry,
@@ -165,7 +166,7 @@ def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: T
     # Each task gets its own list. With one list for all, every task would read it whole.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
-        put_entry(task_output.directory, _files(number), files[start : start + size])
+        put_entry(task_output.directory, entry_name("files", number), files[start : start + size])
     run_tasks(spark, len(starts), _look, task_output)
     return len(starts)
 
@@ -173,8 +174,8 @@ def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: T
 def _look(number: int, task_output: TaskOutput) -> None:
     put_entry(
         task_output.directory,
-        _looks(number),
-        look_at_files(get_entry(task_output.directory, _files(number))),
+        entry_name("looks", number),
+        look_at_files(get_entry(task_output.directory, entry_name("files", number))),
     )
 
 
@@ -182,7 +183,11 @@ def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] |
     """Return the looks of the tasks at all files, in order; None if no task has looked."""
     if not look_tasks:
         return None
-    return [look for number in range(look_tasks) for look in get_entry(directory, _looks(number))]
+    return [
+        look
+        for number in range(look_tasks)
+        for look in get_entry(directory, entry_name("looks", number))
+    ]
 
 
 def _survey(
@@ -233,16 +238,16 @@ def _plan(
     )
     put_entry(task_output.directory, PLAN, SurveyPlan(looks, pieces, survey))
     for number, piece in enumerate(pieces):
-        put_entry(task_output.directory, _piece(number), piece)
+        put_entry(task_output.directory, entry_name("piece", number), piece)
     return len(pieces)
 
 
 def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
-    piece: Piece = get_entry(task_output.directory, _piece(number))
+    piece: Piece = get_entry(task_output.directory, entry_name("piece", number))
     goes_on = request.continuation is not None and request.continuation.before is not None
     summary = survey_piece(request, piece, is_first=number == 0 and not goes_on)
-    put_entry(task_output.directory, _summary(number), summary)
+    put_entry(task_output.directory, entry_name("summary", number), summary)
 
 
 def _fold(
@@ -268,7 +273,9 @@ def _fold(
     def fold(asked: AnalysisRequest, before: bytes | None) -> Survey:
         if not plan.pieces:
             return merge(asked, before)
-        summaries = (get_entry(directory, _summary(number)) for number in range(pieces))
+        summaries = (
+            get_entry(directory, entry_name("summary", number)) for number in range(pieces)
+        )
         known = replace(plan.survey, notes=list(plan.survey.notes))
         try:
             return Fold(asked, keep, files, known, before).run(plan.pieces, summaries)
@@ -320,22 +327,6 @@ def _in_turn(
     """Survey the whole capture in this task."""
     looks, keep = _read_looks(directory, look_tasks), partial(keep_entry, directory)
     return Surveyor(request, keep, looks, overlapping=overlapping, before=before).run()
-
-
-def _files(number: int) -> str:
-    return f"files-{number:06d}"
-
-
-def _looks(number: int) -> str:
-    return f"looks-{number:06d}"
-
-
-def _piece(number: int) -> str:
-    return f"piece-{number:06d}"
-
-
-def _summary(number: int) -> str:
-    return f"summary-{number:06d}"
 
 
 def _summary_of(survey: Survey) -> SurveySummary:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.capture.reassembly.assembly import ConnectionShare
 from flexwire.errors import StorageError
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.survey_entries import PLAN, get_entry, keep_entry, put_entry
+from flexwire.spark.survey_entries import PLAN, entry_name, get_entry, keep_entry, put_entry
 from flexwire.storage.filesystems import scheme_of
 from flexwire.survey.saved_state import SavedStateError
 from flexwire.survey.shares import join_shares, survey_share
@@ -74,7 +74,7 @@ class SharedSurvey:
         if (before is not None) is not self.goes_on:
             raise UnprovenError
         plan: SurveyPlan = get_entry(directory, PLAN)
-        names = [_part(number) for number in range(self.shares)]
+        names = [entry_name("part", number) for number in range(self.shares)]
         return join_shares(
             request,
             partial(keep_entry, directory),
@@ -122,9 +122,5 @@ def _survey_share(
         return "late"
     except SavedStateError:
         return "anew"
-    put_entry(directory, _part(number), part)
+    put_entry(directory, entry_name("part", number), part)
     return asked
-
-
-def _part(number: int) -> str:
-    return f"part-{number:06d}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from flexwire.spark.publishing.manifest import write_there
 from flexwire.storage.local import compress, decompress
@@ -20,6 +20,9 @@ PLAN: Final = "plan"
 """The name of the entry with the `SurveyPlan`."""
 
 
+_Of = Literal["files", "looks", "piece", "summary", "part"]
+
+
 class SurveyPlan(NamedTuple):
     """The readable files in the capture's order, its pieces, and what is known of the files.
 
@@ -30,6 +33,15 @@ class SurveyPlan(NamedTuple):
     looks: list[FileLook] | None
     pieces: list[Piece]
     survey: Survey
+
+
+def entry_name(what: _Of, number: int) -> str:
+    """Return the name of the entry of a task.
+
+    It has a list of ``files``, the ``looks`` at them, a ``piece``, the ``summary`` of its survey,
+    or the ``part`` of a share of the connections.
+    """
+    return f"{what}-{number:06d}"
 
 
 def keep_entry(directory: OutputDirectory, name: str, data: bytes) -> None:

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.reassembly.shares import ConnectionShare
+from flexwire.capture.reassembly.assembly import ConnectionShare
 from flexwire.capture.tls.captures import (
     OpenedCaptures,
     open_sources,

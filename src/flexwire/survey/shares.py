@@ -22,7 +22,7 @@ from flexwire.survey.survey import read_capture
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from flexwire.capture.reassembly.shares import ConnectionShare
+    from flexwire.capture.reassembly.assembly import ConnectionShare
     from flexwire.survey.request import AnalysisRequest, FileLook, Survey
     from flexwire.survey.state import SurveyPart
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing
 from flexwire.capture.pairing.saved import join_pairings
+from flexwire.capture.reassembly.assembly import WHOLE
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.shares import WHOLE
 from flexwire.survey.bodies import (
     SOFTWARE_MESSAGE,
     decode_bodies,
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from flexwire.capture.pairing.pairing import HeaderColumns, RequestSummary
+    from flexwire.capture.reassembly.assembly import ConnectionShare
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.capture.reassembly.shares import ConnectionShare
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.survey.bodies import TopicName
     from flexwire.survey.capture_files import CaptureFiles, CutPosition

@@ -7,7 +7,8 @@ This module decides to which connection a segment belongs.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 from flexwire.capture.files.packets import Direction, Segment
 from flexwire.capture.reassembly.connections import (
@@ -48,6 +49,35 @@ def connection_key(segment: Segment) -> str:
 def key_of_ends(end: str, other: str) -> str:
     """Return the key of all connections between two ends, in either order."""
     return f"{end}|{other}" if end <= other else f"{other}|{end}"
+
+
+class ConnectionShare(NamedTuple):
+    """One ``of`` so many parts of the connections. Each key of them is in exactly one part.
+
+    A connection goes from file to file, and its bytes are taken in order. So tasks that cannot
+    divide files divide the connections, and each reads all packets.
+    """
+
+    number: int
+    of: int
+
+    @property
+    def has_others(self) -> bool:
+        """Whether this part also has the packets of no connection, and counts all packets."""
+        return self.number == 0
+
+    @property
+    def is_whole(self) -> bool:
+        """True if there is only one part."""
+        return self.of == 1
+
+    def has(self, key: str) -> bool:
+        """Return whether the connections of a key are in this part."""
+        return self.is_whole or crc32(key.encode()) % self.of == self.number
+
+
+WHOLE: Final = ConnectionShare(0, 1)
+"""All connections."""
 
 
 class KeyActivity(NamedTuple):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from flexwire.capture.reassembly.assembly import WHOLE
 from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.packet_scan import ConnectionKeys, PacketScan
 from flexwire.capture.reassembly.segments import (
@@ -28,7 +29,6 @@ from flexwire.capture.reassembly.segments import (
     SegmentColumns,
     SegmentReader,
 )
-from flexwire.capture.reassembly.shares import WHOLE
 from flexwire.extras import needed_by
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from flexwire.capture.files.reading import Opener
-    from flexwire.capture.reassembly.shares import ConnectionShare
+    from flexwire.capture.reassembly.assembly import ConnectionShare
     from flexwire.columnar.arrays import NumpyArray
 
 

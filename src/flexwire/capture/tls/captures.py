@@ -19,8 +19,7 @@ from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_se
 from flexwire.capture.files.packets import CapturedPacket, UnreadableBytes
 from flexwire.capture.files.pcapng import PcapngWriter, block, option
 from flexwire.capture.files.reading import read_packets
-from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.reassembly.shares import WHOLE, ConnectionShare
+from flexwire.capture.reassembly.assembly import WHOLE, ConnectionShare, connection_key
 from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import load_primitives

@@ -54,6 +54,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "docs/call",
         "docs/conformance",
         "docs/audit",
+        "docs/consumer-protocol",
         "docs/real-brokers",
     ),
     "Analyses": (

@@ -60,7 +60,7 @@ help:
 	@echo "            BROKERS=kfake: only that one"
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those;"
-	@echo "            CLIENTS=groups: only groups that move to the consumer protocol: three minutes"
+	@echo "            CLIENTS=groups: only groups that move to the consumer protocol: eight minutes"
 	@echo "make rehearse  the trial's clients on 3.9.2 behind a tap that rehearses 4.0 and 4.4, compared with make trial"
 	@echo "make faults  eight client libraries behind a tap that breaks their requests, for docs/faults.md"
 	@echo "make vectors  test vectors of Kafka's protocol, made by Kafka's own Java, as a directory and a wheel in"

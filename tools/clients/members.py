@@ -56,9 +56,10 @@ class Members:
             )  # fmt: skip
         assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101, PT018 - pipes
         self._asks: IO[str] = self._process.stdin
+        self._tells: IO[str] = self._process.stdout
         self._events: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
         self._changed = threading.Condition()
-        self._hears = threading.Thread(target=self._hear, args=(self._process.stdout,))
+        self._hears = threading.Thread(target=self._hear, args=(self._tells,))
         self._hears.start()
 
     def __enter__(self) -> Self:
@@ -74,6 +75,7 @@ class Members:
             self._process.kill()
             self._process.wait()
         self._hears.join()
+        self._tells.close()
 
     def start(
         self, name: str, address: str, group: str, topic: str, settings: Sequence[str]

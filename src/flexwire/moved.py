@@ -153,7 +153,7 @@ MOVED: Final = {
     "flexwire.spark.answers.nothing": "flexwire.answers.asking.answer",
     "flexwire.spark.answers.reading": "flexwire.spark.answers.outputs",
     "flexwire.spark.answers.reset_plan": "flexwire.answers.group_offsets",
-    "flexwire.spark.answers.throttles": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.throttles": "flexwire.answers.asking.throttled",
     "flexwire.spark.answers.topic_names": "flexwire.answers.asking.messages",
     "flexwire.spark.answers.writing": "flexwire.spark.answers.outputs",
     "flexwire.spark.batches": "flexwire.spark.tables",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.answers.asking.messages import throttled_waits, throttles
+from flexwire.answers.asking.throttled import throttled_waits, throttles
 from flexwire.answers.latency import latency, slowest
 from flexwire.answers.throttling import ANSWER, throttling
 from flexwire.schema.catalog import catalog

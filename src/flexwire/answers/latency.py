@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -10,18 +10,34 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer, address
-from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
+from flexwire.answers.asking.answer import Answer, DaySums, address
+from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time
+from flexwire.answers.asking.messages import record_bytes_of
 from flexwire.answers.asking.percentiles import at_rank, ranked, rounded
+from flexwire.answers.asking.throttled import (
+    earlier_waits,
+    pauses_for_later,
+    throttled_waits,
+    throttles,
+    waits_of_days,
+)
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
-from flexwire.tables.keys import connection_key, frame_key
+from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import Column
-from flexwire.tables.spec_places import CARRYING_RESPONSES
+from flexwire.tables.spec_places import CARRYING_RESPONSES, throttled_messages
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column as SparkColumn
+
     from flexwire.answers.asking.answer import AnalysisTables
 
 # The fields of a request for records that tell how long the broker may wait for records.
@@ -80,6 +96,48 @@ SLOWEST_COLUMNS: Final = (
 )  # fmt: skip
 
 _BY: Final = tuple(column.name for column in COLUMNS[:5])
+_IS_KNOWN: Final = "latency_us is not null and api_name is not null"
+_WHOLE_DAY: Final = ("throttled", "throttled_us", "pipelined")
+_COUNTS: Final = ("responses", *_WHOLE_DAY)
+_SLOWEST: Final = pa.struct(
+    [
+        ("latency_us", pa.int64()),
+        ("time", MOMENT),
+        ("connection", pa.string()),
+        ("frame_index", pa.int64()),
+    ]
+)
+_KEPT: Final = "kept"
+# What is kept of a day beside its sums. A request has no frame index, and a pause has throttle_us.
+_OF_KEPT: Final = pa.schema(
+    [
+        (ANALYSIS, pa.string()),
+        ("connection", pa.string()),
+        ("frame_index", pa.int64()),
+        ("place", pa.int64()),
+        ("time", MOMENT),
+        ("asked", MOMENT),
+        ("correlation_id", pa.int32()),
+        ("max_wait_ms", pa.int64()),
+        ("min_bytes", pa.int64()),
+        ("record_bytes", pa.int64()),
+        ("throttled_us", pa.int64()),
+        ("is_pipelined", pa.bool_()),
+        ("throttle_us", pa.int64()),
+        ("muted_us", pa.int64()),
+    ]
+)
+_TIMES: Final = pa.list_(pa.struct([("rounded_us", pa.int64()), ("responses", pa.int64())]))
+_SUMS: Final = pa.schema(
+    [
+        (DAY, pa.date32()),
+        *((name, pa.bool_() if name == "waited" else pa.string()) for name in _BY),
+        *((name, pa.int64()) for name in _WHOLE_DAY),
+        ("slowest", _SLOWEST),
+        ("times", _TIMES),
+        (_KEPT, pa.struct(list(_OF_KEPT))),
+    ]
+)
 
 
 def latency(tables: AnalysisTables) -> DataFrame:
@@ -98,24 +156,89 @@ def latency(tables: AnalysisTables) -> DataFrame:
     for the throttle time. A request that arrives in that time waits. Its latency excludes this
     wait, which is in ``throttled_us``.
     """
-    slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
-    parts = (
-        _responses(tables)
-        .groupBy(*_BY, rounded("latency_us").alias("rounded_us"))
-        .agg(
-            F.count("*").alias("responses"),
-            slowest.alias("slowest"),
-            F.count_if(F.col("throttled_us") > 0).alias("throttled"),
-            F.sum("throttled_us").alias("throttled_us"),
-            F.count_if("is_pipelined").alias("pipelined"),
-        )
+    return _rows(_counted(_responses(tables), _BY))
+
+
+def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
+    """Return the slowest responses of each row of `latency`, so that you can look them up."""
+    order = (F.desc("latency_us"), "time", "connection", "frame_index")
+    rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
+    ranked = _responses(tables).withColumn("rank", rank)
+    rows = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
+    return rows.select(*(column.name for column in SLOWEST_COLUMNS))
+
+
+def _tables() -> list[str]:
+    """Return the tables that `_part` reads."""
+    fetches = (
+        name for response in CARRYING_RESPONSES for name in (_request_of(response), response)
     )
-    sums = ("responses", "throttled", "throttled_us", "pipelined")
+    names = dict.fromkeys((*fetches, *throttled_messages()))
+    return [FRAMES, *(f"{MESSAGES}/{name}" for name in names)]
+
+
+def _part(tables: AnalysisTables) -> DataFrame:
+    """Return the sums of each day, and what later days need of it.
+
+    A row without `_KEPT` has the sums of an API, broker and client, and how often each latency
+    occurs. Other rows are one of these: a response whose latency follows from an earlier day too, a
+    request for records without a response on its day, and a throttled response after which the
+    broker may have read nothing until the next day.
+    """
+    rows = _responses_of_days(tables)
+    throttled = throttles(tables)
+    if throttled is not None:
+        pauses = pauses_for_later(tables, throttled)
+        pauses = pauses.withColumn("place", F.col("frame_index"))
+        kept = pauses.select(DAY, _kept(pauses).alias(_KEPT))
+        rows = rows.unionByName(kept, allowMissingColumns=True)
+    by = (DAY, *_BY, _KEPT)
+    times = F.array_sort(F.collect_list(F.struct("rounded_us", "responses")))
+    summed = _counted(rows, by).groupBy(*by)
+    return summed.agg(
+        *(F.sum(name).alias(name) for name in _WHOLE_DAY),
+        F.max("slowest").alias("slowest"),
+        times.alias("times"),
+    )
+
+
+def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
+    """Return the rows of the answer from sums."""
+    names = (*_WHOLE_DAY, "slowest")
+    by_time = parts.where(F.col(_KEPT).isNull()).select(
+        *_BY, *names, F.posexplode("times").alias("number", "one")
+    )
+    # The sums are those of all latencies together, so they count once.
+    is_first = F.col("number") == 0
+    of_days = by_time.select(
+        *_BY,
+        "one.rounded_us",
+        "one.responses",
+        *(F.when(is_first, F.col(name)).alias(name) for name in names),
+    )
+    over_midnight = _over_midnight(parts.where(F.col(_KEPT).isNotNull()))
+    return _rows(all_of([of_days, _counted(over_midnight, _BY)]))
+
+
+def _counted(responses: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Count responses by these columns and by their latency."""
+    slowest_one = F.max(F.struct(*(field.name for field in _SLOWEST)))
+    return responses.groupBy(*by, rounded("latency_us").alias("rounded_us")).agg(
+        F.count("*").alias("responses"),
+        slowest_one.alias("slowest"),
+        F.count_if(F.col("throttled_us") > 0).alias("throttled"),
+        F.sum("throttled_us").alias("throttled_us"),
+        F.count_if("is_pipelined").alias("pipelined"),
+    )
+
+
+def _rows(counts: DataFrame) -> DataFrame:
+    """Return the rows of the answer from `_counted` responses, of one day or several."""
     rows = (
-        ranked(parts, _BY, "rounded_us", "responses")
+        ranked(counts, _BY, "rounded_us", "responses")
         .groupBy(*_BY)
         .agg(
-            *(F.sum(name).alias(name) for name in sums),
+            *(F.sum(name).alias(name) for name in _COUNTS),
             F.max("slowest").alias("slowest"),
             *(at_rank("rounded_us", percent).alias(f"at_{percent}") for percent in _PERCENTS),
         )
@@ -140,77 +263,208 @@ def latency(tables: AnalysisTables) -> DataFrame:
     )
 
 
-def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """Return the slowest responses of each row of `latency`, so that you can look them up."""
-    order = (F.desc("latency_us"), "time", "connection", "frame_index")
-    rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
-    ranked = _responses(tables).withColumn("rank", rank)
-    rows = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
-    return rows.select(*(column.name for column in SLOWEST_COLUMNS))
-
-
 def _responses(tables: AnalysisTables) -> DataFrame:
     """Return the responses to known requests, with `_BY`, and how long the requests waited."""
-    key = frame_key(tables.frames.columns)
-    responses = tables.frames.where(
-        "direction = 'response' and latency_us is not null and api_name is not null"
-    )
-    # A connection may reuse a correlation id, but not at the same moment.
-    sent_at = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
-    responses = responses.select(
-        *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
-        "correlation_id", sent_at.alias("asked"),
-    )  # fmt: skip
-    responses = _without_throttling(responses, tables)
-    waiting = [message for message in CARRYING_RESPONSES if tables.message(message) is not None]
-    parts = [
-        responses.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
-        *(
-            _fetches(responses.where(F.col("message") == message), tables, message)
-            for message in waiting
-        ),
-    ]
-    every = reduce(DataFrame.unionByName, parts)
-    return every.withColumn("address", address(F.col("client")))
-
-
-def _without_throttling(responses: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add ``throttled_us`` to responses, and subtract it from their ``latency_us``."""
+    responses = _of_frames(tables).where(_IS_KNOWN)
     throttled = throttles(tables)
+    waits = None if throttled is None else throttled_waits(tables, throttled)
+    responses = _without_throttling(responses, waits)
+    waiting, others = _by_message(responses, tables)
+    parts = [
+        _with_request(rows, _requests(tables, message), "left") for message, rows in waiting.items()
+    ]
+    return _every([others, *parts])
+
+
+def _responses_of_days(tables: AnalysisTables) -> DataFrame:
+    """Return the same responses with their day, as far as they follow from the rows of that day.
+
+    Other responses have `_KEPT`, and so have requests for records without a response on their day,
+    and the first response of a connection on a day, unless the connection begins with it.
+    """
+    responses = _with_first(_of_frames(tables).withColumn(DAY, day_of_time()))
+    responses = responses.where(f"({_IS_KNOWN}) or is_first")
+    throttled = throttles(tables)
+    waits = None if throttled is None else waits_of_days(tables, throttled)
+    responses = _without_throttling(responses, waits)
+    waiting, others = _by_message(responses, tables)
+    parts = [others.withColumn("is_asked_before", F.lit(col=False))]
+    for message, rows in waiting.items():
+        requests = _requests(tables, message)
+        if requests is not None:
+            requests = requests.withColumn(DAY, day_of_time("asked"))
+        joined = _with_request(rows, requests, "full")
+        api_name = F.lit(catalog().entry(message).type.api_name(message))
+        joined = joined.withColumn("api_name", F.coalesce("api_name", api_name))
+        is_request = F.col("frame_index").isNull()
+        is_asked_before = is_request | (day_of_time("asked") != F.col(DAY))
+        parts.append(joined.withColumn("is_asked_before", is_asked_before))
+    every = _every(parts)
+    is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
+    # What has no request or no API only says when its connection had its first response.
+    asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
+    kept = _kept(every.withColumn("asked", asked))
+    return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))
+
+
+def _over_midnight(parts: DataFrame) -> DataFrame:
+    """Return the responses that were kept, with what earlier days have to do with them."""
+    kept = parts.select("api_name", "broker", "client_id", "address", f"{_KEPT}.*")
+    connection = connection_key(kept.columns)
+    frames = kept.where("frame_index is not null")
+    waits = earlier_waits(frames, connection).select(
+        *connection,
+        "frame_index",
+        F.col("throttled_us").alias("earlier_us"),
+        F.col("is_pipelined").alias("was_pipelined"),
+    )
+    requests = kept.where("frame_index is null").select(
+        *connection,
+        "api_name",
+        "correlation_id",
+        "asked",
+        F.col("max_wait_ms").alias("its_max_wait_ms"),
+        F.col("min_bytes").alias("its_min_bytes"),
+    )
+    responses = frames.where("asked is not null and throttle_us is null")
+    joined = responses.join(waits, [*connection, "frame_index"], "left").join(
+        requests, [*connection, "api_name", "correlation_id", "asked"], "left"
+    )
+    throttled_us = F.col("throttled_us") + F.coalesce("earlier_us", F.lit(0))
+    # What throttled a request last is on the day of its response, if it waited there.
+    is_pipelined = F.when(F.col("throttled_us") > 0, F.col("is_pipelined")).otherwise(
+        F.col("was_pipelined")
+    )
+    latency_us = F.unix_micros("time") - F.unix_micros("asked")
+    with_requests = joined.withColumns(
+        {
+            "throttled_us": throttled_us,
+            "is_pipelined": is_pipelined,
+            "latency_us": latency_us - throttled_us,
+            "max_wait_ms": F.coalesce("max_wait_ms", "its_max_wait_ms"),
+            "min_bytes": F.coalesce("min_bytes", "its_min_bytes"),
+        }
+    )
+    return with_requests.withColumn("waited", _waited())
+
+
+def _of_frames(tables: AnalysisTables) -> DataFrame:
+    """Return the responses of all frames, with the time at which their request was sent."""
+    # A connection may reuse a correlation id, but not at the same moment.
+    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
+    return tables.frames.where("direction = 'response'").select(
+        *frame_key(tables.frames.columns), "api_name", "broker", "client_id",
+        address(F.col("client")), "message", "latency_us", "time", "correlation_id",
+        asked.alias("asked"), F.col("size").isNotNull().alias("is_captured"),
+    )  # fmt: skip
+
+
+def _with_first(responses: DataFrame) -> DataFrame:
+    """Add which responses earlier days may affect: throttles of the connection before its first.
+
+    A broker that has responded reads again. So only requests that were sent before the first
+    response of a day can have waited for a throttled response of an earlier day.
+    """
+    by_day = [*connection_key(responses.columns), DAY]
+    firsts = responses.where("is_captured").groupBy(*by_day)
+    firsts = firsts.agg(
+        F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
+    )
+    # The first response of a connection has none before it.
+    joined = responses.join(firsts.where("first_index > 0"), by_day, "left")
+    is_affected = F.col("is_captured") & (F.coalesce("asked", "time") <= F.col("first_time"))
+    is_first = F.col("is_captured") & (F.col("frame_index") == F.col("first_index"))
+    return joined.withColumns(
+        {
+            "is_affected": F.coalesce(is_affected, F.lit(False)),
+            "is_first": F.coalesce(is_first, F.lit(False)),
+            "place": F.coalesce("first_index", F.lit(0)),
+        }
+    )
+
+
+def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFrame:
+    """Add ``throttled_us`` to responses, and subtract it from their ``latency_us``."""
     nothing = F.lit(0).cast("bigint")
-    if throttled is None:
+    if waits is None:
         return responses.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
-    waits = throttled_waits(tables, throttled).drop("cause")
-    with_waits = responses.join(waits, [*frame_key(responses.columns)], "left")
+    with_waits = responses.join(waits.drop("cause"), [*frame_key(responses.columns)], "left")
     throttled_us = F.coalesce("throttled_us", nothing)
     return with_waits.withColumns(
         {"throttled_us": throttled_us, "latency_us": F.col("latency_us") - throttled_us}
     )
 
 
-def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
-    """Return the responses of an API that carries records, and whether the broker waited fully."""
-    requests = tables.message(message.removesuffix("Response") + "Request")
-    responses = tables.message(message)
-    if requests is None or responses is None:
-        return frames.withColumn("waited", F.lit(col=False))
-    connection, key = connection_key(frames.columns), frame_key(frames.columns)
-    requested = requests.select(
-        *connection,
+def _by_message(
+    responses: DataFrame, tables: AnalysisTables
+) -> tuple[dict[str, DataFrame], DataFrame]:
+    """Return the responses that carry records, by message, with their bytes; and all others."""
+    waiting = {}
+    for message in CARRYING_RESPONSES:
+        table = tables.message(message)
+        if table is None and tables.message(_request_of(message)) is None:
+            continue
+        rows = responses.where(F.col("message") == message)
+        if table is not None:
+            key = frame_key(responses.columns)
+            got = record_bytes_of(message, table).alias("record_bytes")
+            rows = rows.join(table.select(*key, got), [*key], "left")
+        waiting[message] = rows
+    is_other = F.coalesce(~F.col("message").isin([*waiting]), F.lit(True))
+    return waiting, responses.where(is_other)
+
+
+def _requests(tables: AnalysisTables, message: str) -> DataFrame | None:
+    """Return the requests of a response's API, and how long the broker may wait."""
+    requests = tables.message(_request_of(message))
+    if requests is None:
+        return None
+    return requests.select(
+        *connection_key(requests.columns),
         "correlation_id",
         F.col("time").alias("asked"),
         F.col(f"body.{MAX_WAIT}").cast("bigint").alias("max_wait_ms"),
-        F.col(f"body.{MIN_BYTES}").alias("min_bytes"),
+        F.col(f"body.{MIN_BYTES}").cast("bigint").alias("min_bytes"),
     )
-    got = record_bytes_of(message, responses).alias("record_bytes")
-    answers = responses.select(*key, got)
-    joined = frames.join(requested, [*connection, "correlation_id", "asked"], "left")
-    joined = joined.join(answers, [*key], "left")
+
+
+def _with_request(responses: DataFrame, requests: DataFrame | None, how: str) -> DataFrame:
+    if requests is None:
+        return responses
+    same = [name for name in requests.columns if name in responses.columns]
+    return responses.join(requests, same, how)
+
+
+def _every(parts: Sequence[DataFrame]) -> DataFrame:
+    """Return all responses, and whether the broker waited as requested."""
+    rows = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
+    lacking = {"max_wait_ms", "min_bytes", "record_bytes"}.difference(rows.columns)
+    rows = rows.withColumns({name: F.lit(None).cast("bigint") for name in lacking})
+    return rows.withColumn("waited", _waited())
+
+
+def _waited() -> SparkColumn:
     waited = (F.col("latency_us") >= F.col("max_wait_ms") * 1000) & (
         F.col("record_bytes") < F.col("min_bytes")
     )
-    joined = joined.withColumn("waited", F.coalesce(waited, F.lit(False)))
-    return joined.select(*frames.columns, "waited")
+    return F.coalesce(waited, F.lit(False))
+
+
+def _kept(rows: DataFrame) -> SparkColumn:
+    """Return the columns of `_OF_KEPT`; those that rows lack are null."""
+    columns = {name: F.col(name) for name in rows.columns}
+    # A null would equal no other key.
+    columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
+    return F.struct(
+        *(
+            columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+            for field in spark_schema(_OF_KEPT)
+        )
+    )
+
+
+def _request_of(response: str) -> str:
+    return response.removesuffix("Response") + "Request"
 
 
 ANSWER: Final = Answer(
@@ -229,4 +483,5 @@ ANSWER: Final = Answer(
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,
     picture=AnswerPicture("The slowest response", "max_us"),
+    sums=DaySums(version=1, tables=_tables, columns=_SUMS, part=_part, total=_total),
 )

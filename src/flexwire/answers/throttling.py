@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
 from flexwire.answers.asking.answer import Answer, address, returns
-from flexwire.answers.asking.messages import throttled_waits, throttles
+from flexwire.answers.asking.throttled import throttled_waits, throttles
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key

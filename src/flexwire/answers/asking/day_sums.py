@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
 DAY: Final = "day"
 """The column of sums that says of which day they are."""
+DAY_US: Final = 86_400_000_000
+"""The microseconds of a day."""
 
 
 def day_of_time(time: str = "time") -> Column:
     """Return the day of a time in UTC; it does not depend on the session's time zone."""
-    return F.date_from_unix_date(F.floor(F.unix_micros(time) / 86_400_000_000).cast("int"))
+    return F.date_from_unix_date(F.floor(F.unix_micros(time) / DAY_US).cast("int"))
 
 
 def all_of(parts: Collection[DataFrame]) -> DataFrame:

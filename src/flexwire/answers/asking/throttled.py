@@ -1,0 +1,215 @@
+"""Throttled responses, and the later requests that waited because of them.
+
+A broker that throttles a client responds at once and gives a throttle time. It reads nothing from
+the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency.
+If the client does not wait, its next request waits instead.
+
+Such a pause may go over midnight. `throttled_waits` is about all rows. For sums by day,
+`waits_of_days` says how long requests waited for pauses of the day of their response, and
+`pauses_for_later` returns the pauses that later days may have waited for. `earlier_waits` adds up
+what these cost. It relies on what Kafka guarantees for a connection: a broker answers requests in
+their order.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.day_sums import DAY, DAY_US, day_of_time
+from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.spec_places import THROTTLE, throttled_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, WindowSpec
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+
+def throttles(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each throttled response, or None if the tables surely have none.
+
+    A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size`` and
+    ``throttle_us``, which is above 0.
+    """
+    tables_of_throttles = [
+        rows
+        for name in throttled_messages()
+        if not tables.hold_only(name, [("body", THROTTLE)], 0)
+        and (rows := _throttles_of(tables, name)) is not None
+    ]
+    return reduce(DataFrame.unionByName, tables_of_throttles) if tables_of_throttles else None
+
+
+def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
+    table = tables.message(message)
+    if table is None:
+        return None
+    throttle = F.col(f"body.{THROTTLE}").cast("bigint") * 1000
+    return table.where(throttle > 0).select(
+        *frame_key(table.columns),
+        F.lit(catalog().entry(message).type.api_name(message)).alias("api_name"),
+        "client_id",
+        "time",
+        "size",
+        throttle.alias("throttle_us"),
+    )
+
+
+def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return a row for each response whose request waited because of an earlier throttled one.
+
+    ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
+    ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
+    sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id`` of
+    that response.
+
+    The wait is the part of the latency in which the broker read nothing from the connection. If a
+    broker responds again before the time is over, it did not stop reading, so that time does not
+    count. (Brokers before 2.0 wait before they respond.) The latency in a request log begins when
+    the broker has read the request, so it has no such wait.
+    """
+    columns = tables.frames.columns
+    connection = connection_key(columns)
+    rows = _with_pauses(_responses(tables, throttled), connection)
+    return _waits(rows, connection, frame_key(columns))
+
+
+def waits_of_days(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return what `throttled_waits` does, if the pauses of other days do not count."""
+    columns = tables.frames.columns
+    by_day = (*connection_key(columns), DAY)
+    return _waits(_days(tables, throttled), by_day, frame_key(columns))
+
+
+def pauses_for_later(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return the pauses of each day that a response of a later day may have waited for.
+
+    A row has the key of its frame, `DAY`, ``time``, ``throttle_us`` and ``muted_us``: for how long
+    the broker read nothing, null if only the next response decides that.
+    """
+    rows = _days(tables, throttled)
+    by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
+    # A request that is answered later was sent later than those that are answered by then.
+    is_needed = F.col("at") + F.col("muted_us") > F.coalesce("last_asked", F.lit(0))
+    pauses = rows.withColumn("last_asked", F.max("asked_us").over(by_day)).where(
+        F.col("muted_us").isNull() | ((F.col("muted_us") > 0) & is_needed)
+    )
+    return pauses.select(*frame_key(rows.columns), DAY, "time", "throttle_us", "muted_us")
+
+
+def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
+    """Return how long responses waited for pauses of days before their own.
+
+    ``rows`` are pauses of `pauses_for_later`, and responses without ``throttle_us``. They have
+    ``connection``, ``frame_index``, ``time``, ``asked`` and ``place``: the ``frame_index`` of the
+    first response of the connection on that day for a response, and their own for a pause. That
+    first response is one of them, with or without ``asked``.
+
+    The result has ``connection`` and ``frame_index``, and the other columns of `throttled_waits`.
+    """
+    paused = rows.where("throttle_us is not null").select(*connection).distinct()
+    unknown = F.lit(None).cast("string")
+    some = rows.join(paused, [*connection], "left_semi").withColumns(
+        {
+            "at": F.unix_micros("time"),
+            "asked_us": F.unix_micros("asked"),
+            "api_name": unknown,
+            "client_id": unknown,
+        }
+    )
+    return _waits(_with_pauses(some, connection), connection, (*connection, "frame_index"))
+
+
+def _days(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    rows = _responses(tables, throttled).withColumn(DAY, day_of_time())
+    midnight = (F.floor(F.col("at") / DAY_US) + 1) * DAY_US
+    return _with_pauses(rows, (*connection_key(rows.columns), DAY), midnight)
+
+
+def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return the responses of connections with a throttled one; others need not be sorted."""
+    frames = tables.frames
+    key, connection = frame_key(frames.columns), connection_key(frames.columns)
+    captured = throttled.where("size is not null")
+    some = frames.where("direction = 'response' and size is not null").join(
+        captured.select(*connection).distinct(), [*connection], "left_semi"
+    )
+    at = F.unix_micros("time")
+    rows = some.select(
+        *key,
+        "time",
+        "api_name",
+        "client_id",
+        at.alias("at"),
+        (at - F.col("latency_us")).alias("asked_us"),
+        F.col("frame_index").alias("place"),
+    ).join(captured.select(*key, "throttle_us"), [*key], "left")
+    return rows.withColumn("muted_us", F.lit(None).cast("bigint"))
+
+
+def _in_order(by: Sequence[str]) -> WindowSpec:
+    # A response comes before the pause that it begins.
+    return Window.partitionBy(*by).orderBy("place", "throttle_us", "frame_index")
+
+
+def _with_pauses(
+    rows: DataFrame, by: Sequence[str], known_until: Column | None = None
+) -> DataFrame:
+    """Fill in ``muted_us``: for how long the broker read nothing after a response.
+
+    Of the last response it is null if the pause goes on after ``known_until``.
+    """
+    end = F.col("at") + F.col("throttle_us")
+    following = F.lead("at").over(_in_order(by))
+    is_known = F.lit(col=True) if known_until is None else end <= known_until
+    muted = (
+        F.when(F.col("throttle_us").isNull() | (end > following), 0)
+        .when(following.isNotNull() | is_known, F.col("throttle_us"))
+        .cast("bigint")
+    )
+    return rows.withColumn("muted_us", F.coalesce("muted_us", muted))
+
+
+def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
+    """Return how long the requests of responses waited for pauses before them."""
+    in_order = _in_order(by)
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
+    rows = rows.withColumns(
+        {
+            "muted_before": F.coalesce(F.sum("muted_us").over(before), F.lit(0)),
+            "cause": F.last(cause, ignorenulls=True).over(before),
+        }
+    )
+    requests = rows.where("cause is not null and asked_us is not null").withColumns(
+        {"moment": F.col("asked_us"), "is_asked": F.lit(col=True)}
+    )
+    pauses = rows.where("muted_us > 0").select(
+        *by,
+        F.col("at").alias("moment"),
+        F.struct("at", "muted_before", "muted_us").alias("pause"),
+        F.lit(col=False).alias("is_asked"),
+    )
+    both = requests.unionByName(pauses, allowMissingColumns=True)
+    until = Window.partitionBy(*by).orderBy("moment", "is_asked", "frame_index")
+    until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    last = F.last("pause", ignorenulls=True).over(until)
+    both = both.withColumn("last", last).where("is_asked")
+    # How long the broker read nothing before the request was sent, and before it was answered.
+    of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
+    earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
+    waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)
+    return waited.where("throttled_us > 0").select(
+        *key,
+        "throttled_us",
+        (F.col("moment") < F.col("cause.at")).alias("is_pipelined"),
+        F.struct("cause.api_name", "cause.client_id").alias("cause"),
+    )

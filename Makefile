@@ -108,7 +108,8 @@ cluster: environment
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
 search: environment
 	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 $(PYTEST) -m "not (spark or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
-	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 .venv/bin/pytest -n 0 -m spark $(PYTEST_ARGS) tests/spark/internal_topics/test_replays.py
+	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 .venv/bin/pytest -n 0 -m spark $(PYTEST_ARGS) tests/spark/internal_topics/test_replays.py \
+	  tests/spark/test_latency_by_day.py tests/spark/test_day_sums_random.py
 
 # What it brings from Maven Central is kept in .build/jars, and of Debian's packages in .build/debian;
 # where those cannot be reached it fails.

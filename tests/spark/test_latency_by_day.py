@@ -106,7 +106,8 @@ def check(told: Told, groups: int, spark: SparkSession) -> list[dict[str, Any]]:
     assert in_order(total) == in_order(expected)
     assert sum(row["throttled"] for row in expected) > 50
     assert {row["waited"] for row in expected} == {True, False}
-    return found.to_pylist()
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
 
 
 def in_order(rows: list[Any]) -> list[str]:

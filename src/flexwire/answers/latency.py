@@ -366,8 +366,8 @@ def _with_first(responses: DataFrame) -> DataFrame:
     response of a day can have waited for a throttled response of an earlier day.
     """
     by_day = [*connection_key(responses.columns), DAY]
-    firsts = responses.where("is_captured").groupBy(*by_day)
-    firsts = firsts.agg(
+    of_days = responses.where("is_captured").groupBy(*by_day)
+    firsts = of_days.agg(
         F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
     )
     # The first response of a connection has none before it.

@@ -3,7 +3,8 @@
 An answer that can be added up consists of two functions
 (`flexwire.answers.asking.answer.DaySums`). ``part`` reads the rows of some days and returns sums,
 each of one day. ``total`` adds up the sums of all days and returns the answer's rows. The answer
-itself is ``total(part(tables))``, so there is no second way to compute it.
+itself is ``total(part(tables))``, so there is no second way to compute it. Only `latency` reads all
+rows without days, by the same functions, because what its part keeps for other days costs time.
 
 A part is a function of the files of its day alone. But a later analysis may learn the name of a
 topic, or that a request was answered. So a part keeps an id whose name is unknown, and the key of a

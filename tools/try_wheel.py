@@ -3,6 +3,9 @@
 For each of them a clean environment gets the packages of the lock, and a wheel that pip builds with
 that interpreter. The tests run there over the kernels of the wheel; with ``--guard`` every kernel
 runs between pages that nobody may touch too, its lies included.
+
+``--packages`` is for an interpreter that some packages of the lock have no wheel for: only those
+named are installed, at the lock's versions, with what they need.
 """
 
 from __future__ import annotations
@@ -13,6 +16,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.release.sbom import pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
 # The rooms that run on kernels.
@@ -35,22 +44,32 @@ def main() -> int:
     parser.add_argument("--python", nargs="+", default=[sys.executable])
     parser.add_argument("--tests", nargs="+", default=TESTS)
     parser.add_argument("--marks", default=MARKS, help="which of the tests, for pytest")
+    parser.add_argument("--packages", nargs="+", default=(), help="instead of the whole lock")
     parser.add_argument("--guard", type=int, nargs="?", const=GUARD_ROUNDS, default=0)
     given = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as directory:
         for number, python in enumerate(given.python):
-            failed += not _passes(_environment(python, Path(directory, str(number))), given)
+            place = Path(directory, str(number))
+            failed += not _passes(_environment(python, place, given.packages), given)
     return 1 if failed else 0
 
 
-def _environment(python: str, place: Path) -> Path:
-    """Make an environment with the wheel; return its interpreter."""
+def _environment(python: str, place: Path, packages: Sequence[str]) -> Path:
+    """Make an environment with the wheel and these packages or the lock; return its interpreter."""
     subprocess.run([python, "-m", "venv", place], check=True)
     found = place / "bin" / "python"
     pip = [str(found), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    lock = str(ROOT / "requirements.lock")
-    subprocess.run([*pip, "install", "--require-hashes", "-r", lock], check=True)
+    lock = ROOT / "requirements.lock"
+    if packages:
+        pins = place / "constraints.txt"
+        pins.write_text(
+            "".join(f"{name}=={version}\n" for name, version in pinned(lock.read_text()).items())
+        )
+        named = [*packages, "setuptools", "cython"]
+        subprocess.run([*pip, "install", "--constraint", str(pins), *named], check=True)
+    else:
+        subprocess.run([*pip, "install", "--require-hashes", "-r", str(lock)], check=True)
     wheels = str(place / "wheels")
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", wheels, str(ROOT)], check=True)
     (wheel,) = Path(wheels).glob("*.whl")

@@ -70,6 +70,8 @@ _DIRECTIVES = {
     "cdivision": True,
     "initializedcheck": False,
     "binding": False,
+    # Without a GIL what threads share is held, or read in turns: see objects.h.
+    "freethreading_compatible": True,
 }
 _TRACING = {"linetrace": True, "binding": True}
 

@@ -21,6 +21,9 @@ Laws of this room:
   before it fills the container. Reason: releasing the root then releases everything, and other
   threads never see a half-filled list. Tests: `tests/kernels/test_interpreter.py`,
   `tests/kernels/test_no_memory.py`.
+- Without a GIL, kernels hold what they read of lists, dicts and fields that other threads may have,
+  and take turns at what they change. Reason: a borrowed reference may be released meanwhile. Test:
+  `tests/kernels/test_free_threads.py`.
 - Kernels use only their own memory. Reason: nobody would notice a mistake. Test:
   `tests/kernels/test_sanitized.py`; `tests/kernels/planted.py` plants a mistake in each kernel and
   finds it.

@@ -66,6 +66,17 @@ cdef extern from "objects.h":
     void PyList_SET_ITEM(PyObject *list, Py_ssize_t index, PyObject *item)
     PyObject **field_at(PyObject *object, Py_ssize_t slot)
     object as_object(PyObject *object)
+    # Objects that other threads may replace, if there is no GIL; see objects.h.
+    bint WITHOUT_GIL
+    ctypedef struct Turn:
+        pass
+    void begin_turn(Turn *turn, PyObject *object)
+    void end_turn(Turn *turn)
+    PyObject *hold_field(PyObject *object, Py_ssize_t slot)
+    PyObject *hold_item(PyObject *items, Py_ssize_t index)
+    PyObject *lend_field(PyObject *object, Py_ssize_t slot)
+    PyObject *lend_item(PyObject *items, Py_ssize_t index)
+    void give_back(PyObject *value)
     ctypedef void *PyCFunction
     ctypedef struct PyMethodDef:
         const char *ml_name
@@ -128,6 +139,10 @@ cdef struct Structure:
     Filling *fillings      # of all that may not be on the wire
     uint64_t *refused_tags
     Py_ssize_t unknown_slot
+
+cdef extern from "objects.h":
+    void publish(const Structure **place, const Structure *pointer)
+    const Structure *published(const Structure **place)
 
 
 cdef class Program:

@@ -25,7 +25,6 @@ cdef extern from "Python.h":
     char *PyByteArray_AsString(object memory) except NULL
 
 cdef enum:
-    FIRST_SLOT = 16        # the bytes of an object before its fields
     SLOT = 8
     HAS_MORE = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 14  # Python's flags: dict, weak references, collector
 
@@ -47,6 +46,10 @@ cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count
 
 
 # The places at which a class keeps its fields.
+
+# The bytes of an object before its fields: 16, and 32 without a GIL.
+cdef Py_ssize_t FIRST_SLOT = object.__basicsize__
+
 
 cdef Py_ssize_t size_of(cls) except -1:
     """Return the bytes of an object of a class."""

@@ -240,8 +240,9 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
         return NULL
     cursor.at = <const uint8_t *> PyBytes_AS_STRING(data)
     cursor.end = cursor.at + PyBytes_GET_SIZE(data)
-    # The collector could not free any of the new objects, however often it ran.
-    was_on = left(&cursor) >= LARGE and PyGC_Disable()
+    # The collector could not free any of the new objects, however often it ran. Without a GIL two
+    # threads would turn it off and on for each other.
+    was_on = not WITHOUT_GIL and left(&cursor) >= LARGE and PyGC_Disable()
     is_read = read_struct(&cursor, root, &result)
     if was_on:
         PyGC_Enable()
@@ -307,7 +308,7 @@ cdef class VersionMethod:
         """Add a version that it decodes."""
         if version < VERSIONS:
             self.programs.append(program)
-            self.roots[version] = program.root
+            publish(&self.roots[version], program.root)
 
     cdef const Structure *root(self, PyObject **arguments, Py_ssize_t count, PyObject *names):
         """Return the program for a call's version, if it has bytes and a version."""
@@ -323,7 +324,7 @@ cdef class VersionMethod:
             return NULL
         if not to_int64(arguments[1], &version) or not 0 <= version < VERSIONS:
             return NULL
-        return self.roots[version]
+        return published(&self.roots[version])
 
 
 cdef object decode_version(

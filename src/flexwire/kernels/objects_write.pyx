@@ -70,14 +70,15 @@ cdef bint write_uuid(Output *out, PyObject *value) noexcept:
     cdef bint is_written
     if Py_TYPE(value) != <PyTypeObject *> UUID_CLASS:
         return False
-    number = field_at(value, UUID_INT)[0]
-    if number == NULL or not PyLong_CheckExact(number):
-        return False
+    number = hold_field(value, UUID_INT)
+    raw = NULL
     # For an exact int, so that no other code runs; it returns as many bytes as requested, or an
     # error.
-    raw = PyObject_CallFunctionObjArgs(
-        <PyObject *> TO_BYTES, number, <PyObject *> SIXTEEN, <PyObject *> NULL
-    )
+    if number != NULL and PyLong_CheckExact(number):
+        raw = PyObject_CallFunctionObjArgs(
+            <PyObject *> TO_BYTES, number, <PyObject *> SIXTEEN, <PyObject *> NULL
+        )
+    Py_XDECREF(number)
     if raw == NULL:
         return False
     is_written = write_bytes(out, PyBytes_AS_STRING(raw), UUID_SIZE)
@@ -142,10 +143,9 @@ cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept
     if count > LONGEST or not write_length(out, field.compact, WIDTH, count):
         return False
     for index in range(count):
-        if index >= PyList_GET_SIZE(value):
+        item = hold_item(value, index)
+        if item == NULL:
             return False
-        item = PyList_GET_ITEM(value, index)
-        Py_INCREF(item)
         if field.element == STRUCT:
             is_written = write_struct(out, field.inner, item)
         elif field.element < STRING:
@@ -184,11 +184,10 @@ cdef inline bint write_value(Output *out, const Field *field, PyObject *value) n
 
 cdef bint write_field(Output *out, const Field *field, PyObject *message) noexcept:
     """Write one field of an object, held while it is written."""
-    cdef PyObject *value = field_at(message, field.slot)[0]
+    cdef PyObject *value = hold_field(message, field.slot)
     cdef bint is_written
     if value == NULL:
         return False
-    Py_INCREF(value)
     is_written = write_value(out, field, value)
     Py_DECREF(value)
     return is_written
@@ -207,13 +206,15 @@ cdef bint write_struct(Output *out, const Structure *structure, PyObject *messag
     for index in range(structure.field_count):
         if not write_field(out, &structure.fields[index], message):
             return False
-    unknown = field_at(message, structure.unknown_slot)[0]
-    if unknown == NULL or not PyDict_CheckExact(unknown):
+    unknown = hold_field(message, structure.unknown_slot)
+    if unknown == NULL:
         return False
-    if not structure.flexible:
-        return PyDict_Size(unknown) == 0
-    Py_INCREF(unknown)
-    is_written = write_tags(out, structure, message, unknown)
+    is_written = False
+    if PyDict_CheckExact(unknown):
+        if structure.flexible:
+            is_written = write_tags(out, structure, message, unknown)
+        else:
+            is_written = PyDict_Size(unknown) == 0
     Py_DECREF(unknown)
     return is_written
 
@@ -247,11 +248,10 @@ cdef int is_default(const Field *field, PyObject *value) noexcept:
 
 cdef int is_at_default(const Field *field, PyObject *message) noexcept:
     """Return whether a field of an object has its default, as `is_default`."""
-    cdef PyObject *value = field_at(message, field.slot)[0]
+    cdef PyObject *value = hold_field(message, field.slot)
     cdef int answer
     if value == NULL:
         return -1
-    Py_INCREF(value)
     answer = is_default(field, value)
     Py_DECREF(value)
     return answer
@@ -298,7 +298,20 @@ cdef bint write_unknown(
     Output *out, const Structure *structure, PyObject *unknown, int64_t until,
     Py_ssize_t *position, int64_t *least, int64_t *rest
 ) noexcept:
-    """Write the unknown tagged fields up to a tag, from a position of the dict on.
+    """Write the unknown tagged fields up to a tag, from a position of the dict on."""
+    cdef Turn turn
+    cdef bint is_written
+    begin_turn(&turn, unknown)
+    is_written = write_entries(out, structure, unknown, until, position, least, rest)
+    end_turn(&turn)
+    return is_written
+
+
+cdef bint write_entries(
+    Output *out, const Structure *structure, PyObject *unknown, int64_t until,
+    Py_ssize_t *position, int64_t *least, int64_t *rest
+) noexcept:
+    """Write the entries of a dict up to a tag.
 
     They stand there in the order of their tags, as they were read, and so are written without being
     sorted. In any other order, and where one is not a tag that may stand there or its bytes, they

@@ -128,15 +128,17 @@ cdef class BatchIterator:
     """Gives the batches of data in order; see `flexwire.records.decode_batches`.
 
     It reads some ahead: as many batches have one record, what a step costs beside a batch counts.
-    Nothing here runs Python code while an iterator is changed, so no other step can come between.
+    Nothing here runs Python code while an iterator is changed, and without a GIL one thread has its
+    turn at it, so no other step can come between.
     """
 
     cdef RecordCall call
     cdef readonly object _data
     cdef readonly object _check_crc
     cdef readonly object _max_inflated
-    cdef public object _partial
+    cdef object last_partial
     cdef public int64_t _position
+    cdef bint is_held      # by the fallback, which reads the next batch
     cdef PyObject **ahead  # batches that were read, of which some were given
     cdef int64_t done
     cdef int64_t count
@@ -152,25 +154,70 @@ cdef class BatchIterator:
     @property
     def partial(self):
         """The partial batch at the end; None if there is none or it is not reached yet."""
-        return self._partial
+        cdef PyObject *iterator = <PyObject *> self
+        cdef PyObject *result
+        cdef Turn turn
+        begin_turn(&turn, iterator)
+        result = Py_NewRef(<PyObject *> self.last_partial)
+        end_turn(&turn)
+        return as_object(result)
+
+    def _hold(self):
+        """Let no kernel step until `_go_on`, and return where the next batch starts."""
+        cdef PyObject *iterator = <PyObject *> self
+        cdef int64_t position
+        cdef Turn turn
+        begin_turn(&turn, iterator)
+        self.drop_ahead()
+        self.is_held, position = True, self._position
+        end_turn(&turn)
+        return position
+
+    def _go_on(self, int64_t position, partial):
+        """Go on from a position, with the partial batch if the data ended in one."""
+        cdef PyObject *iterator = <PyObject *> self
+        cdef Turn turn
+        begin_turn(&turn, iterator)
+        self._position, self.last_partial, self.is_held = position, partial, False
+        end_turn(&turn)
 
     def __iter__(self):
         return self
 
     def __next__(self):
         cdef PyObject *iterator = <PyObject *> self
-        if self.done < self.count:
-            return as_object(self.give())
-        self.drop_ahead()
-        if self.call is None or not 0 <= self._position < PyBytes_GET_SIZE(<PyObject *> self._data):
+        cdef PyObject *batch
+        cdef bint is_over
+        cdef Turn turn
+        begin_turn(&turn, iterator)
+        batch = self.step()
+        is_over = batch == NULL and not self.is_held and self.is_over()
+        end_turn(&turn)
+        if batch != NULL:
+            return as_object(batch)
+        if is_over:
             raise StopIteration
-        if self.read_ahead() and self.count:
-            return as_object(self.give())
-        self.drop_ahead()
         return call_fallback(<PyObject *> self.call.fallback, &iterator, 1, NULL)
 
     def __dealloc__(self):
         self.drop_ahead()
+
+    cdef bint is_over(self) noexcept:
+        """Return whether the position is at the end, or nothing was ever to be read."""
+        return (
+            self.call is None
+            or not 0 <= self._position < PyBytes_GET_SIZE(<PyObject *> self._data)
+        )
+
+    cdef PyObject *step(self) noexcept:
+        """Return the next batch, read if none is left; NULL where the fallback knows more."""
+        if self.done < self.count:
+            return self.give()
+        self.drop_ahead()
+        if not self.is_held and not self.is_over() and self.read_ahead() and self.count:
+            return self.give()
+        self.drop_ahead()
+        return NULL
 
     cdef PyObject *give(self) noexcept:
         """Take the next of the batches that were read ahead."""

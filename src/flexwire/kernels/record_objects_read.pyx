@@ -70,12 +70,14 @@ cdef inline PyObject *make_bytes(const Text *text) noexcept:
 cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
     """Make a header's key; reuse the last one in its place if it is equal, which is faster."""
     cdef PyObject *result
-    cdef PyObject *last = keys[index] if index < KEYS else NULL
+    # Without a GIL all threads would write into these places.
+    cdef bint is_kept = not WITHOUT_GIL and index < KEYS and text.size <= LONGEST_KEY
+    cdef PyObject *last = keys[index] if is_kept else NULL
     if last != NULL and PyBytes_GET_SIZE(last) == text.size:
         if memcmp(PyBytes_AS_STRING(last), text.at, text.size) == 0:
             return Py_NewRef(last)
     result = PyBytes_FromStringAndSize(<const char *> text.at, text.size)
-    if result != NULL and index < KEYS and text.size <= LONGEST_KEY:
+    if result != NULL and is_kept:
         keys[index] = Py_NewRef(result)
         Py_XDECREF(last)
     return result
@@ -427,27 +429,38 @@ cdef PyObject *read_held(
     return records
 
 
+cdef PyObject *read_once(PyObject *owner, const BatchSlots *slots, Reading *reading) noexcept:
+    """Return the records that a batch stores, and read them first if it has none; NULL if refused."""
+    cdef Cursor batch
+    cdef int64_t count = 0
+    cdef PyObject *result = field_at(owner, slots.records)[0]
+    cdef PyObject *before
+    if result != NULL and result != <PyObject *> None:
+        return Py_NewRef(result)
+    if not take_batch(owner, slots, &batch, reading, &count):
+        return NULL
+    result = read_held(field_at(owner, slots.data)[0], &batch, reading, count)
+    if result != NULL:
+        before = field_at(owner, slots.records)[0]
+        field_at(owner, slots.records)[0] = Py_NewRef(result)
+        Py_XDECREF(before)
+    return result
+
+
 cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
     """Return the records of a batch, which stores them; unusual calls go to the fallback."""
     cdef RecordCall call = <RecordCall> itself
     cdef const BatchSlots *slots = &call.classes.batch
     cdef Reading reading
-    cdef Cursor batch
-    cdef int64_t records = 0
+    cdef Turn turn
     cdef PyObject *result
-    cdef PyObject *before
     if count == 1 and Py_TYPE(arguments[0]) == slots.type:
-        before = field_at(arguments[0], slots.records)[0]
-        if before != NULL and before != <PyObject *> None:
-            return as_object(Py_NewRef(before))
         reading.slots, reading.keys = &call.classes.record, call.classes.keys
-        if take_batch(arguments[0], slots, &batch, &reading, &records):
-            result = read_held(field_at(arguments[0], slots.data)[0], &batch, &reading, records)
-            if result != NULL:
-                before = field_at(arguments[0], slots.records)[0]
-                field_at(arguments[0], slots.records)[0] = Py_NewRef(result)
-                Py_XDECREF(before)
-                return as_object(result)
+        begin_turn(&turn, arguments[0])
+        result = read_once(arguments[0], slots, &reading)
+        end_turn(&turn)
+        if result != NULL:
+            return as_object(result)
     return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 

@@ -2,7 +2,8 @@
 
 Takes an exact list of exact records whose fields have exactly the classes that decoded records have.
 Anything else, a compressed batch, and a number that does not fit is refused, and the fallback, which
-is Python, writes or raises. Nothing here runs Python code, so no other thread can change the records.
+is Python, writes or raises. Nothing here runs Python code, so with a GIL no other thread can change the
+records. Without one, what is read of them is held meanwhile.
 """
 
 from cpython.object cimport PyObject
@@ -38,6 +39,7 @@ crc32c_begin()
 cdef struct Writing:
     const RecordSlots *slots
     Output out
+    Py_ssize_t count       # records
     int64_t base_offset
     int64_t base_timestamp
     int64_t newest         # timestamp
@@ -47,6 +49,14 @@ cdef struct Writing:
     int64_t producer_id
     int64_t producer_epoch
     int64_t base_sequence
+
+
+cdef bint write_field(Output *out, PyObject *record, Py_ssize_t slot) noexcept:
+    """Write the key or value of a record."""
+    cdef PyObject *value = lend_field(record, slot)
+    cdef bint is_written = write_text(out, value)
+    give_back(value)
+    return is_written
 
 
 cdef bint write_text(Output *out, PyObject *value) noexcept:
@@ -73,10 +83,21 @@ cdef bint write_text(Output *out, PyObject *value) noexcept:
     return True
 
 
+cdef bint write_header_of(Output *out, PyObject *header) noexcept:
+    """Write a record header, an exact tuple of two."""
+    return (
+        header != NULL and PyTuple_CheckExact(header) and PyTuple_GET_SIZE(header) == 2
+        and PyTuple_GET_ITEM(header, 0) != <PyObject *> None
+        and write_text(out, PyTuple_GET_ITEM(header, 0))
+        and write_text(out, PyTuple_GET_ITEM(header, 1))
+    )
+
+
 cdef bint write_headers(Output *out, PyObject *headers) noexcept:
-    """Write an exact list of exact tuples of two."""
+    """Write an exact list of record headers."""
     cdef Py_ssize_t index, count
     cdef PyObject *header
+    cdef bint is_written
     cdef uint8_t *at
     if headers == NULL or not PyList_CheckExact(headers):
         return False
@@ -86,22 +107,20 @@ cdef bint write_headers(Output *out, PyObject *headers) noexcept:
         return False
     out.at = write_zigzag(at, count)
     for index in range(count):
-        header = PyList_GET_ITEM(headers, index)
-        if not PyTuple_CheckExact(header) or PyTuple_GET_SIZE(header) != 2:
-            return False
-        if PyTuple_GET_ITEM(header, 0) == <PyObject *> None:
-            return False
-        if not write_text(out, PyTuple_GET_ITEM(header, 0)):
-            return False
-        if not write_text(out, PyTuple_GET_ITEM(header, 1)):
+        header = lend_item(headers, index)
+        is_written = write_header_of(out, header)
+        give_back(header)
+        if not is_written:
             return False
     return True
 
 
 cdef inline bint take(PyObject *record, Py_ssize_t slot, int64_t *number) noexcept:
     """Take the number in a field of an object."""
-    cdef PyObject *value = field_at(record, slot)[0]
-    return value != NULL and to_int64(value, number)
+    cdef PyObject *value = lend_field(record, slot)
+    cdef bint is_taken = value != NULL and to_int64(value, number)
+    give_back(value)
+    return is_taken
 
 
 cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
@@ -109,6 +128,8 @@ cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
     cdef const RecordSlots *slots = writing.slots
     cdef Output *out = &writing.out
     cdef int64_t timestamp, offset, timestamp_delta, offset_delta
+    cdef PyObject *headers
+    cdef bint is_written
     cdef uint8_t *at
     if not take(record, slots.timestamp, &timestamp) or not take(record, slots.offset, &offset):
         return False
@@ -125,11 +146,12 @@ cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
         return False
     at[0] = 0
     out.at = write_zigzag(write_zigzag(at + 1, timestamp_delta), offset_delta)
-    return (
-        write_text(out, field_at(record, slots.key)[0])
-        and write_text(out, field_at(record, slots.value)[0])
-        and write_headers(out, field_at(record, slots.headers)[0])
-    )
+    if not write_field(out, record, slots.key) or not write_field(out, record, slots.value):
+        return False
+    headers = lend_field(record, slots.headers)
+    is_written = write_headers(out, headers)
+    give_back(headers)
+    return is_written
 
 
 cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
@@ -142,7 +164,7 @@ cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
     cdef int64_t size
     cdef int needed
     cdef uint8_t *at
-    if Py_TYPE(record) != writing.slots.type or reserve(out, width) == NULL:
+    if record == NULL or Py_TYPE(record) != writing.slots.type or reserve(out, width) == NULL:
         return 0
     out.at += width
     if not write_fields(writing, record) or reserve(out, VARLONG) == NULL:
@@ -163,8 +185,11 @@ cdef bint write_each(Writing *writing, PyObject *records) noexcept:
     """Write the records, one after the other."""
     cdef int width = 1
     cdef Py_ssize_t index
-    for index in range(PyList_GET_SIZE(records)):
-        width = write_record(writing, PyList_GET_ITEM(records, index), width)
+    cdef PyObject *record
+    for index in range(writing.count):
+        record = lend_item(records, index)
+        width = write_record(writing, record, width)
+        give_back(record)
         if width == 0:
             return False
     return True
@@ -172,9 +197,11 @@ cdef bint write_each(Writing *writing, PyObject *records) noexcept:
 
 cdef bint begin(Writing *writing, PyObject *records) noexcept:
     """Allocate memory for the first bytes, if there is an exact list that is not empty."""
-    if not PyList_CheckExact(records) or PyList_GET_SIZE(records) == 0:
+    if not PyList_CheckExact(records):
         return False
-    writing.newest = INT64_MIN
+    writing.newest, writing.count = INT64_MIN, PyList_GET_SIZE(records)
+    if writing.count == 0:
+        return False
     return begin_output(&writing.out, FIRST_SIZE)
 
 
@@ -230,11 +257,23 @@ cdef bint take_or(
 
 cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
     """Take the fields of the header that come from the first and the last record."""
+    cdef PyObject *first = lend_item(arguments[0], 0)
+    cdef PyObject *last = lend_item(arguments[0], writing.count - 1)
+    cdef bint is_taken = take_bases_of(writing, arguments, first, last)
+    give_back(first)
+    give_back(last)
+    return is_taken
+
+
+cdef bint take_bases_of(
+    Writing *writing, PyObject **arguments, PyObject *first, PyObject *last
+) noexcept:
+    """Take the same from these records."""
     cdef const RecordSlots *slots = writing.slots
-    cdef PyObject *first = PyList_GET_ITEM(arguments[0], 0)
-    cdef PyObject *last = PyList_GET_ITEM(arguments[0], PyList_GET_SIZE(arguments[0]) - 1)
     cdef int64_t delta
-    if Py_TYPE(first) != slots.type or Py_TYPE(last) != slots.type:
+    if first == NULL or Py_TYPE(first) != slots.type:
+        return False
+    if last == NULL or Py_TYPE(last) != slots.type:
         return False
     return (
         take_or(arguments[2], first, slots.offset, &writing.base_offset)
@@ -264,7 +303,7 @@ cdef bint take_given(Writing *writing, PyObject **arguments) noexcept:
     )
 
 
-cdef void write_header(const Writing *writing, int64_t count) noexcept:
+cdef void write_header(const Writing *writing) noexcept:
     """Write the header of a batch before its records."""
     cdef BatchHeader *header = <BatchHeader *> writing.out.begin
     cdef int64_t last_delta = writing.last_offset - writing.base_offset
@@ -279,7 +318,7 @@ cdef void write_header(const Writing *writing, int64_t count) noexcept:
     store_uint64(header.producer_id, writing.producer_id)
     store_uint16(header.producer_epoch, writing.producer_epoch)
     store_uint32(header.base_sequence, writing.base_sequence)
-    store_uint32(header.record_count, count)
+    store_uint32(header.record_count, writing.count)
     store_uint32(header.crc, crc32c(header.attributes, writing.out.at))
 
 
@@ -295,7 +334,7 @@ cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
         return NULL
     if out.at - out.begin - LENGTH_END > INT32_MAX:
         return NULL
-    write_header(writing, PyList_GET_SIZE(arguments[0]))
+    write_header(writing)
     return PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
 
 

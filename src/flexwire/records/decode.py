@@ -245,13 +245,13 @@ def go_on(iterator: Any) -> RecordBatch:
             iterator._data,  # noqa: SLF001 - of the class that replaces the one above
             iterator._check_crc,  # noqa: SLF001 - of the same class
             iterator._max_inflated,  # noqa: SLF001 - of the same class
-            iterator.position,
+            # Meanwhile the step of another thread waits, and takes nothing that was read ahead.
+            iterator._hold(),  # noqa: SLF001 - of the same class
         )
         try:
             return next(walk)
         finally:
-            iterator._position = walk.position  # noqa: SLF001 - of the same class
-            iterator._partial = walk.partial  # noqa: SLF001 - of the same class
+            iterator._go_on(walk.position, walk.partial)  # noqa: SLF001 - of the same class
 
 
 def decode_batches(

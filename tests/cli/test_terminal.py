@@ -18,7 +18,7 @@ import click
 import pytest
 
 import flexwire
-from flexwire.cli import main
+from flexwire.cli import main, terminal
 from flexwire.cli.app import app
 from flexwire.cli.records_dump_rows import finding_row
 from flexwire.cli.records_dump_text import DumpText
@@ -298,3 +298,19 @@ def test_commands_over_specs_show_names_and_paths(
     run = _Run(line, monkeypatch)
     assert run.code not in {0, None}
     assert "\\u202e" in run.out + run.err or "/u202e" in run.out
+
+
+@pytest.mark.parametrize("named", ["", "cp1252"])
+def test_a_pipe_is_utf_8_where_it_would_have_a_code_page(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    # As on Windows; a person may ask for the code page.
+    monkeypatch.setattr(terminal, "_HAS_CODE_PAGES", True)
+    monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+    if named:
+        monkeypatch.setenv("PYTHONIOENCODING", named)
+    raw = io.BytesIO()
+    stream = terminal._guard(io.TextIOWrapper(raw, encoding="cp1252"))
+    stream.write("é Ж")
+    stream.flush()
+    assert raw.getvalue() == (b"\xe9 \\u0416" if named else "é Ж".encode())

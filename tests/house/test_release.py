@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tools.package import windows
 from tools.package.cross import PLATFORMS
-from tools.release import installation, rehearsal
+from tools.release import containers, installation, rehearsal
 from tools.release.listing import ABOUT, expected_kinds, findings, reviewed, source_names
 from tools.release.notes import declared_version, notes, notes_of_tag, version_of_tag
 from tools.release.rehearsal import NOT_HERE, Rehearsal, StepError, rehearse
@@ -216,3 +217,26 @@ def test_each_platform_that_is_cross_built_has_a_row_in_the_page() -> None:
     page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
     table = page.partition("| wheel | built | run |\n|---|---|---|\n")[2].partition("\n\n")[0]
     assert all(f"`{platform.tag}`" in table for platform in PLATFORMS.values())
+
+
+def test_the_page_names_each_python_for_windows() -> None:
+    page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
+    [row] = [line for line in page.splitlines() if line.startswith(f"| `{windows.TAG}`")]
+    for version, jar in windows.PYTHONS.items():
+        release = jar.split(":")[2].partition("-")[0]
+        assert release.startswith(version)
+        assert release in row
+
+
+def test_an_extension_for_windows_has_the_name_that_its_python_looks_for() -> None:
+    made = windows.platform(ROOT / "python", "3.12")
+    assert made.suffix.replace("PY", "312") == ".cp312-win_amd64.pyd"
+    assert made.linked[-1].endswith("python312.lib")
+
+
+def test_each_recipe_of_an_image_is_built_and_run() -> None:
+    recipes = {path.name.removesuffix(".Containerfile") for path in containers.RECIPES.iterdir()}
+    assert recipes == {*containers.RUNS}
+    page = (ROOT / "docs" / "containers.md").read_text(encoding="utf-8")
+    assert all(f"`containers/{recipe}.Containerfile`" in page for recipe in recipes)
+    assert "python -m tools.release.containers" in page

@@ -15,11 +15,29 @@ from packaging.requirements import Requirement
 
 from flexwire.errors import MissingExtraError
 from flexwire.extras import EXTRAS, MissingModule, import_optional
+from tests.each import each
+from tests.house import portable
+from tests.net.answering import Answers, answering
 from tools.package.small import MOST_BYTES, installed_size
 
 ROOT = Path(__file__).parents[2]
-# What Windows lacks.
-UNIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios", "tty")
+# The modules that Windows lacks, and what its other modules lack.
+UNIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty")
+LACKING = {
+    "os": (
+        *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "chown", "fchmod", "fchown"),
+        *("fdatasync", "fork", "geteuid", "getpgid", "getuid", "killpg", "mkfifo", "nice", "pipe2"),
+        *("posix_fadvise", "posix_fallocate", "pread", "preadv", "pwrite", "register_at_fork"),
+        *("sched_getaffinity", "sendfile", "setsid", "statvfs", "sysconf", "wait"),
+    ),
+    "signal": (
+        *("ITIMER_PROF", "ITIMER_REAL", "SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGPROF"),
+        *("SIGQUIT", "SIGUSR1", "alarm", "pthread_sigmask", "setitimer", "sigwait"),
+    ),
+    "_socket": ("AF_UNIX", "MSG_DONTWAIT", "MSG_NOSIGNAL", "SCM_RIGHTS", "SO_REUSEPORT"),
+    "select": ("epoll", "poll"),
+    "time": ("CLOCK_MONOTONIC", "clock_gettime", "pthread_getcpuclockid"),
+}
 # What is promised there: the codec, records, columns, schemas and calls.
 ON_WINDOWS = (
     "flexwire",
@@ -44,12 +62,18 @@ COMMANDS = (
 )
 RUN = """
 import json, sys
-hidden, modules, arguments = json.loads(sys.argv[1])
+hidden, lacking, modules, arguments = json.loads(sys.argv[1])
 for name in hidden:
     sys.modules[name] = None
 import importlib
+for name, attributes in lacking.items():
+    module = importlib.import_module(name)
+    for attribute in attributes:
+        delattr(module, attribute)
 for name in modules:
-    importlib.import_module(name)
+    module = importlib.import_module(name)
+    if hasattr(module, "try_all"):
+        module.try_all()
 if arguments:
     sys.argv = ["flexwire", *arguments]
     from flexwire.cli import main
@@ -58,9 +82,16 @@ if arguments:
 
 
 def _run(
-    hidden: set[str], modules: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
+    hidden: set[str],
+    modules: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
+    *,
+    like_windows: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    given = json.dumps([sorted(hidden), modules, arguments])
+    """Run a process without some modules, and without what ``like_windows`` takes away."""
+    lacking = LACKING if like_windows else {}
+    names = sorted(hidden | ({*UNIX_ONLY} if like_windows else set()))
+    given = json.dumps([names, lacking, modules, arguments])
     return subprocess.run(
         [sys.executable, "-c", RUN, given], capture_output=True, text=True, check=False, timeout=300
     )
@@ -113,8 +144,33 @@ def test_a_command_runs_without_kernels_and_without_extras(arguments: tuple[str,
 
 @pytest.mark.slow
 def test_what_windows_gets_is_imported_without_what_only_unix_has() -> None:
-    done = _run({*UNIX_ONLY}, ON_WINDOWS)
+    done = _run(set(), ON_WINDOWS, like_windows=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@each("without", [set(), _kernels()])
+def test_what_windows_gets_works_without_what_only_unix_has(without: set[str]) -> None:
+    done = _run(without, ("tests.house.portable",), like_windows=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == portable.done()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_command_runs_without_what_only_unix_has(arguments: tuple[str, ...]) -> None:
+    whole = _run(set(), arguments=arguments)
+    done = _run(set(), arguments=arguments, like_windows=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, whole.stderr)
+
+
+@pytest.mark.slow
+def test_a_call_works_without_what_only_unix_has() -> None:
+    with answering(Answers()) as (address, _):
+        call = ("call", address, "Metadata", '{"topics": null}', "--version", "12")
+        done = _run(set(), arguments=call, like_windows=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["brokers"] == []
 
 
 RECORDS = """

@@ -3,7 +3,8 @@
 It is for this Python's version, from this Python's headers, so it shows that the kernels compile
 and link for a processor and a system. cibuildwheel builds the wheels of a release, each with the
 headers of its own platform. Wheels go into ``out/cross``. One file of the headers is the platform's
-own. That of Linux also fits other 64-bit Unix, and not Windows, whose C has a shorter long.
+own. That of Linux also fits other 64-bit Unix, and not Windows, whose C has a shorter long: see
+`tools.package.windows`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ ROOT = Path(__file__).parents[2]
 OUT: Final = ROOT / "out" / "cross"
 
 
+THIS_PYTHON: Final = f"{sys.version_info.major}{sys.version_info.minor}"
+
+
 class Platform(NamedTuple):
     """A platform as zig, as wheels and as extensions name it."""
 
     target: str
     tag: str
     suffix: str
+    """The end of an extension's file name, with ``PY`` for the version of Python: "312"."""
     linked: tuple[str, ...] = ("-shared",)
+    compiled: tuple[str, ...] = ()
+    """More options of the compiler."""
+    refused: str = ""
+    """An option that Python was compiled with here, and the platform's compiler refuses."""
 
 
 # Python's own build makes bundles, which zig's linker cannot. Python loads a library as well. What
@@ -38,41 +47,66 @@ class Platform(NamedTuple):
 _MACOS: Final = ("-shared", "-undefined", "dynamic_lookup")
 # glibc 2.28 is what `manylinux_2_28` promises.
 PLATFORMS: Final = {
-    "linux-x86_64": Platform("x86_64-linux-gnu.2.28", "manylinux_2_28_x86_64", "x86_64-linux-gnu"),
-    "linux-aarch64": Platform(
-        "aarch64-linux-gnu.2.28", "manylinux_2_28_aarch64", "aarch64-linux-gnu"
+    "linux-x86_64": Platform(
+        "x86_64-linux-gnu.2.28", "manylinux_2_28_x86_64", ".cpython-PY-x86_64-linux-gnu.so"
     ),
-    "musl-x86_64": Platform("x86_64-linux-musl", "musllinux_1_2_x86_64", "x86_64-linux-musl"),
-    "musl-aarch64": Platform("aarch64-linux-musl", "musllinux_1_2_aarch64", "aarch64-linux-musl"),
-    "macos-arm64": Platform("aarch64-macos.11.0", "macosx_11_0_arm64", "darwin", _MACOS),
-    "macos-x86_64": Platform("x86_64-macos.11.0", "macosx_11_0_x86_64", "darwin", _MACOS),
+    "linux-aarch64": Platform(
+        "aarch64-linux-gnu.2.28", "manylinux_2_28_aarch64", ".cpython-PY-aarch64-linux-gnu.so"
+    ),
+    "musl-x86_64": Platform(
+        "x86_64-linux-musl", "musllinux_1_2_x86_64", ".cpython-PY-x86_64-linux-musl.so"
+    ),
+    "musl-aarch64": Platform(
+        "aarch64-linux-musl", "musllinux_1_2_aarch64", ".cpython-PY-aarch64-linux-musl.so"
+    ),
+    "macos-arm64": Platform(
+        "aarch64-macos.11.0", "macosx_11_0_arm64", ".cpython-PY-darwin.so", _MACOS
+    ),
+    "macos-x86_64": Platform(
+        "x86_64-macos.11.0", "macosx_11_0_x86_64", ".cpython-PY-darwin.so", _MACOS
+    ),
 }
 """What can be named."""
 
 
-def build(name: str, out: Path) -> Path:
-    """Build the wheel of a platform from the sources; return its path."""
-    platform = PLATFORMS[name]
-    version = f"cpython-{sys.version_info.major}{sys.version_info.minor}"
+# A wheel has the tag of the Python that builds it, unless one says another.
+_SETUP: Final = """
+import runpy, sys
+from setuptools.command.bdist_wheel import bdist_wheel
+tag = tuple(sys.argv.pop(1).split("-"))
+bdist_wheel.get_tag = lambda command: tag
+runpy.run_path("setup.py", run_name="__main__")
+"""
+_COMPILER: Final = """#!/bin/sh
+for one do shift; [ "$one" = "{refused}" ] || set -- "$@" "$one"; done
+exec {command} "$@"
+"""
+
+
+def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
+    """Build the wheel of a platform and a version of Python from the sources; return its path."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         compiler = folder / "cc"
         words = [sys.executable, "-m", "ziglang", "cc", "-target", platform.target]
-        compiler.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        command = shlex.join([*words, *platform.compiled])
+        text = _COMPILER.format(command=command, refused=platform.refused)
+        compiler.write_text(text, encoding="utf-8")
         compiler.chmod(0o700)
         environment = {
             **os.environ,
             "CC": str(compiler),
             "LDSHARED": shlex.join([str(compiler), *platform.linked, "-s"]),
-            "SETUPTOOLS_EXT_SUFFIX": f".{version}-{platform.suffix}.so",
+            "SETUPTOOLS_EXT_SUFFIX": platform.suffix.replace("PY", python),
             "SOURCE_DATE_EPOCH": EPOCH,
             "PYTHONPATH": str(ROOT),
         }
         build_base = ["build", "--build-base", str(folder / "build")]
-        packed = ["bdist_wheel", "--plat-name", platform.tag, "--dist-dir", str(folder / "dist")]
+        packed = ["bdist_wheel", "--dist-dir", str(folder / "dist")]
         packed += ["--bdist-dir", str(folder / "packed")]
+        tag = f"cp{python}-cp{python}-{platform.tag}"
         done = subprocess.run(
-            [sys.executable, "setup.py", "--quiet", *build_base, *packed],
+            [sys.executable, "-c", _SETUP, tag, "--quiet", *build_base, *packed],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -80,7 +114,7 @@ def build(name: str, out: Path) -> Path:
             check=False,
         )
         if done.returncode or "without kernels" in done.stdout + done.stderr:
-            sys.exit(f"error: {name} cannot be built:\n{done.stdout}{done.stderr}")
+            sys.exit(f"error: {tag} cannot be built:\n{done.stdout}{done.stderr}")
         (wheel,) = (folder / "dist").glob("*.whl")
         out.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(wheel, out))
@@ -91,7 +125,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.package.cross", description=__doc__)
     parser.add_argument("platform", nargs="+", choices=PLATFORMS)
     for name in parser.parse_args().platform:
-        wheel = build(name, OUT)
+        wheel = build(PLATFORMS[name], OUT)
         sys.stdout.write(f"{wheel.name}: {wheel.stat().st_size:,} bytes\n")
         sys.stdout.flush()
     return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import io
 import logging
+import os
 import platform
 import sys
 from contextlib import contextmanager
@@ -35,6 +36,10 @@ _KEPT = "\n"
 
 # By private file name, the text that replaces it, because the name means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
+
+# There a pipe or a file has the code page of a language, unless this variable names another.
+_HAS_CODE_PAGES = os.name == "nt"
+_ENCODING = "PYTHONIOENCODING"
 
 # Python's own escapes, such as \xe9, are not valid in JSON.
 _ESCAPES = "flexwire.escaped"
@@ -107,8 +112,10 @@ def guard_streams() -> None:
 def _guard(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
         return stream
+    # JSON is UTF-8.
+    is_foreign = _HAS_CODE_PAGES and not stream.isatty() and _ENCODING not in os.environ
     settings: dict[str, Any] = {
-        "encoding": stream.encoding,
+        "encoding": "utf-8" if is_foreign else stream.encoding,
         "line_buffering": stream.line_buffering,
         "write_through": stream.write_through,
     }

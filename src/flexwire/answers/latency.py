@@ -193,7 +193,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
         kept = pauses.select(DAY, _kept(pauses).alias(_KEPT))
         rows = rows.unionByName(kept, allowMissingColumns=True)
     by = (DAY, *_BY, _KEPT)
-    times = F.array_sort(F.collect_list(F.struct("rounded_us", "responses")))
+    times = F.sort_array(F.collect_list(F.struct("rounded_us", "responses")))
     summed = _counted(rows, by).groupBy(*by)
     return summed.agg(
         *(F.sum(name).alias(name) for name in _WHOLE_DAY),
